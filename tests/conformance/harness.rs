@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, SlabSource};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Done, Mode, Patient, RecvFrom, RequestId, Status};
+use mpjdev_engine::{Comm, Config, Done, Mode, RecvFrom, RequestId, Status, Uninterruptible};
 
 use crate::board::Board;
 use crate::letter::Letter;
@@ -170,7 +170,7 @@ fn end_rank(parties: &[Party], is_clean: bool) {
             let _ = party.comm.iprobe(ANY);
             std::thread::sleep(Duration::from_millis(1));
         }
-        let ended = party.comm.finish(&mut Patient);
+        let ended = party.comm.finish(&mut Uninterruptible);
         assert!(ended.is_ok() || !is_clean, "finish: {ended:?}");
     }
 }
@@ -338,7 +338,7 @@ impl Party {
     #[track_caller]
     pub(crate) fn send_in(&self, mode: Mode, letter: &Letter, dest: u32, tag: i32) {
         let message = letter.write(self.source());
-        self.comm.send(&message, dest as i32, tag, mode, &mut Patient).expect("send");
+        self.comm.send(&message, dest as i32, tag, mode, &mut Uninterruptible).expect("send");
     }
 
     /// Starts to send; none when it is done already.
@@ -351,7 +351,7 @@ impl Party {
     /// Receives a message.
     #[track_caller]
     pub(crate) fn recv(&self, from: RecvFrom, capacity: usize) -> (Status, Message) {
-        self.comm.recv(from, capacity, None, &mut Patient).expect("recv")
+        self.comm.recv(from, capacity, None, &mut Uninterruptible).expect("recv")
     }
 
     /// Receives a message that must be this one.
@@ -372,7 +372,7 @@ impl Party {
     /// Waits for a request.
     #[track_caller]
     pub(crate) fn wait(&self, id: RequestId) -> Done {
-        self.comm.wait(id, None, &mut Patient).expect("wait")
+        self.comm.wait(id, None, &mut Uninterruptible).expect("wait")
     }
 
     /// Waits for a receive that must give this.
@@ -394,7 +394,7 @@ impl Party {
     /// Waits until a message that this asks for is here, without receiving it.
     #[track_caller]
     pub(crate) fn see(&self, from: RecvFrom) -> Status {
-        self.comm.probe(from, &mut Patient).expect("probe")
+        self.comm.probe(from, &mut Uninterruptible).expect("probe")
     }
 
     /// Waits until this rank has heard that another one has ended or failed, which may take a message.
@@ -406,6 +406,6 @@ impl Party {
     /// All ranks meet.
     #[track_caller]
     pub(crate) fn barrier(&self) {
-        self.comm.barrier(&mut Patient).expect("barrier");
+        self.comm.barrier(&mut Uninterruptible).expect("barrier");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Patient};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Uninterruptible};
 use mpjdev_proto::context::shadow;
 use mpjdev_proto::send_policy::LengthError;
 use mpjdev_transport::{
@@ -173,7 +173,7 @@ impl Bench {
     /// A blocking receive that is not allowed to block for long.
     fn recv(&self, from: mpjdev_engine::RecvFrom, capacity: usize) -> Result<Message, DeviceError> {
         let id = self.comm.irecv(from, capacity, None)?;
-        let done = self.comm.wait(id, Some(soon()), &mut Patient)?;
+        let done = self.comm.wait(id, Some(soon()), &mut Uninterruptible)?;
         Ok(done.message.expect("a receive gives a message"))
     }
 

@@ -15,7 +15,7 @@ use mpjdev_buffer::SlabSource;
 use mpjdev_buffer::layout::CAPACITY_MAX;
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Mode, Patient, mpi};
+use mpjdev_engine::{Comm, Config, Mode, Uninterruptible, mpi};
 
 use crate::letter::Letter;
 use crate::worlds::{Ability, World};
@@ -111,15 +111,15 @@ pub(crate) fn job_number() -> u32 {
 /// This process's rank of a job; none when it has none.
 fn connect(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
     JOBS.fetch_add(1, Relaxed);
-    let world = job::join(config, pool, &mut Patient).expect("an MPI").expect("a launcher").world;
+    let world = job::join(config, pool, &mut Uninterruptible).expect("an MPI").expect("a launcher").world;
     if ranks == world.size() {
         return vec![world];
     }
     let color = if (world.rank() as usize) < ranks { 0 } else { -1 };
-    match world.start_split(color, 0).finish(&mut Patient) {
+    match world.start_split(color, 0).finish(&mut Uninterruptible) {
         Ok(Outcome::Created(Some(comm))) => vec![comm],
         Ok(Outcome::Created(None)) => {
-            world.finish(&mut Patient).expect("nothing was sent");
+            world.finish(&mut Uninterruptible).expect("nothing was sent");
             Vec::new()
         }
         other => panic!("split gives {other:?}"),
@@ -133,17 +133,19 @@ fn pick() -> String {
 /// As one of two ranks sends or receives the longest message that there is, in both payloads.
 fn exchange_the_longest() {
     let pool = HeapPool::new(16 << 30);
-    let comm = job::join(Config::default(), &pool, &mut Patient).expect("an MPI").expect("a launcher").world;
+    let comm =
+        job::join(Config::default(), &pool, &mut Uninterruptible).expect("an MPI").expect("a launcher").world;
     let source: Arc<dyn SlabSource> = pool;
     let letter = Letter::split(7, CAPACITY_MAX, CAPACITY_MAX);
     if comm.rank() == 0 {
-        comm.send(&letter.write(&source), 1, 1, Mode::Standard, &mut Patient).expect("it goes");
+        comm.send(&letter.write(&source), 1, 1, Mode::Standard, &mut Uninterruptible).expect("it goes");
     } else {
-        let (_, message) = comm.recv(harness::ANY, CAPACITY_MAX, None, &mut Patient).expect("it comes");
+        let (_, message) =
+            comm.recv(harness::ANY, CAPACITY_MAX, None, &mut Uninterruptible).expect("it comes");
         letter.check(&message);
         println!("{} octets in one message ... ok", letter.first_len());
     }
-    comm.finish(&mut Patient).expect("nothing is left");
+    comm.finish(&mut Uninterruptible).expect("nothing is left");
     mpi::end(None);
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Patient};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Uninterruptible};
 use mpjdev_transport::tcp::Terms;
 use mpjdev_transport::{PacketSource, Transport, local};
 
@@ -150,7 +150,7 @@ fn exchange(party: &Party, k: usize, i: usize) {
         }
         1 => {
             let id = party.post(theirs, letter.needs());
-            party.comm.wait_any(&[id], None, &mut Patient).expect("wait_any");
+            party.comm.wait_any(&[id], None, &mut Uninterruptible).expect("wait_any");
             party.wait_letter(id, &letter);
         }
         2 => {
@@ -160,7 +160,7 @@ fn exchange(party: &Party, k: usize, i: usize) {
         _ => {
             let ids: Vec<_> = sent.into_iter().chain([party.post(theirs, letter.needs())]).collect();
             let receive = ids[ids.len() - 1];
-            party.comm.wait_any(&ids, None, &mut Patient).expect("wait_any");
+            party.comm.wait_any(&ids, None, &mut Uninterruptible).expect("wait_any");
             party.wait_letter(receive, &letter);
         }
     }

@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::collective::Operation;
-use mpjdev_engine::{Comm, Config, DeviceError, Mode, Patient};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, Uninterruptible};
 
 use crate::site::{Client, Site, TERMS};
 
@@ -26,7 +26,7 @@ fn making_communicators_with_foreign_ranks_is_refused_and_nothing_is_sent() {
         let site = Site::new(clients, TERMS, Config::default());
         let comm = &site.ranks[&of];
         for (operation, start) in OPERATIONS {
-            let error = start(comm).finish(&mut Patient).map(drop).unwrap_err();
+            let error = start(comm).finish(&mut Uninterruptible).map(drop).unwrap_err();
             assert_eq!(error, DeviceError::Foreign { operation, rank: first_foreign });
             let text = error.to_string();
             assert!(text.contains(operation) && text.contains(&format!("rank {first_foreign} ")), "{text}");
@@ -39,7 +39,7 @@ fn making_communicators_with_foreign_ranks_is_refused_and_nothing_is_sent() {
                 buffer.finish().expect("memory").clone()
             };
             let to = speaker.head(0).lsrank;
-            site.ranks[&rank].send(&message, to, 9, Mode::Standard, &mut Patient).expect("sent");
+            site.ranks[&rank].send(&message, to, 9, Mode::Standard, &mut Uninterruptible).expect("sent");
             let (head, _) = speaker.take();
             assert_eq!((head.tag, head.seqnum), (9, 1), "the first packet is the first message");
         }
@@ -54,9 +54,11 @@ fn ranks_of_ours_make_communicators_over_several_clients() {
         for comm in site.ranks.values() {
             scope.spawn(|| {
                 for (operation, start) in OPERATIONS {
-                    start(comm).finish(&mut Patient).unwrap_or_else(|error| panic!("{operation}: {error}"));
+                    start(comm)
+                        .finish(&mut Uninterruptible)
+                        .unwrap_or_else(|error| panic!("{operation}: {error}"));
                 }
-                comm.barrier(&mut Patient).expect("a barrier");
+                comm.barrier(&mut Uninterruptible).expect("a barrier");
             });
         }
     });

@@ -2,7 +2,7 @@
 //! bounded time.
 
 use mpjdev_buffer::Encoding;
-use mpjdev_engine::{Config, DeviceError, Mode, Patient};
+use mpjdev_engine::{Config, DeviceError, Mode, Uninterruptible};
 
 use crate::site::{ANY, Client, Site, TERMS, content, from, halves, octets, usual_pair};
 use crate::speaker::{CANCEL, DATA, Head, SYNCACK, Speaker};
@@ -27,7 +27,7 @@ fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
         assert!(is_it(site.wait(posted).unwrap_err()));
         let message = site.message(Encoding::Big, &[1], &[]);
         for mode in [Mode::Standard, Mode::Synchronous] {
-            assert!(is_it(site.comm().send(&message, 1, 3, mode, &mut Patient).unwrap_err()));
+            assert!(is_it(site.comm().send(&message, 1, 3, mode, &mut Uninterruptible).unwrap_err()));
         }
         drop(message);
         assert!(is_it(site.comm().iprobe(from(1, 3)).unwrap_err()));
@@ -36,7 +36,7 @@ fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
         assert_eq!(content(&site, message), (vec![1], vec![]));
         assert_eq!(site.recv(ANY, 16).unwrap_err(), DeviceError::NobodyLeft);
         match orderly {
-            true => assert_eq!(site.comm().finish(&mut Patient), Ok(())),
+            true => assert_eq!(site.comm().finish(&mut Uninterruptible), Ok(())),
             false => ends_without(&site),
         }
         site.check_clean();
@@ -46,7 +46,7 @@ fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
 /// Nothing is undelivered, but the job cannot end with all of its ranks.
 #[track_caller]
 fn ends_without(site: &Site) {
-    let ended = site.comm().finish(&mut Patient);
+    let ended = site.comm().finish(&mut Uninterruptible);
     assert!(matches!(ended, Err(DeviceError::PeerFailed { rank: 1, .. })), "{ended:?}");
 }
 

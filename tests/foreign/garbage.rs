@@ -105,7 +105,7 @@ fn ends(what: impl FnOnce(&mut Speaker), numbers: &[&str]) {
     }
     let left = speaker.drain();
     assert!(left.iter().all(|head| head.kind != SYNCACK), "{left:?}");
-    let ended = site.comm().finish(&mut mpjdev_engine::Patient);
+    let ended = site.comm().finish(&mut mpjdev_engine::Uninterruptible);
     assert!(matches!(ended, Err(DeviceError::PeerFailed { rank: 1, .. })), "{ended:?}");
     site.check_clean();
 }

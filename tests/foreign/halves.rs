@@ -2,7 +2,7 @@
 //! the same tag.
 
 use mpjdev_buffer::Encoding;
-use mpjdev_engine::{Config, DeviceError, Mode, Patient};
+use mpjdev_engine::{Config, DeviceError, Mode, Uninterruptible};
 use mpjdev_proto::send_policy::LengthError;
 use mpjdev_transport::tcp::Terms;
 
@@ -60,8 +60,9 @@ fn threads_that_send_at_once_never_come_between_two_parts() {
                         let split = site.message(Encoding::Big, &bytes, &stream);
                         let plain = site.message(Encoding::Big, &bytes, &[]);
                         let mode = if round % 5 == 0 { Mode::Synchronous } else { Mode::Standard };
-                        comm.send(&split, 1, thread as i32, mode, &mut Patient).expect("send");
-                        comm.send(&plain, 1, thread as i32, Mode::Standard, &mut Patient).expect("send");
+                        comm.send(&split, 1, thread as i32, mode, &mut Uninterruptible).expect("send");
+                        comm.send(&plain, 1, thread as i32, Mode::Standard, &mut Uninterruptible)
+                            .expect("send");
                     }
                 });
             }

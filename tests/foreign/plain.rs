@@ -1,7 +1,7 @@
 //! Messages of one part, both ways: plain octets in IMPI's packets.
 
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, WriteBuffer};
-use mpjdev_engine::{Config, Mode, Patient};
+use mpjdev_engine::{Config, Mode, Uninterruptible};
 use mpjdev_transport::tcp::Terms;
 
 use crate::site::{ANY, Site, TERMS, content, from, octets, pair, usual_pair};
@@ -31,7 +31,7 @@ fn golden_messages_leave_octet_for_octet_in_headers_that_say_nothing_else() {
     assert!(canonical.len() >= 36);
     for (tag, vector) in (0..).zip(&canonical) {
         let message = written(&site, vector);
-        site.comm().send(&message, 1, tag, Mode::Standard, &mut Patient).expect("send");
+        site.comm().send(&message, 1, tag, Mode::Standard, &mut Uninterruptible).expect("send");
         let letter = speaker.recv();
         assert_eq!(letter.octets, vector.octets, "{}", vector.name);
         let len = vector.octets.len() as u32;
@@ -87,7 +87,8 @@ fn a_message_is_received_however_it_is_asked_for() {
             let message = site.wait(id).expect("posted before").message.expect("a message");
             assert_eq!(content(&site, message), expected);
             speaker.send(5, &octets(encoding, &[1, -2, 3], &[]));
-            let (status, message) = site.comm().recv(asked, 16, None, &mut Patient).expect("polled for");
+            let (status, message) =
+                site.comm().recv(asked, 16, None, &mut Uninterruptible).expect("polled for");
             assert_eq!((status.source, status.tag, status.size), (1, 5, 16));
             assert_eq!(content(&site, message), expected);
             speaker.send(5, &octets(encoding, &[1, -2, 3], &[]));
@@ -169,7 +170,7 @@ fn a_numbered_standard_message_is_received_and_not_answered() {
     let message = site.recv(ANY, 8 + 8).expect("it").message.expect("a message");
     assert_eq!(content(&site, message), (vec![7], Vec::new()));
     let message = site.message(Encoding::Big, &[1, 2], &[]);
-    site.comm().send(&message, 1, 9, Mode::Standard, &mut Patient).expect("send");
+    site.comm().send(&message, 1, 9, Mode::Standard, &mut Uninterruptible).expect("send");
     drop(message);
     assert_eq!(speaker.take().0.tag, 9, "and no SyncAck before it");
     site.check_clean();

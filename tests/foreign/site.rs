@@ -163,7 +163,7 @@ impl Site {
 
     /// Waits for a request, within a time.
     pub(crate) fn wait(&self, id: RequestId) -> Result<Done, DeviceError> {
-        self.comm().wait(id, Some(soon()), &mut mpjdev_engine::Patient)
+        self.comm().wait(id, Some(soon()), &mut mpjdev_engine::Uninterruptible)
     }
 
     /// A message of these octets of primary payload and these of secondary payload, one byte each; split when

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
-use mpjdev_engine::{Comm, Mode, Patient, RecvFrom};
+use mpjdev_engine::{Comm, Mode, RecvFrom, Uninterruptible};
 
 use super::protocol::{Case, Order, window};
 use super::rank::RankError;
@@ -163,14 +163,14 @@ impl Party {
     }
 
     fn send_message(&self, message: &Message, to: i32) -> Done {
-        Ok(self.world.send(message, to, TAG, Mode::Standard, &mut Patient)?)
+        Ok(self.world.send(message, to, TAG, Mode::Standard, &mut Uninterruptible)?)
     }
 
     fn recv(&mut self, from: i32) -> Done {
         let input = self.pair()?.1;
         let (capacity, spare) = (input.capacity(), input.take_spare());
         let from = RecvFrom { source: Some(from), tag: Some(TAG) };
-        let (_, message) = self.world.recv(from, capacity, spare, &mut Patient)?;
+        let (_, message) = self.world.recv(from, capacity, spare, &mut Uninterruptible)?;
         self.pair()?.1.adopt(message);
         Ok(())
     }
@@ -325,7 +325,7 @@ impl Party {
                 self.read()?;
             }
             for id in pending {
-                self.world.wait(id, None, &mut Patient)?;
+                self.world.wait(id, None, &mut Uninterruptible)?;
             }
         }
         Ok(())

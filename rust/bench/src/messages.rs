@@ -11,7 +11,7 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Mode, Patient, RecvFrom};
+use mpjdev_engine::{Comm, Config, Mode, RecvFrom, Uninterruptible};
 use mpjdev_proto::datagram::reliable::settings::Path;
 use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_transport::udp::{self, Member, Terms, UdpTransport};
@@ -44,7 +44,7 @@ pub(super) fn run<I: BufRead, O: Write>(
         (Task::Stream(_), _) => end.take()?,
         (Task::PingPong(times), rank) => end.ping_pong(times, rank)?,
     };
-    end.world.finish(&mut Patient)?;
+    end.world.finish(&mut Uninterruptible)?;
     let counters = end.wire.counters(1 - order.rank).unwrap_or_default();
     Ok(Told {
         done,
@@ -127,13 +127,13 @@ impl End {
             if pending.len() == self.depth
                 && let Some(id) = pending.pop_front()
             {
-                self.world.wait(id, None, &mut Patient)?;
+                self.world.wait(id, None, &mut Uninterruptible)?;
             }
             pending.extend(self.world.isend(&self.message, self.peer, tag, Mode::Standard)?);
             sent += 1;
         }
         for id in pending {
-            self.world.wait(id, None, &mut Patient)?;
+            self.world.wait(id, None, &mut Uninterruptible)?;
         }
         Ok((sent, begin.elapsed().as_nanos() as u64))
     }
@@ -149,7 +149,7 @@ impl End {
         let mut begin: Option<(Instant, u64)> = None;
         let mut latest = (Instant::now(), 0);
         while let Some(id) = pending.pop_front() {
-            let done = self.world.wait(id, None, &mut Patient)?;
+            let done = self.world.wait(id, None, &mut Uninterruptible)?;
             let is_last = done.status.as_ref().is_some_and(|status| status.tag == END);
             if is_last {
                 continue;
@@ -168,12 +168,12 @@ impl End {
         let mut spare = None;
         for _ in 0..times {
             if rank == 0 {
-                self.world.send(&self.message, self.peer, TAG, Mode::Standard, &mut Patient)?;
+                self.world.send(&self.message, self.peer, TAG, Mode::Standard, &mut Uninterruptible)?;
             }
-            let (_, message) = self.world.recv(from, self.capacity, spare, &mut Patient)?;
+            let (_, message) = self.world.recv(from, self.capacity, spare, &mut Uninterruptible)?;
             spare = Some(message.into_slab());
             if rank == 1 {
-                self.world.send(&self.message, self.peer, TAG, Mode::Standard, &mut Patient)?;
+                self.world.send(&self.message, self.peer, TAG, Mode::Standard, &mut Uninterruptible)?;
             }
         }
         Ok((times, begin.elapsed().as_nanos() as u64))

@@ -10,7 +10,7 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::{BufferError, SlabSource};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::stats::Datagrams;
-use mpjdev_engine::{Comm, Config, DeviceError, Patient, mpi};
+use mpjdev_engine::{Comm, Config, DeviceError, Uninterruptible, mpi};
 use thiserror::Error;
 
 use super::loops::Party;
@@ -50,7 +50,7 @@ pub enum RankError {
 pub fn serve(socket: &Path, threads: Option<u32>, checks: bool) -> Result<(), RankError> {
     let pool = HeapPool::new(LIMIT);
     let Some(threads) = threads else {
-        let joined = job::join(Config::default(), &pool, &mut Patient)?;
+        let joined = job::join(Config::default(), &pool, &mut Uninterruptible)?;
         let joined = joined.ok_or_else(|| RankError::Order("no launcher has started this process".into()))?;
         serve_rank(socket, joined.world, joined.source, checks)?;
         // A launcher of an MPI wants that.
@@ -77,7 +77,7 @@ fn serve_rank(
     let rank = world.rank();
     let mut party = Party::new(world, source, checks);
     follow(socket, rank, |order| answer(&mut party, order))?;
-    Ok(party.world().finish(&mut Patient)?)
+    Ok(party.world().finish(&mut Uninterruptible)?)
 }
 
 /// Says which rank this is, and answers the orders that come through a socket to their end.
@@ -107,7 +107,7 @@ pub fn follow(
 /// Follows one order: some times that do not count, since a rank that has slept is not where it was, and then those that do.
 fn answer(party: &mut Party, order: Order) -> Result<Answer, RankError> {
     party.prepare(order)?;
-    party.world().barrier(&mut Patient)?;
+    party.world().barrier(&mut Uninterruptible)?;
     party.run(order.case, order.times / 8 + 1)?;
     let before = counted(party);
     let begin = Instant::now();

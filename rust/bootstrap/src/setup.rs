@@ -19,7 +19,7 @@ use mpjdev_transport::udp::ids::numbers;
 use mpjdev_transport::udp::path_mtu::{LEN_SAFE, UDP_HEADER_LEN, len_within};
 use mpjdev_transport::udp::probe::{self, Early};
 use mpjdev_transport::udp::{FAR_WINDOW_MAX, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, getpeername, getsockname, recv, send};
@@ -30,7 +30,7 @@ pub use self::error::SetupError;
 use self::hello::{Hello, LEN, check_version};
 use self::relay::Relay;
 
-/// The interval at which patience is checked.
+/// The interval at which the wait control is asked.
 const SLICE: Duration = Duration::from_millis(20);
 
 /// The arguments of the setup.
@@ -77,7 +77,7 @@ struct Other<'a> {
 ///
 /// # Errors
 /// A rank does not answer in time, or sends a wrong value; interrupted; the system refuses.
-pub fn run(setup: &Setup<'_>, patience: &mut dyn Patience) -> Result<Job, SetupError> {
+pub fn run(setup: &Setup<'_>, wait_control: &mut dyn WaitControl) -> Result<Job, SetupError> {
     let (ranks, begun) = (setup.sockets.len(), Instant::now());
     let here = setup.addresses().map_err(system("a connection"))?;
     let socket = socket::open(setup.address, setup.ports, &here).map_err(system("a socket for datagrams"))?;
@@ -101,7 +101,7 @@ pub fn run(setup: &Setup<'_>, patience: &mut dyn Patience) -> Result<Job, SetupE
         options::never_fragment(socket.as_fd()).map_err(system("a socket for datagrams"))?;
     }
     socket.set_nonblocking(true).map_err(system("a socket for datagrams"))?;
-    let (found, early) = exchange(&mut others, &socket, setup.deadline, patience)?;
+    let (found, early) = exchange(&mut others, &socket, setup.deadline, wait_control)?;
     let mut members = vec![None; ranks];
     for (other, member) in others.iter().zip(found) {
         members[other.rank as usize] = Some(member);
@@ -227,7 +227,7 @@ fn exchange(
     others: &mut [Other<'_>],
     socket: &UdpSocket,
     deadline: Instant,
-    patience: &mut dyn Patience,
+    wait_control: &mut dyn WaitControl,
 ) -> Result<(Vec<Member>, Vec<Early>), SetupError> {
     let port = socket.local_addr().map_err(system("a socket for datagrams"))?.port();
     let (mut room, mut early) = (vec![0; usize::from(u16::MAX)], Vec::new());
@@ -276,7 +276,7 @@ fn exchange(
         // Unauthenticated clients may keep this socket ready for ever.
         if is_idle || asked.elapsed() >= SLICE {
             asked = Instant::now();
-            if !patience.goes_on() {
+            if !wait_control.keep_waiting() {
                 return Err(SetupError::Interrupted);
             }
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Mode, Patience, RecvFrom};
+use mpjdev_engine::{Comm, Config, Mode, RecvFrom, WaitControl};
 use mpjdev_proto::datagram::network::{Chance, Impairment, Reorder};
 use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::Path;
@@ -51,13 +51,13 @@ impl Rank {
     }
 
     fn send(&self, message: &Message, dest: i32, tag: i32) {
-        self.comm.send(message, dest, tag, Mode::Standard, &mut patience()).expect("sent");
+        self.comm.send(message, dest, tag, Mode::Standard, &mut wait_control()).expect("sent");
     }
 
     /// Receives such a message, and looks whether it is whole.
     fn receive(&self, source: i32, tag: i32, count: usize, seed: usize) {
         let from = RecvFrom { source: Some(source), tag: Some(tag) };
-        let received = self.comm.recv(from, 8 + 8 * count, None, &mut patience());
+        let received = self.comm.recv(from, 8 + 8 * count, None, &mut wait_control());
         let (_, message) = received.expect("a message");
         let mut buffer = ReadBuffer::new(self.source.clone(), 8 + 8 * count as i64).expect("a buffer");
         buffer.adopt(message);
@@ -69,7 +69,7 @@ impl Rank {
 }
 
 /// Time after which a message counts as lost.
-fn patience() -> impl Patience {
+fn wait_control() -> impl WaitControl {
     let deadline = Instant::now() + Duration::from_secs(20);
     move || Instant::now() < deadline
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Mode, PacketEngine, Patience, RecvFrom};
+use mpjdev_engine::{Comm, Config, Mode, PacketEngine, RecvFrom, WaitControl};
 use mpjdev_transport::net::progress_thread::{self, Pumped, Ticks, Watch};
 use mpjdev_transport::{PacketSource, Progress, Transport, hybrid, tcp, udp};
 
@@ -26,7 +26,7 @@ struct Rank {
     watch: Arc<Watch>,
 }
 
-fn patience() -> impl Patience {
+fn wait_control() -> impl WaitControl {
     let deadline = Instant::now() + LONG;
     move || Instant::now() < deadline
 }
@@ -97,7 +97,7 @@ impl Rank {
     }
 
     fn note(&self, dest: &Rank) {
-        self.comm.send(&message(16), dest.number(), NOTE, Mode::Standard, &mut patience()).expect("sent");
+        self.comm.send(&message(16), dest.number(), NOTE, Mode::Standard, &mut wait_control()).expect("sent");
         // It leaves, though others may have left before it.
         self.look();
     }
@@ -116,12 +116,12 @@ impl Rank {
 
     fn receive_note(&self) {
         let from = RecvFrom { source: None, tag: Some(NOTE) };
-        self.comm.recv(from, 16, None, &mut patience()).expect("a note");
+        self.comm.recv(from, 16, None, &mut wait_control()).expect("a note");
     }
 
     fn receive(&self, source: &Rank, len: usize) {
         let from = RecvFrom { source: Some(source.number()), tag: Some(TAG) };
-        self.comm.recv(from, len, None, &mut patience()).expect("the message in time");
+        self.comm.recv(from, len, None, &mut wait_control()).expect("the message in time");
     }
 
     /// Calls in until the progress thread rests: it has seen the program call in, and nothing is left to be done.
@@ -142,7 +142,10 @@ type Case = fn(&Rank, &Rank);
 fn send_leaves_without_the_sender(sender: &Rank, receiver: &Rank) {
     const LEN: usize = 3 << 20;
     sender.rest(receiver);
-    sender.comm.send(&message(LEN), receiver.number(), TAG, Mode::Standard, &mut patience()).expect("sent");
+    sender
+        .comm
+        .send(&message(LEN), receiver.number(), TAG, Mode::Standard, &mut wait_control())
+        .expect("sent");
     receiver.receive(sender, LEN);
 }
 
@@ -152,7 +155,7 @@ fn isend_leaves_without_the_sender(sender: &Rank, receiver: &Rank) {
     let sent = sender.comm.isend(&message(LEN), receiver.number(), TAG, Mode::Synchronous);
     receiver.receive(sender, LEN);
     if let Some(id) = sent.expect("begun") {
-        sender.comm.wait(id, None, &mut patience()).expect("matched");
+        sender.comm.wait(id, None, &mut wait_control()).expect("matched");
     }
 }
 
@@ -163,9 +166,9 @@ fn receive_is_matched_without_the_receiver(receiver: &Rank, sender: &Rank) {
     let id = receiver.comm.irecv(from, LEN, None).expect("posted");
     sender
         .comm
-        .send(&message(LEN), receiver.number(), TAG, Mode::Synchronous, &mut patience())
+        .send(&message(LEN), receiver.number(), TAG, Mode::Synchronous, &mut wait_control())
         .expect("matched in time");
-    receiver.comm.wait(id, None, &mut patience()).expect("a message");
+    receiver.comm.wait(id, None, &mut wait_control()).expect("a message");
 }
 
 /// Its octets are still to come when it is received, since its sender does nothing but what it does here.
@@ -173,14 +176,14 @@ fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank
     const LEN: usize = 3 << 20;
     let sent = sender.comm.isend(&message(LEN), receiver.number(), TAG, Mode::Standard).expect("begun");
     let from = RecvFrom { source: Some(sender.number()), tag: Some(TAG) };
-    receiver.comm.probe(from, &mut patience()).expect("an announcement");
+    receiver.comm.probe(from, &mut wait_control()).expect("an announcement");
     receiver.rest(sender);
     let id = receiver.comm.irecv(from, LEN, None).expect("posted");
     assert!(!receiver.watch.is_resting(), "nobody reads it");
     sender.look_until(|| receiver.comm.packet_engine().is_some_and(|endpoint| !endpoint.has_pending()));
-    receiver.comm.wait(id, None, &mut patience()).expect("a message");
+    receiver.comm.wait(id, None, &mut wait_control()).expect("a message");
     if let Some(id) = sent {
-        sender.comm.wait(id, None, &mut patience()).expect("sent");
+        sender.comm.wait(id, None, &mut wait_control()).expect("sent");
     }
 }
 
@@ -201,9 +204,9 @@ fn receive_is_matched_after_a_sleep(receiver: &Rank, sender: &Rank) {
     });
     sender
         .comm
-        .send(&message(LEN), receiver.number(), TAG, Mode::Synchronous, &mut patience())
+        .send(&message(LEN), receiver.number(), TAG, Mode::Synchronous, &mut wait_control())
         .expect("matched in time");
-    receiver.comm.wait(id, None, &mut patience()).expect("a message");
+    receiver.comm.wait(id, None, &mut wait_control()).expect("a message");
 }
 
 /// The cases of the transport whose first and last rank these are.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mpjdev_proto::envelope::Selector;
 use mpjdev_proto::impi::barrier::Masters;
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 use mpjdev_transport::{Header, Payload, PeerState};
 
 use crate::comm::Comm;
@@ -66,8 +66,11 @@ impl PacketEngine {
     }
 
     /// Runs the barrier that ends a job with foreign ranks. Blocks.
-    pub(crate) fn end_together(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        Comm::world(self.clone()).start_last_barrier().finish(patience).map(drop)
+    pub(crate) fn end_together(
+        self: &Arc<Self>,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
+        Comm::world(self.clone()).start_last_barrier().finish(wait_control).map(drop)
     }
 
     /// Sends a message without octets, and does not wait for its completion. Such a message has no headers of

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use mpjdev_proto::collective::{Barrier, Creation};
 use mpjdev_proto::context::WORLD;
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 
 use crate::comm::Comm;
 use crate::error::DeviceError;
@@ -120,8 +120,8 @@ impl Comm {
     /// # Errors
     /// A member has failed or finished; interrupted, which abandons the barrier: see [`Operation`]. The
     /// draft's dialect of IMPI has no barrier with foreign ranks.
-    pub fn barrier(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        self.start_barrier().finish(patience).map(drop)
+    pub fn barrier(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+        self.start_barrier().finish(wait_control).map(drop)
     }
 }
 
@@ -202,11 +202,11 @@ impl Operation {
     ///
     /// # Errors
     /// As for [`advance`](Self::advance); interrupted, which abandons the operation.
-    pub fn finish(mut self, patience: &mut dyn Patience) -> Result<Outcome, DeviceError> {
+    pub fn finish(mut self, wait_control: &mut dyn WaitControl) -> Result<Outcome, DeviceError> {
         loop {
             match self.advance()? {
                 Some(outcome) => return Ok(outcome),
-                None => self.wait(patience)?,
+                None => self.wait(wait_control)?,
             }
         }
     }
@@ -215,16 +215,16 @@ impl Operation {
     ///
     /// # Errors
     /// Interrupted.
-    pub fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    pub fn wait(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let pending = match &self.way {
-            Way::Machine(running) => return running.wait(patience),
-            Way::OverClients(barrier) => match barrier.wait(patience) {
+            Way::Machine(running) => return running.wait(wait_control),
+            Way::OverClients(barrier) => match barrier.wait(wait_control) {
                 Some(waited) => return waited,
                 None => barrier.pending(),
             },
             Way::Refused(_) => return Ok(()),
         };
-        self.comm.wait_collective(&pending, patience)
+        self.comm.wait_collective(&pending, wait_control)
     }
 }
 

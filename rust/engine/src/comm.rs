@@ -8,7 +8,7 @@ use mpjdev_buffer::{Message, SectionHeader, Slab};
 use mpjdev_proto::collective::Communicator;
 use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 
 use crate::collective::Abandonment;
 use crate::engine::{AnyEngine, Engine, Selection, SendArgs};
@@ -160,9 +160,9 @@ impl Comm {
         dest: i32,
         tag: i32,
         mode: Mode,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        self.engine.send(self.send_args(message, dest, tag, mode)?, patience)
+        self.engine.send(self.send_args(message, dest, tag, mode)?, wait_control)
     }
 
     /// Starts a send; `None` when it is complete already. Does not block.
@@ -219,14 +219,14 @@ impl Comm {
         from: RecvFrom,
         capacity: usize,
         spare: Option<Slab>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Status, Message), DeviceError> {
         let mut place = spare.map(Message::around);
         match (self.try_recv_spinning(from, capacity, &mut place), place) {
             (Ok(status), Some(message)) => Ok((status, message)),
             (Ok(_), None) => Err(DeviceError::NoSuchRequest),
             (Err(fast), place) => {
-                self.recv_posted(fast, from, capacity, place.map(Message::into_slab), patience)
+                self.recv_posted(fast, from, capacity, place.map(Message::into_slab), wait_control)
             }
         }
     }
@@ -264,13 +264,13 @@ impl Comm {
         from: RecvFrom,
         capacity: usize,
         spare: Option<Slab>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Status, Message), DeviceError> {
         if let FastRecv::Failed(error) = fast {
             return Err(*error);
         }
         let selection = self.selection(from)?;
-        let (envelope, message) = self.engine.recv_posted(fast, selection, capacity, spare, patience)?;
+        let (envelope, message) = self.engine.recv_posted(fast, selection, capacity, spare, wait_control)?;
         Ok((self.status(&envelope, &message), message))
     }
 
@@ -291,8 +291,8 @@ impl Comm {
     ///
     /// # Errors
     /// A bad rank or tag; no rank is left that could send it; interrupted.
-    pub fn probe(&self, from: RecvFrom, patience: &mut dyn Patience) -> Result<Status, DeviceError> {
-        let (envelope, size) = self.engine.probe(self.selection(from)?, patience)?;
+    pub fn probe(&self, from: RecvFrom, wait_control: &mut dyn WaitControl) -> Result<Status, DeviceError> {
+        let (envelope, size) = self.engine.probe(self.selection(from)?, wait_control)?;
         Ok(self.seen(&envelope, size))
     }
 
@@ -322,9 +322,9 @@ impl Comm {
         &self,
         id: RequestId,
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<Done, DeviceError> {
-        let completed = self.engine.wait(id, deadline, patience)?;
+        let completed = self.engine.wait(id, deadline, wait_control)?;
         Ok(self.done(completed))
     }
 

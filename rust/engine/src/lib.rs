@@ -22,7 +22,7 @@ pub use mpjdev_sys::handle_table;
 /// Values that threads keep for themselves.
 pub use mpjdev_sys::thread_cache;
 pub use mpjdev_transport::config::Config;
-pub use mpjdev_transport::waiting::{Patience, Patient, deadline_after};
+pub use mpjdev_transport::wait::{Uninterruptible, WaitControl, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};
 pub use packet::engine::{Mode, PacketEngine, ReceiveArgs};
 pub use packet::fast_recv::FastRecv;

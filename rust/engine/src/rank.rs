@@ -6,7 +6,7 @@ use std::time::Instant;
 use mpjdev_buffer::SlabSource;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 
 use crate::comm::Comm;
 use crate::engine::Engine;
@@ -64,9 +64,9 @@ impl Comm {
         &self,
         ids: &[RequestId],
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
-        self.engine().wait_any(ids, deadline, patience)
+        self.engine().wait_any(ids, deadline, wait_control)
     }
 
     /// Cancels a request of this rank. True when it will never be matched, which is certain for a receive
@@ -89,8 +89,8 @@ impl Comm {
     ///
     /// # Errors
     /// Undelivered messages; interrupted. This rank has finished all the same.
-    pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        self.engine().finish(patience)
+    pub fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+        self.engine().finish(wait_control)
     }
 
     /// The messages that had arrived at this rank's end and that no receive took, as a warning for the user.

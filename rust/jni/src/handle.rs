@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
-use mpjdev_engine::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, PacketEngine, RequestId};
 
@@ -469,7 +468,7 @@ pub(crate) fn source() -> Arc<dyn SlabSource> {
 #[cfg(test)]
 mod tests {
     use mpjdev_bootstrap::job;
-    use mpjdev_engine::{Config, DeviceError, Mode, Patient, RecvFrom};
+    use mpjdev_engine::{Config, DeviceError, Mode, RecvFrom, Uninterruptible};
 
     use super::*;
     use mpjdev_buffer::Encoding;
@@ -492,14 +491,14 @@ mod tests {
         let handle = keep_comm(world).expect("room");
         let comm = super::comm(handle).expect("a communicator");
         let from = RecvFrom { source: Some(0), tag: Some(1) };
-        comm.send(&numbers(&[1, 2, 3]), 0, 1, Mode::Standard, &mut Patient).expect("sent");
+        comm.send(&numbers(&[1, 2, 3]), 0, 1, Mode::Standard, &mut Uninterruptible).expect("sent");
         let id = comm.irecv(from, CAPACITY as usize, None).expect("this rank is here");
         let request = keep_request(Request { comm: comm.clone(), id, buffer: None }).expect("room");
         let mut barrier = comm.start_barrier();
         assert!(matches!(barrier.advance(), Ok(None)), "the other rank does not come");
         let operation = keep_operation(barrier).expect("room");
 
-        rank.finish(&mut Patient).expect("nothing is left to be sent");
+        rank.finish(&mut Uninterruptible).expect("nothing is left to be sent");
         drop((rank, comm));
         free_comm(handle);
         assert!(gone.upgrade().is_none(), "something keeps the rank");

@@ -14,11 +14,11 @@ use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use mpjdev_sys::wake_request::WakeRequest;
 use mpjdev_sys::futex::Futex;
 use mpjdev_sys::handle_table::{HandleError, HandleTable};
-use mpjdev_sys::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_sys::queue::{Consumer, Queue};
+use mpjdev_sys::thread_cache::{ThreadCache, ThreadCaches};
+use mpjdev_sys::wake_request::WakeRequest;
 
 /// All interleavings.
 fn explore(model: impl Fn() + Sync + Send + 'static) {
@@ -181,9 +181,9 @@ fn a_value_is_used_by_one_thread_at_a_time() {
     });
 }
 
-/// Patience waits for the other use and sees what it did.
+/// A spinning lock waits for the other use and sees what it did.
 #[test]
-fn a_patient_use_comes_after_the_other_one() {
+fn lock_spinning_waits_for_the_other_use() {
     explore(|| {
         let table = Arc::new(HandleTable::new());
         let handle = table.insert(0).unwrap();

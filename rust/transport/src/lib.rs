@@ -23,7 +23,7 @@ pub mod stats;
 pub mod tcp;
 #[cfg(not(loom))]
 pub mod udp;
-pub mod waiting;
+pub mod wait;
 
 use std::fmt::Debug;
 use std::sync::atomic::AtomicU64;

@@ -79,7 +79,7 @@ impl Rank {
     }
 
     fn wait(&self, id: mpjdev_engine::RequestId) -> Result<mpjdev_engine::Done, DeviceError> {
-        let result = self.comm.wait(id, Some(Instant::now() + SOON), &mut mpjdev_engine::Patient);
+        let result = self.comm.wait(id, Some(Instant::now() + SOON), &mut mpjdev_engine::Uninterruptible);
         assert!(!matches!(result, Err(DeviceError::TimedOut { .. })), "it waits for ever");
         result
     }

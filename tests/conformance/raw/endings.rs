@@ -14,7 +14,7 @@ fn a_forged_answer_completes_no_request() {
         let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
         let (whole, _) = halves(&Letter::plain(1, 40));
         bench.put(0, 7, &whole);
-        let done = bench.comm.wait(id, Some(soon()), &mut Patient).expect("the message");
+        let done = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("the message");
         Letter::plain(1, 40).check(&done.message.expect("a message"));
         bench.finish_clean();
     }
@@ -64,7 +64,7 @@ fn an_answer_sent_right_before_a_finish_completes_its_send_whenever_both_come() 
         late.finish();
     }));
     bench.transports[0].finish();
-    assert!(bench.comm.wait(id, Some(soon()), &mut Patient).is_ok());
+    assert!(bench.comm.wait(id, Some(soon()), &mut Uninterruptible).is_ok());
     drop(transport);
     bench.finish_clean();
 }
@@ -89,7 +89,7 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
                 other_thread.leftovers();
             }));
             if let Some(id) = comm.isend(&message, 1, 7, mode).expect("it was alive") {
-                let error = comm.wait(id, Some(soon()), &mut Patient).unwrap_err();
+                let error = comm.wait(id, Some(soon()), &mut Uninterruptible).unwrap_err();
                 assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
             }
             assert_eq!(comm.leftovers(), (0, 0));
@@ -138,7 +138,7 @@ fn a_forged_answer_completes_no_pending_request() {
     assert!(bench.comm.test(send).expect("still there").is_none(), "rank 1 has answered for rank 2");
     let (whole, _) = halves(&Letter::plain(1, 40));
     bench.put(0, 7, &whole);
-    let done = bench.comm.wait(receive, Some(soon()), &mut Patient).expect("the message");
+    let done = bench.comm.wait(receive, Some(soon()), &mut Uninterruptible).expect("the message");
     Letter::plain(1, 40).check(&done.message.expect("an answer is no message"));
 }
 
@@ -184,7 +184,7 @@ fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
         Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
     }
     let begun = Instant::now();
-    assert_eq!(bench.comm.finish(&mut Patient), Ok(()));
+    assert_eq!(bench.comm.finish(&mut Uninterruptible), Ok(()));
     assert!(begun.elapsed() < Duration::from_secs(20), "finish took {:?}", begun.elapsed());
     bench.finish_clean();
 }

@@ -26,7 +26,7 @@ fn a_foreign_senders_halves_are_joined_for_exact_and_wildcard_receives() {
         bench.put(0, 7, &second);
     }
     for (seed, id) in (4..7).zip(receives) {
-        let done = bench.comm.wait(id, Some(soon()), &mut Patient).expect("both halves");
+        let done = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("both halves");
         letter(seed).check(&done.message.expect("a message"));
     }
     bench.finish_clean();
@@ -44,7 +44,7 @@ fn a_foreign_second_half_is_not_taken_from_another_tag() {
     assert!(bench.comm.test(id).expect("test").is_none());
     Letter::plain(9, 40).check(&bench.recv(ANY, 40).expect("the whole one"));
     bench.put(0, 7, &second);
-    let done = bench.comm.wait(id, Some(soon()), &mut Patient).expect("both halves");
+    let done = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("both halves");
     letter(1).check(&done.message.expect("a message"));
     bench.finish_clean();
 }
@@ -67,7 +67,7 @@ fn numbered_halves_find_each_other_in_any_order() {
                 put_seconds();
             }
             for (seed, id) in (1..4).zip(receives) {
-                let done = bench.comm.wait(id, Some(soon()), &mut Patient).expect("both halves");
+                let done = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("both halves");
                 letter(seed).check(&done.message.expect("a message"));
             }
             bench.finish_clean();
@@ -86,7 +86,7 @@ fn a_second_half_that_comes_inline_is_joined() {
     bench.put(0, 7, &first);
     let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
     assert!(bench.transports[0].try_send(0, header, Outgoing::Message(&inline)));
-    let message = bench.comm.wait(id, Some(soon()), &mut Patient).expect("both halves").message;
+    let message = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("both halves").message;
     let mut secondary = [0xff; 16];
     assert_eq!(message.expect("a message").copy_secondary(0, &mut secondary), 16);
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_second_half_of_another_length_is_an_error_with_the_numbers() {
             let (next, _) = halves(&Letter::plain(2, 40));
             bench.put(0, 7, &next);
             let error = match posted {
-                Some(id) => bench.comm.wait(id, Some(soon()), &mut Patient).unwrap_err(),
+                Some(id) => bench.comm.wait(id, Some(soon()), &mut Uninterruptible).unwrap_err(),
                 None => bench.recv(ANY, 40).unwrap_err(),
             };
             let lengths = LengthError::SecondLength { expected: 101, actual: wrong };
@@ -168,7 +168,7 @@ fn a_header_with_any_bit_turned_does_no_harm() {
         // A receive that still waits for a second half ends with its sender.
         let id = bench.comm.irecv(ANY, 1000, None).expect("irecv");
         bench.transports[0].finish();
-        assert!(bench.comm.wait(id, Some(soon()), &mut Patient).is_err());
+        assert!(bench.comm.wait(id, Some(soon()), &mut Uninterruptible).is_err());
     }
 }
 
@@ -182,7 +182,7 @@ fn a_receive_whose_second_half_never_comes_ends_with_its_sender() {
     assert!(bench.comm.test(id).expect("test").is_none());
     assert_eq!(bench.comm.cancel(id), Ok(false), "it is matched");
     bench.transports[0].finish();
-    let error = bench.comm.wait(id, Some(soon()), &mut Patient).unwrap_err();
+    let error = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).unwrap_err();
     assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
     bench.finish_clean();
 }
@@ -244,7 +244,7 @@ fn a_half_of_a_rank_that_is_known_to_have_finished_is_not_waited_for() {
     assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
     let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
     let deadline = Some(Instant::now() + Duration::from_secs(20));
-    let ended = bench.comm.wait(id, deadline, &mut Patient).map(drop);
+    let ended = bench.comm.wait(id, deadline, &mut Uninterruptible).map(drop);
     assert_eq!(ended, Err(DeviceError::PeerFinished { rank: 1 }));
     bench.finish_clean();
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mpjdev_engine::collective::{Operation, Outcome};
-use mpjdev_engine::{Comm, DeviceError, Mode, Patient};
+use mpjdev_engine::{Comm, DeviceError, Mode, Uninterruptible};
 
 use crate::harness::{Job, Party, from};
 use crate::letter::Letter;
@@ -84,7 +84,7 @@ fn barriers_after_an_interrupted_one_fail_on_every_rank(world: &World) {
             party.say("interrupted");
             for kind in 0..KINDS {
                 let begun = Instant::now();
-                assert_abandoned(start(&party.comm, kind).finish(&mut Patient), 0);
+                assert_abandoned(start(&party.comm, kind).finish(&mut Uninterruptible), 0);
                 assert!(begun.elapsed() < SOON);
             }
         } else {

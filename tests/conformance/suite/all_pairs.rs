@@ -2,7 +2,7 @@
 //! message.
 
 use mpjdev_engine::collective::Outcome;
-use mpjdev_engine::{Mode, Patient};
+use mpjdev_engine::{Mode, Uninterruptible};
 
 use crate::harness::{ANY, Party, amount, from, run};
 use crate::letter::Letter;
@@ -48,7 +48,7 @@ fn eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards(worl
     // receivers.
     let count = amount(8, 80);
     run(world, RANKS as usize, |party| {
-        let Ok(Outcome::Created(Some(own))) = party.comm.start_dup().finish(&mut Patient) else {
+        let Ok(Outcome::Created(Some(own))) = party.comm.start_dup().finish(&mut Uninterruptible) else {
             panic!("dup")
         };
         let own = party.on(own);

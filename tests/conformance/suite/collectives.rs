@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use mpjdev_engine::collective::{Operation, Outcome};
-use mpjdev_engine::{Comm, DeviceError, Mode, Patient};
+use mpjdev_engine::{Comm, DeviceError, Mode, Uninterruptible};
 use mpjdev_proto::collective::Refusal;
 
 use crate::harness::{ANY, Job, Party, amount, from, run};
@@ -30,7 +30,7 @@ const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
 
 #[track_caller]
 fn created(operation: Operation) -> Result<Option<Comm>, DeviceError> {
-    match operation.finish(&mut Patient)? {
+    match operation.finish(&mut Uninterruptible)? {
         Outcome::Created(comm) => Ok(comm),
         Outcome::Passed => panic!("a barrier's outcome"),
     }
@@ -266,7 +266,7 @@ fn an_interrupted_wait_leaves_the_operation_to_go_on(world: &World) {
             assert!(barrier.advance().expect("advance").is_none());
             assert_eq!(barrier.wait(&mut || false), Err(DeviceError::Interrupted));
             party.say("interrupted");
-            assert!(matches!(barrier.finish(&mut Patient), Ok(Outcome::Passed)));
+            assert!(matches!(barrier.finish(&mut Uninterruptible), Ok(Outcome::Passed)));
         } else {
             party.hear("interrupted");
             party.barrier();
@@ -281,7 +281,7 @@ fn a_member_that_has_finished_ends_every_collective_on_all_others(world: &World)
         for gone in [0, 1, 5] {
             Job::new(world, 8).untidy().run(|party| {
                 if party.rank() == gone {
-                    assert_eq!(party.comm.finish(&mut Patient), Ok(()));
+                    assert_eq!(party.comm.finish(&mut Uninterruptible), Ok(()));
                     party.say("finished");
                     return;
                 }

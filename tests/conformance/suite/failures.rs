@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
 use crate::harness::{ANY, Job, Party, from};
 use crate::letter::Letter;
@@ -28,19 +28,19 @@ fn failed(rank: u32) -> DeviceError {
 fn blocked(party: &Party, k: usize) -> Result<(), DeviceError> {
     let comm = &party.comm;
     match k {
-        0 => comm.recv(from(0, 1), 0, None, &mut Patient).map(drop),
-        1 => comm.recv(from(2, 1), 0, None, &mut Patient).map(drop),
-        2 => comm.recv(ANY, 0, None, &mut Patient).map(drop),
-        3 => comm.send(&SMALL.write(party.source()), 2, 9, Mode::Synchronous, &mut Patient),
-        4 => comm.probe(from(0, 5), &mut Patient).map(drop),
-        5 => comm.barrier(&mut Patient),
+        0 => comm.recv(from(0, 1), 0, None, &mut Uninterruptible).map(drop),
+        1 => comm.recv(from(2, 1), 0, None, &mut Uninterruptible).map(drop),
+        2 => comm.recv(ANY, 0, None, &mut Uninterruptible).map(drop),
+        3 => comm.send(&SMALL.write(party.source()), 2, 9, Mode::Synchronous, &mut Uninterruptible),
+        4 => comm.probe(from(0, 5), &mut Uninterruptible).map(drop),
+        5 => comm.barrier(&mut Uninterruptible),
         6 => {
             let id = comm.irecv(from(2, 6), 0, None)?;
-            comm.wait(id, None, &mut Patient).map(drop)
+            comm.wait(id, None, &mut Uninterruptible).map(drop)
         }
         _ => {
             let ids = [comm.irecv(from(0, 7), 0, None)?, comm.irecv(from(2, 7), 0, None)?];
-            let at = comm.wait_any(&ids, None, &mut Patient)?;
+            let at = comm.wait_any(&ids, None, &mut Uninterruptible)?;
             comm.detach(ids[1 - at]);
             comm.test(ids[at]).map(drop)
         }
@@ -61,7 +61,10 @@ fn a_failure_ends_every_kind_of_blocked_operation(world: &World) {
                 assert_eq!(blocked(party, k), Err(failed(0)), "operation {k}");
                 assert!(begun.elapsed() < SOON);
             }
-            _ => assert_eq!(party.comm.recv(from(1, 100), 0, None, &mut Patient).unwrap_err(), failed(0)),
+            _ => assert_eq!(
+                party.comm.recv(from(1, 100), 0, None, &mut Uninterruptible).unwrap_err(),
+                failed(0)
+            ),
         });
     }
 }
@@ -84,7 +87,7 @@ fn a_failure_ends_all_threads_of_a_rank(world: &World) {
             });
             assert!(begun.elapsed() < SOON);
         }
-        _ => assert_eq!(party.comm.probe(from(0, 100), &mut Patient), Err(failed(0))),
+        _ => assert_eq!(party.comm.probe(from(0, 100), &mut Uninterruptible), Err(failed(0))),
     });
 }
 
@@ -104,7 +107,7 @@ fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(world: &Wo
             assert_eq!(comm.irecv(from(peer as u32, 1), 0, None), Err(failed(1)));
             assert_eq!(comm.iprobe(from(peer as u32, 1)), Err(failed(1)));
         }
-        assert_eq!(comm.barrier(&mut Patient), Err(failed(1)));
+        assert_eq!(comm.barrier(&mut Uninterruptible), Err(failed(1)));
         assert!(
             failed(1).to_string().contains("rank 1") && failed(1).to_string().contains("the disk is full")
         );
@@ -122,7 +125,7 @@ fn the_first_failure_is_the_one_that_is_told(world: &World) {
             party.knows_of(0);
             party.comm.fail("what came of it");
         }
-        assert_eq!(party.comm.recv(ANY, 0, None, &mut Patient).unwrap_err(), failed(0));
+        assert_eq!(party.comm.recv(ANY, 0, None, &mut Uninterruptible).unwrap_err(), failed(0));
     });
 }
 
@@ -134,11 +137,11 @@ fn a_failure_ends_a_receive_that_has_only_its_first_half(world: &World) {
             let sends: Vec<_> = (0..50).map(|_| party.isend(Mode::Standard, &letter, 1, 1)).collect();
             party.comm.fail("the disk is full");
             for id in sends.into_iter().flatten() {
-                let _ = party.comm.wait(id, None, &mut Patient);
+                let _ = party.comm.wait(id, None, &mut Uninterruptible);
             }
         } else {
             for _ in 0..50 {
-                match party.comm.recv(from(0, 1), 16, None, &mut Patient) {
+                match party.comm.recv(from(0, 1), 16, None, &mut Uninterruptible) {
                     Ok((_, message)) => letter.check(&message),
                     Err(error) => assert_eq!(error, failed(0)),
                 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mpjdev_engine::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
 use crate::harness::{ANY, Job, Party, amount, from, run};
 use crate::letter::Letter;
@@ -30,7 +30,7 @@ in_every_world![
 pub(super) const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
 
 pub(super) fn finish(party: &Party) -> Result<(), DeviceError> {
-    party.comm.finish(&mut Patient)
+    party.comm.finish(&mut Uninterruptible)
 }
 
 pub(super) fn gone(rank: u32) -> DeviceError {
@@ -51,12 +51,12 @@ fn messages_sent_before_a_finish_arrive_and_then_receives_fail(world: &World) {
                 party.expect(from(0, 1), &letter);
             }
             for _ in 0..3 {
-                assert_eq!(party.comm.recv(from(0, 1), 16, None, &mut Patient).unwrap_err(), gone(0));
+                assert_eq!(party.comm.recv(from(0, 1), 16, None, &mut Uninterruptible).unwrap_err(), gone(0));
             }
-            assert_eq!(party.comm.probe(from(0, 1), &mut Patient), Err(gone(0)));
+            assert_eq!(party.comm.probe(from(0, 1), &mut Uninterruptible), Err(gone(0)));
             assert_eq!(party.comm.iprobe(from(0, 1)), Err(gone(0)));
             let id = party.post(from(0, 1), 16);
-            assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), gone(0));
+            assert_eq!(party.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(0));
         }
     });
 }
@@ -70,7 +70,7 @@ fn a_receive_posted_before_the_finish_fails_too(world: &World) {
             let ids = [party.post(from(0, 1), 16), party.post(from(0, None), 16)];
             party.say("posted");
             for id in ids {
-                assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), gone(0));
+                assert_eq!(party.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(0));
             }
         }
     });
@@ -87,8 +87,11 @@ fn any_source_fails_when_nobody_is_left(world: &World) {
             for _ in 0..3 {
                 party.expect(ANY, &SMALL);
             }
-            assert_eq!(party.comm.recv(ANY, 16, None, &mut Patient).unwrap_err(), DeviceError::NobodyLeft);
-            assert_eq!(party.comm.probe(ANY, &mut Patient), Err(DeviceError::NobodyLeft));
+            assert_eq!(
+                party.comm.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(),
+                DeviceError::NobodyLeft
+            );
+            assert_eq!(party.comm.probe(ANY, &mut Uninterruptible), Err(DeviceError::NobodyLeft));
         }
     });
 }
@@ -98,10 +101,15 @@ fn any_source_of_a_part_fails_when_its_members_are_gone(world: &World) {
     use mpjdev_engine::collective::Outcome;
     run(world, 3, |party| {
         let operation = party.comm.start_split((party.rank() / 2) as i32, 0);
-        let Ok(Outcome::Created(Some(comm))) = operation.finish(&mut Patient) else { panic!("split") };
+        let Ok(Outcome::Created(Some(comm))) = operation.finish(&mut Uninterruptible) else {
+            panic!("split")
+        };
         match party.rank() {
             0 => {
-                assert_eq!(comm.recv(ANY, 16, None, &mut Patient).unwrap_err(), DeviceError::NobodyLeft);
+                assert_eq!(
+                    comm.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(),
+                    DeviceError::NobodyLeft
+                );
                 party.send(&SMALL, 2, 1);
             }
             1 => assert_eq!(finish(party), Ok(())),
@@ -122,7 +130,7 @@ fn a_send_to_a_finished_rank_fails(world: &World) {
         let message = SMALL.write(party.source());
         for mode in [Mode::Standard, Mode::Synchronous] {
             assert_eq!(party.comm.isend(&message, 0, 1, mode), Err(gone(0)));
-            assert_eq!(party.comm.send(&message, 0, 1, mode, &mut Patient), Err(gone(0)));
+            assert_eq!(party.comm.send(&message, 0, 1, mode, &mut Uninterruptible), Err(gone(0)));
         }
         assert_eq!(party.comm.isend_many(&message, &[0, 1], 1), Err(gone(0)));
         // The others continue.
@@ -141,7 +149,7 @@ fn a_synchronous_send_that_a_finish_overtakes_fails(world: &World) {
                 (0..10).map(|_| party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending")).collect();
             party.say("sent");
             for id in ids {
-                assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), gone(1));
+                assert_eq!(party.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(1));
             }
         } else {
             party.hear("sent");
@@ -159,7 +167,7 @@ fn synchronous_sends_that_were_received_succeed_after_the_receivers_finish(world
             let ids: Vec<_> = (0..COUNT).map(start).collect();
             party.knows_of(1);
             for id in ids {
-                assert!(party.comm.wait(id, None, &mut Patient).is_ok());
+                assert!(party.comm.wait(id, None, &mut Uninterruptible).is_ok());
             }
         } else {
             (0..COUNT).for_each(|_| assert_eq!(party.expect(from(0, 1), &SMALL).tag, 1));
@@ -216,11 +224,11 @@ fn nothing_goes_on_after_a_finish(world: &World) {
         assert_eq!(comm.isend(&message, 0, 1, Mode::Standard), Err(finished.clone()));
         assert_eq!(comm.isend(&message, 1, 1, Mode::Synchronous), Err(finished.clone()));
         assert_eq!(comm.irecv(ANY, 16, None), Err(finished.clone()));
-        assert_eq!(comm.recv(ANY, 16, None, &mut Patient).unwrap_err(), finished);
-        assert_eq!(comm.probe(ANY, &mut Patient), Err(finished.clone()));
+        assert_eq!(comm.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(), finished);
+        assert_eq!(comm.probe(ANY, &mut Uninterruptible), Err(finished.clone()));
         assert_eq!(comm.iprobe(ANY), Err(finished.clone()));
-        assert_eq!(comm.barrier(&mut Patient), Err(finished.clone()));
-        assert_eq!(comm.start_dup().finish(&mut Patient).map(drop), Err(finished));
+        assert_eq!(comm.barrier(&mut Uninterruptible), Err(finished.clone()));
+        assert_eq!(comm.start_dup().finish(&mut Uninterruptible).map(drop), Err(finished));
         party.wait_letter(received, &SMALL);
         party.wait_all([sent]);
     });
@@ -265,7 +273,7 @@ fn a_large_message_that_is_matched_arrives_before_its_senders_finish(world: &Wor
             assert_eq!(finish(party), Ok(()));
         } else {
             party.expect(from(0, 1), &letter);
-            assert_eq!(party.comm.recv(from(0, 1), 16, None, &mut Patient).unwrap_err(), gone(0));
+            assert_eq!(party.comm.recv(from(0, 1), 16, None, &mut Uninterruptible).unwrap_err(), gone(0));
         }
     });
 }
@@ -282,7 +290,7 @@ fn a_finish_ends_the_receives_that_other_threads_wait_for(world: &World) {
                     let id = party.post(from(source, 1), 16);
                     party.say("posted");
                     let deadline = mpjdev_engine::deadline_after(Duration::from_secs(20));
-                    let ended = party.comm.wait(id, deadline, &mut Patient).map(drop);
+                    let ended = party.comm.wait(id, deadline, &mut Uninterruptible).map(drop);
                     assert_eq!(ended, Err(DeviceError::Finished { rank: 0 }), "from {source:?}");
                 } else {
                     party.hear("posted");

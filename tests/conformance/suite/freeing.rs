@@ -2,7 +2,7 @@
 //! waits for it.
 
 use mpjdev_engine::collective::Outcome;
-use mpjdev_engine::{Comm, DeviceError, Mode, Patient, RequestId};
+use mpjdev_engine::{Comm, DeviceError, Mode, RequestId, Uninterruptible};
 
 use crate::harness::{ANY, Job, Party, amount, from, run};
 use crate::letter::Letter;
@@ -38,7 +38,7 @@ fn letters(world: &World) -> Vec<Letter> {
 }
 
 fn dup(party: &Party) -> Comm {
-    match party.comm.start_dup().finish(&mut Patient) {
+    match party.comm.start_dup().finish(&mut Uninterruptible) {
         Ok(Outcome::Created(Some(comm))) => comm,
         other => panic!("dup gives {other:?}"),
     }
@@ -171,7 +171,8 @@ fn messages_of_a_communicator_that_is_being_made_are_kept(world: &World) {
                 made = made.or_else(|| dup.advance().expect("advance"));
             }
             party.expect(from(0, END), &SMALL);
-            let Outcome::Created(Some(made)) = made.unwrap_or_else(|| dup.finish(&mut Patient).expect("dup"))
+            let Outcome::Created(Some(made)) =
+                made.unwrap_or_else(|| dup.finish(&mut Uninterruptible).expect("dup"))
             else {
                 panic!("all are in it")
             };
@@ -218,9 +219,9 @@ fn receives_and_probes_of_a_freed_communicator_fail(world: &World) {
         made.free();
         made.free();
         assert_eq!(made.irecv(ANY, 16, None), Err(DeviceError::Freed));
-        assert_eq!(made.recv(ANY, 16, None, &mut Patient).unwrap_err(), DeviceError::Freed);
+        assert_eq!(made.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(), DeviceError::Freed);
         assert_eq!(made.iprobe(ANY), Err(DeviceError::Freed));
-        assert_eq!(made.probe(ANY, &mut Patient), Err(DeviceError::Freed));
+        assert_eq!(made.probe(ANY, &mut Uninterruptible), Err(DeviceError::Freed));
     });
 }
 

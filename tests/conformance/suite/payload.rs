@@ -115,7 +115,7 @@ fn every_section_type_arrives_with_its_checksum_in_both_byte_orders(world: &Worl
                     let message = all_types(party, encoding, count).expect("room for all sections");
                     party
                         .comm
-                        .send(&message, 1, tag, Mode::Standard, &mut mpjdev_engine::Patient)
+                        .send(&message, 1, tag, Mode::Standard, &mut mpjdev_engine::Uninterruptible)
                         .expect("send");
                 } else {
                     let (status, message) = party.recv(from(0, tag), 80_000);
@@ -236,7 +236,7 @@ fn a_ring_passes_messages_on(world: &World) {
                     let (_, message) = party.recv(from(before, 0), letter.needs());
                     party
                         .comm
-                        .send(&message, next as i32, 0, Mode::Standard, &mut mpjdev_engine::Patient)
+                        .send(&message, next as i32, 0, Mode::Standard, &mut mpjdev_engine::Uninterruptible)
                         .expect("send");
                 }
             }
@@ -307,7 +307,7 @@ fn a_received_message_can_be_sent_on(world: &World) {
                     letter.check(&message);
                     party
                         .comm
-                        .send(&message, 2, 0, Mode::Synchronous, &mut mpjdev_engine::Patient)
+                        .send(&message, 2, 0, Mode::Synchronous, &mut mpjdev_engine::Uninterruptible)
                         .expect("send");
                 }
                 _ => {

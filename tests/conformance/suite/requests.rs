@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
 use crate::harness::{ANY, amount, from, run};
 use crate::letter::Letter;
@@ -64,7 +64,7 @@ fn waiting_for_any_finds_the_one_that_is_done(world: &World) {
             for i in order {
                 party.say(&format!("waits for {i}"));
                 let pending: Vec<_> = ids.iter().map(|(_, id)| *id).collect();
-                let at = party.comm.wait_any(&pending, None, &mut Patient).expect("wait_any");
+                let at = party.comm.wait_any(&pending, None, &mut Uninterruptible).expect("wait_any");
                 let (tag, id) = ids.remove(at);
                 assert_eq!(tag, i);
                 assert_eq!(party.wait_letter(id, &Letter::plain(i as u64, 128)).tag, i);
@@ -84,10 +84,10 @@ fn a_wait_that_timed_out_leaves_the_request_pending_and_it_completes_later(world
                 for ms in [0, 1, 30] {
                     let begun = Instant::now();
                     let deadline = begun + Duration::from_millis(ms);
-                    let error = party.comm.wait(id, Some(deadline), &mut Patient).unwrap_err();
+                    let error = party.comm.wait(id, Some(deadline), &mut Uninterruptible).unwrap_err();
                     assert!(matches!(error, DeviceError::TimedOut { .. }), "{error}");
                     assert!(Instant::now() >= deadline);
-                    let any = party.comm.wait_any(&[id], Some(deadline), &mut Patient);
+                    let any = party.comm.wait_any(&[id], Some(deadline), &mut Uninterruptible);
                     assert!(matches!(any, Err(DeviceError::TimedOut { .. })));
                 }
                 party.say(&format!("timed out {i}"));
@@ -145,7 +145,10 @@ fn an_unmatched_receive_is_cancelled_for_certain(world: &World) {
             for id in ids {
                 assert_eq!(party.comm.cancel(id), Ok(true));
                 assert_eq!(party.comm.cancel(id), Ok(false), "it is done");
-                assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+                assert_eq!(
+                    party.comm.wait(id, None, &mut Uninterruptible).unwrap_err(),
+                    DeviceError::Cancelled
+                );
             }
             party.say("cancelled");
             party.expect(ANY, &SMALL);
@@ -271,7 +274,10 @@ fn a_request_that_is_gone_is_named_as_such(world: &World) {
         let second = party.post(ANY, 0);
         assert_eq!(party.comm.test(first).unwrap_err(), DeviceError::NoSuchRequest);
         assert_eq!(party.comm.cancel(first), Err(DeviceError::NoSuchRequest));
-        assert_eq!(party.comm.wait(first, None, &mut Patient).unwrap_err(), DeviceError::NoSuchRequest);
+        assert_eq!(
+            party.comm.wait(first, None, &mut Uninterruptible).unwrap_err(),
+            DeviceError::NoSuchRequest
+        );
         party.comm.detach(first);
         assert!(party.comm.test(second).expect("test").is_none());
         assert_eq!(party.comm.cancel(second), Ok(true));

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use mpjdev_engine::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
 use crate::harness::{ANY, Job, amount, from, run};
 use crate::letter::Letter;
@@ -184,7 +184,7 @@ fn too_many_open_split_messages_are_refused_and_go_on_when_some_are_received(wor
             party.say(&format!("{sent} sent"));
             party.say("sent");
             party.until("a number is free again", || {
-                let result = party.comm.send(&message, 1, 8, Mode::Standard, &mut Patient);
+                let result = party.comm.send(&message, 1, 8, Mode::Standard, &mut Uninterruptible);
                 let _ = party.comm.iprobe(ANY);
                 result.is_ok()
             });

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mpjdev_engine::{DeviceError, Mode, Patient, RequestId};
+use mpjdev_engine::{DeviceError, Mode, RequestId, Uninterruptible};
 
 use crate::harness::{ANY, Job, Party, from, run};
 use crate::letter::Letter;
@@ -302,7 +302,7 @@ fn a_send_to_many_of_which_one_has_finished_leaves_no_request_behind(world: &Wor
             party.expect(from(0, 2), &letter(2));
         }
         _ => {
-            assert_eq!(party.comm.finish(&mut Patient), Ok(()));
+            assert_eq!(party.comm.finish(&mut Uninterruptible), Ok(()));
             party.say("finished");
         }
     });

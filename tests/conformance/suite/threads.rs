@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{Mode, Patient};
+use mpjdev_engine::{Mode, Uninterruptible};
 
 use crate::harness::{ANY, Job, amount, from, run};
 use crate::letter::Letter;
@@ -207,7 +207,7 @@ fn no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once(world: &World
                 let id = party.post(from(peer, tag), letter.needs());
                 party.send(&letter, peer, tag);
                 if i % 3 == 0 {
-                    party.comm.wait_any(&[id], None, &mut Patient).expect("wait_any");
+                    party.comm.wait_any(&[id], None, &mut Uninterruptible).expect("wait_any");
                 }
                 party.wait_letter(id, &letter);
                 slow += usize::from(begun.elapsed() > SLICE / 2);
@@ -231,7 +231,7 @@ fn all_threads_that_wait_for_one_request_are_woken(world: &World) {
             return party.send(&letter(0, 0), 1, 1);
         }
         let ids = [0, 1].map(|tag| party.post(from(0, tag), letter(0, 0).needs()));
-        // Patience is asked right before each sleep.
+        // WaitControl is asked right before each sleep.
         let saying = |thread: usize| {
             let mut said = false;
             move || {

@@ -1,6 +1,6 @@
 //! A message larger than its receiver has room for is consumed, and nothing else is.
 
-use mpjdev_engine::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
 use crate::harness::{ANY, amount, from, run};
 use crate::letter::Letter;
@@ -29,10 +29,13 @@ fn a_message_that_is_too_large_is_an_error_with_the_numbers_and_the_next_one_is_
                 party.send(&letter, 1, 7);
             } else {
                 // Posted late, posted early or blocking: all alike.
-                let error = party.comm.recv(ANY, 8, None, &mut Patient).unwrap_err();
+                let error = party.comm.recv(ANY, 8, None, &mut Uninterruptible).unwrap_err();
                 assert_eq!(error, truncated(&letter, 8, 7));
                 let id = party.post(from(0, 7), 8);
-                assert_eq!(party.comm.wait(id, None, &mut Patient).unwrap_err(), truncated(&letter, 8, 7));
+                assert_eq!(
+                    party.comm.wait(id, None, &mut Uninterruptible).unwrap_err(),
+                    truncated(&letter, 8, 7)
+                );
                 party.expect(from(0, 7), &letter);
             }
         }
@@ -50,7 +53,7 @@ fn truncation_begins_one_octet_past_the_capacity(world: &World) {
                 if party.rank() == 0 {
                     party.send(&letter, 1, 7);
                 } else {
-                    match party.comm.recv(ANY, capacity, None, &mut Patient) {
+                    match party.comm.recv(ANY, capacity, None, &mut Uninterruptible) {
                         Ok((_, message)) => {
                             letter.check(&message);
                             assert_eq!(message.capacity(), capacity, "the receiver's stays");
@@ -79,7 +82,7 @@ fn both_halves_of_a_truncated_message_are_consumed(world: &World) {
                 let second = party.post(ANY, 40);
                 party.wait_letter(second, &next);
                 assert_eq!(
-                    party.comm.wait(first, None, &mut Patient).unwrap_err(),
+                    party.comm.wait(first, None, &mut Uninterruptible).unwrap_err(),
                     truncated(&large, 799, 7)
                 );
             }
@@ -93,7 +96,7 @@ fn a_truncated_synchronous_message_counts_as_matched(world: &World) {
             if party.rank() == 0 {
                 party.ssend(&letter, 1, 7);
             } else {
-                assert!(party.comm.recv(ANY, 0, None, &mut Patient).is_err());
+                assert!(party.comm.recv(ANY, 0, None, &mut Uninterruptible).is_err());
             }
         }
     });
@@ -114,7 +117,7 @@ fn truncated_messages_among_many_outstanding_receives_hurt_no_other(world: &Worl
         let capacity = |i: usize| if i % 4 == 1 { 392 } else { 4000 };
         let receives: Vec<_> = (0..count).map(|i| party.post(from(0, None), capacity(i))).collect();
         for (i, id) in receives.into_iter().enumerate() {
-            match party.comm.wait(id, None, &mut Patient) {
+            match party.comm.wait(id, None, &mut Uninterruptible) {
                 Ok(done) => letter(i).check(&done.message.expect("a message")),
                 Err(error) => {
                     assert_eq!(error, truncated(&letter(i), 392, 7));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{DeviceError, Mode, Patient};
+use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
 use super::finishing::{SMALL, finish, gone};
 use crate::harness::{ANY, Job, from};
@@ -80,10 +80,10 @@ fn outlasts_a_wait_of_its_peer(world: &World, patience: Duration) -> bool {
             party.hear("finishes");
             let other = party.post(from(1, 2), 16);
             let deadline = Instant::now() + 3 * patience;
-            assert!(party.comm.wait(other, Some(deadline), &mut Patient).is_err());
+            assert!(party.comm.wait(other, Some(deadline), &mut Uninterruptible).is_err());
             assert_eq!(party.comm.cancel(other), Ok(true));
             party.comm.detach(other);
-            let received = party.comm.recv(from(0, 1), SMALL.needs(), None, &mut Patient);
+            let received = party.comm.recv(from(0, 1), SMALL.needs(), None, &mut Uninterruptible);
             party.hear("over");
             match received {
                 Ok((_, message)) => SMALL.check(&message),
@@ -138,7 +138,7 @@ fn finish_warns_of_messages_that_no_receive_took(world: &World) {
     use mpjdev_engine::collective::Outcome;
     let long = Letter::plain(2, world.octets(1 << 20) / 8 * 8);
     Job::new(world, 2).untidy().run(|party| {
-        let made = match party.comm.start_dup().finish(&mut Patient) {
+        let made = match party.comm.start_dup().finish(&mut Uninterruptible) {
             Ok(Outcome::Created(Some(comm))) => party.on(comm),
             other => panic!("dup gives {other:?}"),
         };
@@ -186,7 +186,7 @@ fn finish_warns_of_messages_that_no_receive_took(world: &World) {
 fn finish_warns_of_what_a_freed_communicator_has_dropped(world: &World) {
     use mpjdev_engine::collective::Outcome;
     Job::new(world, 2).untidy().run(|party| {
-        let made = match party.comm.start_dup().finish(&mut Patient) {
+        let made = match party.comm.start_dup().finish(&mut Uninterruptible) {
             Ok(Outcome::Created(Some(comm))) => party.on(comm),
             other => panic!("dup gives {other:?}"),
         };

@@ -3,7 +3,7 @@
 
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::config::ENVELOPE_LEN;
-use mpjdev_engine::{DeviceError, Mode, Patient, RequestId};
+use mpjdev_engine::{DeviceError, Mode, RequestId, Uninterruptible};
 
 use crate::harness::{ANY, Job, Party, amount, from, run};
 use crate::letter::Letter;
@@ -27,7 +27,7 @@ fn started(party: &Party, mode: Mode, count: usize, tag: impl Fn(usize) -> i32) 
 }
 
 fn dup(party: &Party) -> Party {
-    match party.comm.start_dup().finish(&mut Patient).expect("dup") {
+    match party.comm.start_dup().finish(&mut Uninterruptible).expect("dup") {
         Outcome::Created(Some(comm)) => party.on(comm),
         _ => panic!("every rank is in a dup"),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Mode, Patient, RequestId, mpi};
+use mpjdev_engine::{Comm, Config, Mode, RequestId, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::harness;
@@ -23,7 +23,8 @@ const LEN: usize = 8;
 pub(super) fn exchange() {
     let count = std::env::var(COUNT).ok().and_then(|count| count.parse().ok()).expect("a count");
     let pool = HeapPool::new(4 << 30);
-    let comm = job::join(Config::default(), &pool, &mut Patient).expect("an MPI").expect("a launcher").world;
+    let comm =
+        job::join(Config::default(), &pool, &mut Uninterruptible).expect("an MPI").expect("a launcher").world;
     let source: Arc<dyn SlabSource> = pool;
     for mode in [Mode::Standard, Mode::Synchronous] {
         match comm.rank() {
@@ -31,7 +32,7 @@ pub(super) fn exchange() {
             _ => receive(&comm, count),
         }
     }
-    comm.finish(&mut Patient).expect("nothing is left");
+    comm.finish(&mut Uninterruptible).expect("nothing is left");
     println!("flood of {count} ... ok");
     mpi::end(None);
 }
@@ -40,20 +41,20 @@ fn send(comm: &Comm, source: &Arc<dyn SlabSource>, mode: Mode, count: usize) {
     let message = |i: usize| Letter::plain(i as u64, LEN).write(source);
     let start = |i| comm.isend(&message(i), 1, i as i32, mode).expect("it goes");
     let sends: Vec<Option<RequestId>> = (0..count).map(start).collect();
-    comm.barrier(&mut Patient).expect("all come");
+    comm.barrier(&mut Uninterruptible).expect("all come");
     for id in sends.into_iter().flatten() {
-        comm.wait(id, None, &mut Patient).expect("it is received");
+        comm.wait(id, None, &mut Uninterruptible).expect("it is received");
     }
 }
 
 fn receive(comm: &Comm, count: usize) {
-    comm.barrier(&mut Patient).expect("all come");
+    comm.barrier(&mut Uninterruptible).expect("all come");
     for tag in (0..count).rev() {
         let from = harness::from(0, tag as i32);
         if tag % 1000 == 0 {
-            assert_eq!(comm.probe(from, &mut Patient).expect("it comes").tag, tag as i32);
+            assert_eq!(comm.probe(from, &mut Uninterruptible).expect("it comes").tag, tag as i32);
         }
-        let (_, message) = comm.recv(from, LEN, None, &mut Patient).expect("it comes");
+        let (_, message) = comm.recv(from, LEN, None, &mut Uninterruptible).expect("it comes");
         Letter::plain(tag as u64, LEN).check(&message);
     }
 }

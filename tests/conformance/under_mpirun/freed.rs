@@ -8,7 +8,7 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Mode, Patient, mpi};
+use mpjdev_engine::{Comm, Config, Mode, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::harness;
@@ -27,14 +27,14 @@ const KEPT: usize = 50;
 const MANY: usize = 1200;
 
 fn dup(comm: &Comm) -> Comm {
-    match comm.start_dup().finish(&mut Patient) {
+    match comm.start_dup().finish(&mut Uninterruptible) {
         Ok(Outcome::Created(Some(comm))) => comm,
         other => panic!("dup gives {other:?}"),
     }
 }
 
 fn join(pool: &Arc<HeapPool>) -> Comm {
-    job::join(Config::default(), pool, &mut Patient).expect("an MPI").expect("a launcher").world
+    job::join(Config::default(), pool, &mut Uninterruptible).expect("an MPI").expect("a launcher").world
 }
 
 fn count() -> usize {
@@ -68,7 +68,7 @@ pub(super) fn make_and_free() {
         leave_message(&comm, &source, cycle);
         comm.free();
     }
-    world.finish(&mut Patient).expect("what is freed is dropped");
+    world.finish(&mut Uninterruptible).expect("what is freed is dropped");
     println!("freed ... ok");
     mpi::end(None);
 }
@@ -86,7 +86,7 @@ pub(super) fn make_and_keep() {
                 kept.push(comm);
             }
         }
-        world.finish(&mut Patient).expect("nothing was sent");
+        world.finish(&mut Uninterruptible).expect("nothing was sent");
     }
     println!("freed ... ok");
     mpi::end(None);

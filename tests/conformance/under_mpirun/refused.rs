@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, DeviceError, Mode, Patient, mpi};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::harness;
@@ -38,25 +38,27 @@ fn letters() -> [Letter; 3] {
 /// As one of two ranks sends or receives them.
 pub(super) fn exchange() {
     let pool = HeapPool::new(1 << 30);
-    let comm = job::join(Config::default(), &pool, &mut Patient).expect("an MPI").expect("a launcher").world;
+    let comm =
+        job::join(Config::default(), &pool, &mut Uninterruptible).expect("an MPI").expect("a launcher").world;
     let source: Arc<dyn SlabSource> = pool;
     if comm.rank() == 0 {
         send(&comm, &source)
     } else {
         receive(&comm)
     }
-    comm.finish(&mut Patient).expect("nothing is left");
+    comm.finish(&mut Uninterruptible).expect("nothing is left");
     println!("refused ... ok");
     mpi::end(None);
 }
 
 fn send(comm: &Comm, source: &Arc<dyn SlabSource>) {
-    let sent = letters().map(|letter| comm.send(&letter.write(source), 1, 1, Mode::Standard, &mut Patient));
+    let sent =
+        letters().map(|letter| comm.send(&letter.write(source), 1, 1, Mode::Standard, &mut Uninterruptible));
     assert!(matches!(sent, [Err(DeviceError::Library(_)), Err(DeviceError::Library(_)), Ok(())]), "{sent:?}");
 }
 
 fn receive(comm: &Comm) {
-    let receive = || comm.recv(harness::ANY, ROOM, None, &mut Patient);
+    let receive = || comm.recv(harness::ANY, ROOM, None, &mut Uninterruptible);
     for _ in 0..2 {
         let received = receive();
         assert!(matches!(received, Err(DeviceError::Lengths { .. })), "{received:?}");

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm;
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -54,7 +54,7 @@ pub(super) struct Admission<'a> {
     slice: Duration,
     /// The time limit of the monitor for an answer that depends on no other rank.
     answer_max: Duration,
-    /// The end of that time, once patience has ended.
+    /// The end of that time, once the wait control has ended the wait.
     deadline: Option<Instant>,
     /// The pool whose callback closes unused descriptors.
     private: Option<&'a HeapPool>,
@@ -70,14 +70,14 @@ impl<'a> Admission<'a> {
         (rank, ranks): (u32, u32),
         segment: BorrowedFd<'_>,
         slice: Duration,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<Admission<'a>, JoinError> {
         let (answers, theirs) = control::socket_pair().map_err(system("a socket"))?;
         loop {
             match control::send(line, Packet::Hello { rank }, &[segment, theirs.as_fd()]) {
                 Ok(()) => break,
                 Err(error) if !control::is_passing(&error) => return Err(system("the launcher")(error)),
-                Err(_) if !patience.goes_on() => return Err(JoinError::Interrupted),
+                Err(_) if !wait_control.keep_waiting() => return Err(JoinError::Interrupted),
                 Err(_) => std::thread::sleep(SOON),
             }
         }
@@ -96,8 +96,8 @@ impl<'a> Admission<'a> {
     /// # Errors
     /// Interrupted: no rank has joined then. A rank will not join; the monitor has ended, or breaks the
     /// protocol.
-    pub(super) fn receive(&mut self, patience: &mut dyn Patience) -> Result<Admitted, JoinError> {
-        let mut first = self.receive_packet(patience)?;
+    pub(super) fn receive(&mut self, wait_control: &mut dyn WaitControl) -> Result<Admitted, JoinError> {
+        let mut first = self.receive_packet(wait_control)?;
         let mut network = None;
         if first.packet == Some(Packet::World) {
             let [world, listener] = pair("World", first.fds)?;
@@ -111,9 +111,9 @@ impl<'a> Admission<'a> {
             if !shares_memory {
                 return Ok(Admitted { network, job: None });
             }
-            first = self.receive_packet(patience)?;
+            first = self.receive_packet(wait_control)?;
         }
-        let job = self.receive_job(first, patience)?;
+        let job = self.receive_job(first, wait_control)?;
         Ok(Admitted { network, job: Some(job) })
     }
 
@@ -121,13 +121,13 @@ impl<'a> Admission<'a> {
     fn receive_job(
         &mut self,
         first: control::Received,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<shm::Job, JoinError> {
         let ranks = self.ranks;
         let (mut pages, mut files) = (None, Vec::new());
         let mut next = Some(first);
         while files.len() < ranks as usize {
-            let mut received = next.take().map_or_else(|| self.receive_packet(patience), Ok)?;
+            let mut received = next.take().map_or_else(|| self.receive_packet(wait_control), Ok)?;
             match received.packet {
                 Some(Packet::Welcome { ranks: all }) if all == ranks && pages.is_none() => {
                     pages = Some(pair("Welcome", received.fds)?);
@@ -151,8 +151,8 @@ impl<'a> Admission<'a> {
     }
 
     /// Receives the next packet of the job, in full. Blocks.
-    fn receive_packet(&mut self, patience: &mut dyn Patience) -> Result<control::Received, JoinError> {
-        let received = self.receive_any(patience)?;
+    fn receive_packet(&mut self, wait_control: &mut dyn WaitControl) -> Result<control::Received, JoinError> {
+        let received = self.receive_any(wait_control)?;
         match received.packet {
             Some(Packet::Refused(why)) => return Err(refused(self.rank, why)),
             Some(Packet::Cancelled) => return Err(JoinError::Interrupted),
@@ -166,7 +166,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Receives the next packet. Blocks.
-    fn receive_any(&mut self, patience: &mut dyn Patience) -> Result<control::Received, JoinError> {
+    fn receive_any(&mut self, wait_control: &mut dyn WaitControl) -> Result<control::Received, JoinError> {
         loop {
             if self.wait()? {
                 if let Some(private) = self.private.filter(|_| control::would_be_cut(self.answers.as_fd())) {
@@ -180,7 +180,7 @@ impl<'a> Admission<'a> {
                 };
             }
             match self.deadline {
-                None if !patience.goes_on() => self.cancel()?,
+                None if !wait_control.keep_waiting() => self.cancel()?,
                 Some(deadline) if Instant::now() >= deadline => {
                     let fault = LauncherFault::NoAnswer { after: self.answer_max };
                     return Err(JoinError::Launcher(fault));
@@ -235,7 +235,7 @@ fn refused(rank: u32, why: Refusal) -> JoinError {
 mod tests {
     use super::*;
     use mpjdev_transport::shm::Board;
-    use mpjdev_transport::waiting::Patient;
+    use mpjdev_transport::wait::Uninterruptible;
 
     /// The monitor's end of one rank's sockets.
     struct Monitor {
@@ -261,17 +261,20 @@ mod tests {
         }
     }
 
-    /// The result of rank 0 of 2 when `patience`, which is called repeatedly, acts on the monitor.
-    fn ask(mut patience: impl FnMut(&Monitor) -> bool, answer_max: Duration) -> Result<Admitted, JoinError> {
+    /// The result of rank 0 of 2 when the wait control, which is called repeatedly, acts on the monitor.
+    fn ask(
+        mut wait_control: impl FnMut(&Monitor) -> bool,
+        answer_max: Duration,
+    ) -> Result<Admitted, JoinError> {
         let (line, theirs) = control::socket_pair().expect("sockets");
         let slice = Duration::from_millis(1);
-        let admission = Admission::ask(line.as_fd(), (0, 2), line.as_fd(), slice, &mut Patient);
+        let admission = Admission::ask(line.as_fd(), (0, 2), line.as_fd(), slice, &mut Uninterruptible);
         let hello = control::receive(theirs.as_fd()).expect("no error").expect("the rank lives");
         assert_eq!(hello.packet, Some(Packet::Hello { rank: 0 }));
         let [_, answer] = <[OwnedFd; 2]>::try_from(hello.fds).expect("two descriptors");
         let monitor = Monitor { line: theirs, answer };
         let mut admission = Admission { answer_max, ..admission? };
-        admission.receive(&mut || patience(&monitor))
+        admission.receive(&mut || wait_control(&monitor))
     }
 
     #[test]
@@ -297,13 +300,13 @@ mod tests {
                 assert_eq!(monitor.hears(), Some(Packet::Cancel { rank: 0 }));
                 monitor.send(Packet::Cancelled, &[]);
             });
-            let patience = |monitor: &Monitor| {
+            let wait_control = |monitor: &Monitor| {
                 let copies = [&monitor.line, &monitor.answer].map(|fd| fd.try_clone().expect("a descriptor"));
                 let [line, answer] = copies;
                 cancel.take().map(|cancel| s.spawn(move || cancel(line, answer)));
                 false
             };
-            ask(patience, ANSWER_MAX)
+            ask(wait_control, ANSWER_MAX)
         });
         assert!(matches!(found, Err(JoinError::Interrupted)));
     }

@@ -16,7 +16,7 @@ use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm::{self, SegmentPool, blame};
 use mpjdev_transport::tcp;
 use mpjdev_transport::udp;
-use mpjdev_transport::waiting::Patient;
+use mpjdev_transport::wait::Uninterruptible;
 use mpjdev_transport::{PacketSource, Transport};
 
 use super::error::{JoinError, system};
@@ -113,7 +113,7 @@ fn connect_by_datagrams(
     let relay = relay()?;
     let ports = &world.ports;
     let setup = Setup { rank, sockets: &sockets, address, ports, terms, path, relay, deadline };
-    let job = setup::run(&setup, &mut Patient).map_err(|error| {
+    let job = setup::run(&setup, &mut Uninterruptible).map_err(|error| {
         error.peer().into_iter().for_each(|peer| blame(memory.pool, peer));
         JoinError::Setup { rank, error: Box::new(error) }
     })?;
@@ -163,7 +163,7 @@ fn sockets(
         deadline: Instant::now() + world.connect_time,
         peer_timeout: world.peer_timeout,
     };
-    match mesh::connect(mesh, &mut Patient) {
+    match mesh::connect(mesh, &mut Uninterruptible) {
         Ok(connected) => {
             // The launcher prints once that a foreign host proves nothing.
             let told = connected.warnings.iter().filter(|w| !matches!(w, Warning::ByAddress { .. }));

@@ -13,7 +13,7 @@ use mpjdev_transport::config::Config;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::room;
 use mpjdev_transport::shm::{Board, SegmentPool};
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 use mpjdev_transport::{PacketSource, Transport, shm};
 use tracing::{debug, warn};
 
@@ -83,14 +83,14 @@ pub struct Joined {
 pub fn join(
     config: Config,
     private: &Arc<HeapPool>,
-    patience: &mut dyn Patience,
+    wait_control: &mut dyn WaitControl,
 ) -> Result<Option<Joined>, JoinError> {
     let Some(control) = variable(control::CONTROL)? else {
         // A rank of this project's launcher inside an allocation of another one is a rank of this project,
         // whatever variables are set.
         let unknown = |value| JoinError::Variable { name: mpi::TRANSPORT, value };
         return match mpi::is_asked_for().map_err(unknown)? {
-            true => join_mpi(config, private, patience).map(Some),
+            true => join_mpi(config, private, wait_control).map(Some),
             false => Ok(None),
         };
     };
@@ -106,9 +106,10 @@ pub fn join(
     let file = private.reclaiming(|| pool.share()).map_err(system("shared memory"))?;
     let line = launcher::line(rank, control)?;
     debug!(target: "mpjdev::rank", rank, ranks, "rank asks its launcher for the job");
-    let mut admission = Admission::ask(line.as_fd(), (rank, ranks), file.as_fd(), config.slice, patience)?;
+    let mut admission =
+        Admission::ask(line.as_fd(), (rank, ranks), file.as_fd(), config.slice, wait_control)?;
     admission.collect_by(private);
-    let joined = admission.receive(patience).and_then(|found| {
+    let joined = admission.receive(wait_control).and_then(|found| {
         let Admitted { network, job } = found;
         let (connects, shares_memory) = (network.is_some(), job.is_some());
         debug!(target: "mpjdev::rank", rank, ranks, connects, shares_memory, "launcher has described the job");
@@ -140,9 +141,9 @@ pub fn join(
 fn join_mpi(
     config: Config,
     private: &Arc<HeapPool>,
-    patience: &mut dyn Patience,
+    wait_control: &mut dyn WaitControl,
 ) -> Result<Joined, JoinError> {
-    match mpi::join(config, private.clone(), patience) {
+    match mpi::join(config, private.clone(), wait_control) {
         Ok(world) => Ok(Joined { world, source: private.clone() }),
         Err(mpi::Unfit::Interrupted) => Err(JoinError::Interrupted),
         Err(unfit) => Err(JoinError::Mpi(Box::new(unfit))),

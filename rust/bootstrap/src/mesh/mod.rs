@@ -23,7 +23,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -103,27 +103,28 @@ impl Default for Limits {
     }
 }
 
-/// The interval at which patience is checked.
+/// The interval at which the wait control is asked.
 const SLICE: Duration = Duration::from_millis(20);
 /// Connections that are accepted before the others are polled again.
 const ACCEPTS_MAX: usize = 64;
 
-/// Connects a host to all wanted hosts. Blocks until all are connected; checks `patience` about every 20 ms.
+/// Connects a host to all wanted hosts. Blocks until all are connected; asks `wait_control` about every 20
+/// ms.
 ///
 /// # Errors
-/// A host is not there in time, is another host, or cannot be reached; patience has ended; the system
-/// refuses.
+/// A host is not there in time, is another host, or cannot be reached; the wait control ended the wait; the
+/// system refuses.
 ///
 /// # Panics
 /// The own number names no host.
-pub fn connect(mesh: Mesh<'_>, patience: &mut dyn Patience) -> Result<Connected, MeshError> {
-    connect_within(mesh, Limits::default(), patience)
+pub fn connect(mesh: Mesh<'_>, wait_control: &mut dyn WaitControl) -> Result<Connected, MeshError> {
+    connect_within(mesh, Limits::default(), wait_control)
 }
 
 fn connect_within(
     mesh: Mesh<'_>,
     limits: Limits,
-    patience: &mut dyn Patience,
+    wait_control: &mut dyn WaitControl,
 ) -> Result<Connected, MeshError> {
     let own = mesh.number as usize;
     assert!(own < mesh.hosts.len(), "host {own} of {}", mesh.hosts.len());
@@ -138,7 +139,7 @@ fn connect_within(
     };
     let hosts = plan.hosts.len();
     info!(target: "mpjdev::mesh", own, hosts, deadline = ?(plan.deadline - begun), "mesh begins");
-    state.run(begun, patience)?;
+    state.run(begun, wait_control)?;
     info!(target: "mpjdev::mesh", own, hosts, after = ?begun.elapsed(), "mesh is complete");
     Ok(state.into_connected())
 }
@@ -191,7 +192,7 @@ struct MeshState<'p, 'a> {
 }
 
 impl MeshState<'_, '_> {
-    fn run(&mut self, begun: Instant, patience: &mut dyn Patience) -> Result<(), MeshError> {
+    fn run(&mut self, begun: Instant, wait_control: &mut dyn WaitControl) -> Result<(), MeshError> {
         let mut ask_at = begun;
         loop {
             let now = Instant::now();
@@ -203,7 +204,7 @@ impl MeshState<'_, '_> {
                 return Err(self.absence(self.plan.deadline - begun));
             }
             if now >= ask_at {
-                if !patience.goes_on() {
+                if !wait_control.keep_waiting() {
                     return Err(MeshError::Interrupted);
                 }
                 ask_at = now + SLICE;

@@ -2,7 +2,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use mpjdev_proto::datagram::sequence::FullSequence;
-use mpjdev_transport::waiting::Patient;
+use mpjdev_transport::wait::Uninterruptible;
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn met_within(said: &[u8], time: Duration) -> Result<Job, SetupError> {
     let [own, theirs] = pair();
     assert_eq!(rustix::io::write(&theirs, said), Ok(said.len()));
     wait_for_octets(&own, said.len());
-    run(&setup_of(0, &[None, Some(own)], time), &mut Patient)
+    run(&setup_of(0, &[None, Some(own)], time), &mut Uninterruptible)
 }
 
 /// Waits until this many octets can be read: loopback need not deliver them before the write returns.
@@ -82,7 +82,7 @@ impl Peer<'_> {
                 let told = told_on(theirs);
                 self.play(theirs, told, told.port);
             });
-            run(&setup_of(0, &[None, Some(own)], after), &mut Patient)
+            run(&setup_of(0, &[None, Some(own)], after), &mut Uninterruptible)
         })
     }
 
@@ -238,7 +238,7 @@ fn ranks_leave_the_setup_when_all_have_completed_it() {
     std::thread::scope(|scope| {
         let [zero, one] = [0, 1].map(|rank: u32| {
             let sockets = &sockets[rank as usize];
-            scope.spawn(move || run(&setup_of(rank, sockets, LONG), &mut Patient))
+            scope.spawn(move || run(&setup_of(rank, sockets, LONG), &mut Uninterruptible))
         });
         let [by_zero, by_one] = [&d, &f].map(told_on);
         peer.play(&d, by_zero, by_zero.port);
@@ -317,7 +317,7 @@ fn all_ranks_know_of_each_other_what_the_other_has_said() {
     let after = Duration::from_secs(60);
     let jobs: Vec<Job> = std::thread::scope(|scope| {
         let begun = (0..).zip(&sockets).map(|(rank, sockets)| {
-            scope.spawn(move || run(&setup_of(rank, sockets, after), &mut Patient).expect("met"))
+            scope.spawn(move || run(&setup_of(rank, sockets, after), &mut Uninterruptible).expect("met"))
         });
         let begun: Vec<_> = begun.collect();
         begun.into_iter().map(|thread| thread.join().expect("no panic")).collect()
@@ -381,7 +381,7 @@ fn who_says_too_little_or_leaves_is_named() {
     assert_eq!(error.peer(), Some(1));
     let [own, theirs] = pair();
     drop(theirs);
-    let error = run(&setup_of(0, &[None, Some(own)], Duration::from_secs(60)), &mut Patient);
+    let error = run(&setup_of(0, &[None, Some(own)], Duration::from_secs(60)), &mut Uninterruptible);
     assert!(matches!(error, Err(SetupError::Closed { peer: 1, .. })), "{error:?}");
     let [own, _theirs] = pair();
     let error = run(&setup_of(0, &[None, Some(own)], Duration::from_secs(60)), &mut || false);
@@ -421,7 +421,7 @@ fn with_a_relay_each_tells_the_port_that_it_has_there() {
         });
         let sockets = [None, Some(own)];
         let setup = Setup { relay: Some(relay), ..setup_of(0, &sockets, Duration::from_secs(60)) };
-        (run(&setup, &mut Patient), desk.join().expect("no panic"))
+        (run(&setup, &mut Uninterruptible), desk.join().expect("no panic"))
     };
     let [own, theirs] = pair();
     let (socket, said) = peer_socket();

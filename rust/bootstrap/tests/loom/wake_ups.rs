@@ -12,7 +12,7 @@ use loom::thread;
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, PlainSource, SlabSource, WriteBuffer};
 use mpjdev_engine::ReceiveArgs;
-use mpjdev_engine::{Config, DeviceError, Mode, PacketEngine, Patient, RequestId};
+use mpjdev_engine::{Config, DeviceError, Mode, PacketEngine, RequestId, Uninterruptible};
 use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::{Header, Outgoing, PacketSource, PeerState, Transport, Unacked, local};
 
@@ -117,7 +117,7 @@ fn from(source: u32, tag: i32) -> Selector {
 }
 
 fn send(rank: &PacketEngine, dest: u32, tag: i32) {
-    rank.send(dest, CONTEXT, tag, &empty_message(), Mode::Standard, &mut Patient).expect("sent");
+    rank.send(dest, CONTEXT, tag, &empty_message(), Mode::Standard, &mut Uninterruptible).expect("sent");
 }
 
 fn post(rank: &PacketEngine, selector: Selector) -> RequestId {
@@ -126,7 +126,7 @@ fn post(rank: &PacketEngine, selector: Selector) -> RequestId {
 
 fn receive(rank: &PacketEngine, source: u32, tag: i32) {
     let id = post(rank, from(source, tag));
-    assert!(rank.wait(id, None, &mut Patient).expect("received").message.is_some());
+    assert!(rank.wait(id, None, &mut Uninterruptible).expect("received").message.is_some());
 }
 
 /// Lets a thread of its own do this with the rank.
@@ -178,7 +178,7 @@ fn a_thread_that_probes_is_woken_by_a_message_that_another_one_takes_in() {
     explore(2, || {
         let [left, right] = ranks_apart();
         let prober = spawn(&left, |left| {
-            let (envelope, _) = left.probe(&from(1, 1), &[], &mut Patient).expect("seen");
+            let (envelope, _) = left.probe(&from(1, 1), &[], &mut Uninterruptible).expect("seen");
             assert_eq!(envelope.tag, 1);
         });
         let receiver = spawn(&left, |left| receive(left, 1, 2));
@@ -208,7 +208,7 @@ fn a_wait_for_a_request_that_another_thread_cancels_ends() {
         let [left, _right] = ranks_apart();
         let id = post(&left, from(1, 1));
         let waiter = spawn(&left, move |left| {
-            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+            assert_eq!(left.wait(id, None, &mut Uninterruptible).unwrap_err(), DeviceError::Cancelled);
         });
         assert_eq!(left.cancel(id), Ok(true));
         waiter.join().unwrap();
@@ -223,7 +223,7 @@ fn a_parked_thread_whose_request_is_cancelled_wakes() {
         let id = post(&left, from(1, 1));
         let receiver = spawn(&left, |left| receive(left, 1, 2));
         let waiter = spawn(&left, move |left| {
-            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+            assert_eq!(left.wait(id, None, &mut Uninterruptible).unwrap_err(), DeviceError::Cancelled);
         });
         assert_eq!(left.cancel(id), Ok(true));
         waiter.join().unwrap();
@@ -240,7 +240,7 @@ fn a_thread_is_woken_by_the_end_of_the_rank_that_it_waits_for() {
         let [left, right] = ranks_apart();
         let id = post(&left, from(1, 1));
         let receiver = spawn(&left, move |left| {
-            let error = left.wait(id, None, &mut Patient).unwrap_err();
+            let error = left.wait(id, None, &mut Uninterruptible).unwrap_err();
             assert_eq!(error, DeviceError::PeerFailed { rank: 1, why: "why".into() });
         });
         right.fail("why");
@@ -259,14 +259,14 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
         let id = left.start_receive(args).expect("posted");
         let waiters = [
             spawn(&left, |left| {
-                let error = left.probe(&from(1, 1), &[], &mut Patient).unwrap_err();
+                let error = left.probe(&from(1, 1), &[], &mut Uninterruptible).unwrap_err();
                 assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
             }),
             spawn(&left, move |left| {
-                assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::NobodyLeft);
+                assert_eq!(left.wait(id, None, &mut Uninterruptible).unwrap_err(), DeviceError::NobodyLeft);
             }),
         ];
-        right.finish(&mut Patient).expect("nothing to deliver");
+        right.finish(&mut Uninterruptible).expect("nothing to deliver");
         waiters.into_iter().for_each(|w| w.join().unwrap());
     });
 }
@@ -278,13 +278,13 @@ fn a_parked_thread_is_told_of_an_end_that_does_not_concern_the_driver() {
         let [left, right] = ranks_apart();
         let id = post(&left, from(0, 9));
         let driver = spawn(&left, move |left| {
-            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Cancelled);
+            assert_eq!(left.wait(id, None, &mut Uninterruptible).unwrap_err(), DeviceError::Cancelled);
         });
         let prober = spawn(&left, |left| {
-            let error = left.probe(&from(1, 1), &[], &mut Patient).unwrap_err();
+            let error = left.probe(&from(1, 1), &[], &mut Uninterruptible).unwrap_err();
             assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
         });
-        right.finish(&mut Patient).expect("nothing to deliver");
+        right.finish(&mut Uninterruptible).expect("nothing to deliver");
         prober.join().unwrap();
         assert_eq!(left.cancel(id), Ok(true));
         driver.join().unwrap();
@@ -300,9 +300,12 @@ fn a_thread_that_finishes_is_woken_when_the_last_send_is_done() {
         left.start_send(1, CONTEXT, 1, &message, Mode::Synchronous).expect("sent");
         let id = post(&left, from(1, 2));
         let receiver = spawn(&left, move |left| {
-            assert_eq!(left.wait(id, None, &mut Patient).unwrap_err(), DeviceError::Finished { rank: 0 });
+            assert_eq!(
+                left.wait(id, None, &mut Uninterruptible).unwrap_err(),
+                DeviceError::Finished { rank: 0 }
+            );
         });
-        let finisher = spawn(&left, |left| left.finish(&mut Patient).expect("delivered"));
+        let finisher = spawn(&left, |left| left.finish(&mut Uninterruptible).expect("delivered"));
         receive(&right, 0, 1);
         finisher.join().unwrap();
         receiver.join().unwrap();

@@ -119,7 +119,7 @@ fn ranks_that_finish_at_once_take_each_other_for_finished() {
                         for other in others {
                             rank.receive(other as i32).expect("a message");
                         }
-                        assert_eq!(rank.comm.finish(&mut Patient), Ok(()), "round {round}");
+                        assert_eq!(rank.comm.finish(&mut Uninterruptible), Ok(()), "round {round}");
                         for other in others {
                             let state = rank.transport.peer(other as u32);
                             assert!(!matches!(state, PeerState::Failed(_)), "round {round}: {state:?}");

@@ -12,7 +12,7 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::stats::Datagrams;
-use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Patient, RecvFrom};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, RecvFrom, Uninterruptible};
 use mpjdev_proto::datagram::header::Header as Fixed;
 use mpjdev_proto::datagram::layout::HEAD_LEN_MAX;
 use mpjdev_proto::datagram::network::{Chance, Impairment};
@@ -84,7 +84,7 @@ fn message(count: usize, first: f64) -> Message {
 
 impl Rank {
     fn send(&self, message: &Message, dest: i32) {
-        self.comm.send(message, dest, 1, Mode::Standard, &mut Patient).expect("sent");
+        self.comm.send(message, dest, 1, Mode::Standard, &mut Uninterruptible).expect("sent");
     }
 
     fn receive(&self, source: i32) -> Result<Message, DeviceError> {
@@ -98,8 +98,8 @@ impl Rank {
     fn receive_up_to(&self, source: i32, capacity: usize) -> Result<Message, DeviceError> {
         let from = RecvFrom { source: Some(source), tag: Some(1) };
         let deadline = Instant::now() + Duration::from_secs(40);
-        let mut patience = || Instant::now() < deadline;
-        self.comm.recv(from, capacity, None, &mut patience).map(|(_, message)| message)
+        let mut wait_control = || Instant::now() < deadline;
+        self.comm.recv(from, capacity, None, &mut wait_control).map(|(_, message)| message)
     }
 }
 
@@ -275,7 +275,7 @@ fn ranks_finish_without_waiting_for_the_deadline() {
             for rank in &ranks[1..] {
                 threads.spawn(move || {
                     rank.send(&message(4000, 1.0), 0);
-                    assert_eq!(rank.comm.finish(&mut Patient), Ok(()));
+                    assert_eq!(rank.comm.finish(&mut Uninterruptible), Ok(()));
                 });
             }
             (1..3).for_each(|rank| drop(ranks[0].receive(rank).expect("a message")));
@@ -284,7 +284,7 @@ fn ranks_finish_without_waiting_for_the_deadline() {
                 assert_eq!(error, DeviceError::PeerFinished { rank: rank as u32 });
             }
         });
-        assert_eq!(ranks[0].comm.finish(&mut Patient), Ok(()));
+        assert_eq!(ranks[0].comm.finish(&mut Uninterruptible), Ok(()));
         assert!(begun.elapsed() < Duration::from_secs(12), "{impairment:?}: {:?}", begun.elapsed());
     }
 }

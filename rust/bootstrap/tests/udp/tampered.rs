@@ -122,7 +122,7 @@ fn what_is_cut_forged_or_repeated_changes_nothing_and_is_counted() {
         assert!(counters.bad_acks > 0, "{counters:?}");
     }
     for rank in &ranks {
-        assert_eq!(rank.comm.finish(&mut Patient), Ok(()));
+        assert_eq!(rank.comm.finish(&mut Uninterruptible), Ok(()));
     }
 }
 
@@ -214,12 +214,12 @@ fn the_last_acknowledgment_may_be_lost() {
         ranks[1].send(&message(100, 1.0), 0);
         ranks[0].receive(1).expect("a message");
         let begun = Instant::now();
-        assert_eq!(ranks[1].comm.finish(&mut Patient), Ok(()));
+        assert_eq!(ranks[1].comm.finish(&mut Uninterruptible), Ok(()));
         assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
         assert_eq!(ranks[0].transport.peer(1), PeerState::Finished);
         let counters = ranks[1].transport.counters(0).expect("a peer");
         assert!(counters.retransmitted > 0, "{counters:?}");
-        assert_eq!(ranks[0].comm.finish(&mut Patient), Ok(()));
+        assert_eq!(ranks[0].comm.finish(&mut Uninterruptible), Ok(()));
     }
 }
 
@@ -239,9 +239,9 @@ fn who_waits_for_the_last_acknowledgment_of_somebody_who_is_gone_need_not() {
         threads.spawn(move || {
             let error = gone.receive(1).expect_err("it finishes");
             assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
-            assert_eq!(gone.comm.finish(&mut Patient), Ok(()));
+            assert_eq!(gone.comm.finish(&mut Uninterruptible), Ok(()));
         });
-        assert_eq!(last.comm.finish(&mut Patient), Ok(()));
+        assert_eq!(last.comm.finish(&mut Uninterruptible), Ok(()));
     });
     assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
     assert!(!matches!(last.transport.peer(0), PeerState::Failed(_)), "{:?}", last.transport.peer(0));
@@ -267,6 +267,6 @@ fn finish_names_messages_that_are_not_acknowledged() {
     ranks[0].send(&message(1, 2.0), 1);
     ranks[0].send(&message(1, 3.0), 1);
     let lost = 2 * message(1, 2.0).first_len() as u64;
-    let error = ranks[0].comm.finish(&mut Patient).expect_err("two messages are lost");
+    let error = ranks[0].comm.finish(&mut Uninterruptible).expect_err("two messages are lost");
     assert_eq!(error, DeviceError::Unacked { rank: 1, ranks: 1, messages: Some(2), octets: lost });
 }

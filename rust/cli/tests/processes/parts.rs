@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
-use mpjdev_engine::{Comm, Config, Mode, Patient, RecvFrom};
+use mpjdev_engine::{Comm, Config, Mode, RecvFrom, Uninterruptible};
 
 use kills::until;
 
@@ -30,7 +30,7 @@ fn join() -> Result<Party, job::JoinError> {
 
 fn join_with(config: Config) -> Result<Party, job::JoinError> {
     let private = HeapPool::new(1 << 30);
-    let joined = job::join(config, &private, &mut Patient)?.expect("a launcher");
+    let joined = job::join(config, &private, &mut Uninterruptible)?.expect("a launcher");
     Ok(Party { world: joined.world, source: joined.source })
 }
 
@@ -116,8 +116,8 @@ fn rounds() -> ExitCode {
         let kept = party.write(100_000, round as u64);
         let sent = party.world.isend(&kept, ((me + 1) % all) as i32, 5, Mode::Standard).expect("isend");
         let from = RecvFrom { source: Some(((me + all - 1) % all) as i32), tag: Some(5) };
-        let (_, message) = party.world.recv(from, 100_000, None, &mut Patient).expect("recv");
-        sent.into_iter().for_each(|id| drop(party.world.wait(id, None, &mut Patient).expect("wait")));
+        let (_, message) = party.world.recv(from, 100_000, None, &mut Uninterruptible).expect("recv");
+        sent.into_iter().for_each(|id| drop(party.world.wait(id, None, &mut Uninterruptible).expect("wait")));
         party.finish();
         drop(party);
         // Messages outlive the round that they were sent in.
@@ -169,16 +169,16 @@ const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
 impl Party {
     fn finish(&self) {
-        self.world.finish(&mut Patient).expect("all is delivered");
+        self.world.finish(&mut Uninterruptible).expect("all is delivered");
     }
 
     /// Continues when the shell that has started it has ended.
     fn outlives(&self) {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         let shell = rustix::process::getppid().expect("a parent");
         rustix::process::kill_process(shell, rustix::process::Signal::USR1).expect("it lives");
         until("the shell ends", || rustix::process::getppid() != Some(shell));
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         println!("{}: done", self.world.rank());
     }
 
@@ -196,7 +196,7 @@ impl Party {
     fn fails_meanwhile(self) -> ExitCode {
         if self.world.rank() == 1 {
             let from = RecvFrom { source: Some(0), tag: None };
-            self.world.recv(from, 8, None, &mut Patient).expect_err("rank 0 finishes");
+            self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("rank 0 finishes");
             kill_myself();
         }
         self.finish();
@@ -242,9 +242,10 @@ impl Party {
                 .isend(&self.write(octets, seed(me)), next as i32, 5, Mode::Standard)
                 .expect("isend");
             let from = RecvFrom { source: Some(before as i32), tag: Some(5) };
-            let (_, message) = self.world.recv(from, octets, None, &mut Patient).expect("recv");
+            let (_, message) = self.world.recv(from, octets, None, &mut Uninterruptible).expect("recv");
             Self::check(&message, octets, seed(before));
-            sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
+            sent.into_iter()
+                .for_each(|id| drop(self.world.wait(id, None, &mut Uninterruptible).expect("wait")));
         }
         println!("{me}: done");
     }
@@ -262,27 +263,29 @@ impl Party {
                             let message = self.write(octets(i), seed);
                             let mode = if i % 7 == 0 { Mode::Synchronous } else { Mode::Standard };
                             let tag = (i * 2 + thread) as i32;
-                            self.world.send(&message, dest as i32, tag, mode, &mut Patient).expect("send");
+                            self.world
+                                .send(&message, dest as i32, tag, mode, &mut Uninterruptible)
+                                .expect("send");
                         }
                     }
                 });
                 scope.spawn(move || {
                     for _ in 0..count * u64::from(all) {
                         let (status, message) =
-                            self.world.recv(ANY, 40_000, None, &mut Patient).expect("recv");
+                            self.world.recv(ANY, 40_000, None, &mut Uninterruptible).expect("recv");
                         let i = status.tag as u64 / 2;
                         Self::check(&message, octets(i), u64::from(status.source) << 32 | i);
                     }
                 });
             }
         });
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         println!("done");
     }
 
     /// All meet, and say how many files they may open.
     fn gathers(&self) {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         println!("{}", limit.current.expect("a limit"));
     }
@@ -291,36 +294,38 @@ impl Party {
     fn computes(&self, peer: i32) {
         let until = |seconds| Instant::now() + Duration::from_secs(seconds);
         if self.world.rank() == 0 {
-            self.world.barrier(&mut Patient).expect("barrier");
+            self.world.barrier(&mut Uninterruptible).expect("barrier");
             let id = self
                 .world
                 .isend(&self.write(4096, 1), peer, 1, Mode::Synchronous)
                 .expect("isend")
                 .expect("pending");
-            self.world.wait(id, Some(until(20)), &mut Patient).expect("done while the other computes");
+            self.world
+                .wait(id, Some(until(20)), &mut Uninterruptible)
+                .expect("done while the other computes");
             println!("sent");
-            self.world.send(&self.write(8, 2), peer, 2, Mode::Standard, &mut Patient).expect("send");
+            self.world.send(&self.write(8, 2), peer, 2, Mode::Standard, &mut Uninterruptible).expect("send");
         } else if self.world.rank() as i32 != peer {
-            self.world.barrier(&mut Patient).expect("barrier");
+            self.world.barrier(&mut Uninterruptible).expect("barrier");
         } else {
             let from = |tag| RecvFrom { source: Some(0), tag: Some(tag) };
             let id = self.world.irecv(from(1), 4096, None).expect("irecv");
-            self.world.barrier(&mut Patient).expect("barrier");
+            self.world.barrier(&mut Uninterruptible).expect("barrier");
             // Without a call of ours: longer than the other rank's first looks, shorter than its deadline.
             let end = until(2);
             let mut sum = 0u64;
             while Instant::now() < end {
                 sum = std::hint::black_box(sum + 1);
             }
-            self.world.recv(from(2), 8, None, &mut Patient).expect("recv");
-            self.world.wait(id, None, &mut Patient).expect("wait");
+            self.world.recv(from(2), 8, None, &mut Uninterruptible).expect("recv");
+            self.world.wait(id, None, &mut Uninterruptible).expect("wait");
             println!("computed");
         }
     }
 
     /// Rank 1 is killed while rank 0 waits for it; rank 2 is not concerned.
     fn killed(&self) {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         match self.world.rank() {
             0 => {
                 let from = RecvFrom { source: Some(1), tag: None };
@@ -340,7 +345,7 @@ impl Party {
             }
             1 => {
                 let from = RecvFrom { source: Some(0), tag: Some(1) };
-                self.world.recv(from, 8, None, &mut Patient).expect("rank 0 waits");
+                self.world.recv(from, 8, None, &mut Uninterruptible).expect("rank 0 waits");
                 kill_myself();
             }
             _ => println!("2: done"),

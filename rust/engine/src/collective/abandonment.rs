@@ -14,7 +14,7 @@ use mpjdev_proto::collective::ABANDONED_TAG;
 use mpjdev_proto::context::collective;
 use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::pool::HeapPool;
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 use tracing::{info, warn};
 
 use super::traffic::{pack, unpack};
@@ -186,9 +186,9 @@ impl Comm {
     pub(super) fn wait_collective(
         &self,
         pending: &[RequestId],
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        self.engine().wait_collective(self.context(), pending, self.abandonment(), patience)
+        self.engine().wait_collective(self.context(), pending, self.abandonment(), wait_control)
     }
 }
 
@@ -218,10 +218,10 @@ impl PacketEngine {
         &self,
         context: u64,
         pending: &[RequestId],
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
         let notices = notices(context);
-        self.block(pending, None, Backoff::new(self.config()), patience, |core| {
+        self.block(pending, None, Backoff::new(self.config()), wait_control, |core| {
             let state = &mut core.state;
             let mut ids = pending.iter();
             let is_done = ids.any(|id| state.requests.get(*id).is_none_or(|r| r.outcome.is_some()));

@@ -4,7 +4,7 @@ use mpjdev_buffer::{Type, capacity::section_capacity};
 use mpjdev_proto::collective::{
     Action, Barrier, Collective, Communicator, Creation, Refusal, payload_len_max,
 };
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 
 use super::Outcome;
 use super::traffic::{pack, unpack};
@@ -217,12 +217,12 @@ impl MachineRun {
     }
 
     /// Waits until the machine can advance. Blocks.
-    pub(super) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    pub(super) fn wait(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         #[cfg(not(loom))]
         if let Some(creation) = &self.creation {
-            return creation.wait(patience);
+            return creation.wait(wait_control);
         }
-        self.comm.wait_collective(&self.pending(), patience)
+        self.comm.wait_collective(&self.pending(), wait_control)
     }
 
     /// The new communicator that other members may have already, though this rank has not.
@@ -254,13 +254,14 @@ impl MachineRun {
     #[cfg(not(loom))]
     fn end_confirmed(mut self, why: DeviceError) {
         let comm = self.comm.clone();
-        let mut patience = || comm.check_unfinished().is_ok();
+        let mut wait_control = || comm.check_unfinished().is_ok();
         loop {
             let has_root_left = self.comm.has_root_left();
             match self.advance() {
                 Ok(Some(Outcome::Created(Some(comm)))) => return comm.leave(why),
                 Ok(None)
-                    if (!has_root_left || self.creation.is_some()) && self.wait(&mut patience).is_ok() => {}
+                    if (!has_root_left || self.creation.is_some())
+                        && self.wait(&mut wait_control).is_ok() => {}
                 _ => return,
             }
         }

@@ -13,7 +13,7 @@ use mpjdev_proto::collective;
 use mpjdev_proto::context::{WORLD, collective as collective_context};
 use mpjdev_proto::envelope::Selector;
 use mpjdev_proto::impi::barrier::{Action, Barrier};
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use super::Outcome;
 use super::machine_run::MachineRun;
@@ -185,12 +185,12 @@ impl OverClients {
     }
 
     /// Waits for a master, for a slice of time; `None` in the other stages.
-    pub(super) fn wait(&self, patience: &mut dyn Patience) -> Option<Result<(), DeviceError>> {
+    pub(super) fn wait(&self, wait_control: &mut dyn WaitControl) -> Option<Result<(), DeviceError>> {
         let Waiting { source, .. } = self.waiting.filter(|_| self.stage == Stage::Masters)?;
         let endpoint = &self.endpoint;
         let selector = selector(source);
         let soon = Instant::now() + endpoint.config().slice;
-        let waited = endpoint.block(&[], Some(soon), Backoff::new(endpoint.config()), patience, |core| {
+        let waited = endpoint.block(&[], Some(soon), Backoff::new(endpoint.config()), wait_control, |core| {
             let may_go_on = core.state.matcher.probe(&selector).is_some()
                 || endpoint.unsatisfiable(&selector, &[]).is_some()
                 || endpoint.first_failed().is_some();

@@ -11,7 +11,7 @@ use std::time::Instant;
 use mpjdev_buffer::Slab;
 use mpjdev_buffer::octets::{load_word, store_word};
 use mpjdev_sys::mpi::{self, Operation};
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use super::memory::Octets;
 use super::peers::ANSWERS;
@@ -116,9 +116,9 @@ impl Rank {
     }
 
     /// Waits a limited time until all match acks were sent.
-    pub(super) fn await_answers_left(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    pub(super) fn await_answers_left(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let end = Instant::now() + self.config.finish_patience;
-        let left = self.block(Some(end), Backoff::new(&self.config), patience, || {
+        let left = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
             self.tend_answers();
             Ok((!self.owes_answers.load(Ordering::Relaxed)).then_some(()))
         });

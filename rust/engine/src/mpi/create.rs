@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use super::group::Group;
 use super::{Rank, lock};
@@ -83,7 +83,7 @@ impl CommCreation {
     }
 
     /// Makes the group, or waits until it is made.
-    pub(crate) fn wait(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    pub(crate) fn wait(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let rank = self.parent.owner();
         let due = lock(&self.due).take();
         if let Some(due) = due {
@@ -91,7 +91,7 @@ impl CommCreation {
             return Ok(());
         }
         let is_done = || self.shared.is_done.load(Ordering::Acquire);
-        rank.block(None, Backoff::new(rank.config()), patience, || Ok(is_done().then_some(())))
+        rank.block(None, Backoff::new(rank.config()), wait_control, || Ok(is_done().then_some(())))
     }
 }
 
@@ -144,9 +144,9 @@ impl Rank {
 
     /// Waits a limited time for the threads that make communicators: other ranks may wait for them inside the
     /// library.
-    pub(super) fn await_makers(&self, patience: &mut dyn Patience) {
+    pub(super) fn await_makers(&self, wait_control: &mut dyn WaitControl) {
         let end = Instant::now() + self.config.finish_patience;
-        let _ = self.block(Some(end), Backoff::new(&self.config), patience, || {
+        let _ = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
             Ok((self.makers.load(Ordering::Acquire) == 0).then_some(()))
         });
     }

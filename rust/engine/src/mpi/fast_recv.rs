@@ -11,7 +11,7 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::rts::RTS_LEN;
 use mpjdev_proto::send_policy::check_first;
 use mpjdev_sys::mpi::{self, Operation, Outcome};
-use mpjdev_transport::waiting::{Backoff, Patience, Patient, deadline_after};
+use mpjdev_transport::wait::{Backoff, Uninterruptible, WaitControl, deadline_after};
 
 use super::group::{Channel, Group};
 use super::memory::Octets;
@@ -34,7 +34,10 @@ impl Group {
         place: &mut Option<Message>,
     ) -> FastRecv {
         let rank = self.owner();
-        if rank.finishing.load(Ordering::Relaxed) || rank.crowd.is_here() || self.check_kept().is_err() {
+        if rank.finishing.load(Ordering::Relaxed)
+            || rank.oversubscription.is_active()
+            || self.check_kept().is_err()
+        {
             return FastRecv::Unavailable;
         }
         let mut posted = match self.post(Channel::Program, wanted) {
@@ -94,7 +97,7 @@ impl Group {
         wanted: Wanted,
         capacity: usize,
         spare: Option<Slab>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
         let rank = self.owner();
         let (mut receive, backoff) = match fast {
@@ -107,7 +110,7 @@ impl Group {
             }
         };
         receive.spare = spare;
-        let completed = rank.block(None, backoff, patience, || rank.advance_asked(&mut receive));
+        let completed = rank.block(None, backoff, wait_control, || rank.advance_asked(&mut receive));
         let completed = match completed {
             Err(DeviceError::Interrupted) => rank.end_receive(&mut receive)?,
             other => other?,
@@ -156,7 +159,7 @@ impl Rank {
             None => {}
         }
         let soon = deadline_after(PARTS_PATIENCE);
-        let waited = self.block(soon, Backoff::new(&self.config), &mut Patient, || receive.advance());
+        let waited = self.block(soon, Backoff::new(&self.config), &mut Uninterruptible, || receive.advance());
         match waited {
             Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),
             other => other,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use mpjdev_sys::mpi::Operation;
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 use tracing::info;
 
 use super::memory::Octets;
@@ -22,25 +22,25 @@ impl Rank {
     ///
     /// # Errors
     /// A message is undelivered: its receiver has finished without it, or is about to finish and has not
-    /// taken it within the patience. Interrupted. This rank has finished all the same.
-    pub fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        self.await_makers(patience);
+    /// taken it within the grace period. Interrupted. This rank has finished all the same.
+    pub fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+        self.await_makers(wait_control);
         if self.finishing.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         info!(target: "mpjdev::mpi", rank = self.rank, "finish begins");
         let told = self.tell(Notice::Finishing);
-        let left = self.drain_sends(patience);
+        let left = self.drain_sends(wait_control);
         let result = match left {
             Err(DeviceError::Interrupted) => left,
             left => self.undelivered().and(left),
         };
         self.end_receives(&DeviceError::Finished { rank: self.rank });
         self.state().peers.end();
-        let told = told.and_then(|told| self.let_go(told, patience));
+        let told = told.and_then(|told| self.let_go(told, wait_control));
         // A matched synchronous send gets its match ack before the notice of the end.
-        let told = told.and_then(|()| self.await_answers_left(patience));
-        let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, patience));
+        let told = told.and_then(|()| self.await_answers_left(wait_control));
+        let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, wait_control));
         self.note_unreceived();
         self.drop_firsts();
         self.end_freed();
@@ -83,11 +83,11 @@ impl Rank {
 
     /// Waits until the sent messages have been received, or cannot be any more. No receive takes the messages
     /// of this rank to itself.
-    fn drain_sends(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    fn drain_sends(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let mut since = Instant::now();
         loop {
             let soon = Instant::now() + self.config.slice;
-            let left = self.block(Some(soon), Backoff::new(&self.config), patience, || {
+            let left = self.block(Some(soon), Backoff::new(&self.config), wait_control, || {
                 self.progress();
                 Ok(self.state().requests.dests().all(|dest| dest == self.rank).then_some(()))
             });
@@ -110,10 +110,10 @@ impl Rank {
     fn let_go(
         &self,
         mut told: Vec<Operation<Octets>>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
         let end = Instant::now() + self.config.finish_patience;
-        let left = self.block(Some(end), Backoff::new(&self.config), patience, || {
+        let left = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
             told.retain_mut(|notice| matches!(notice.test(), Ok(None)));
             Ok(told.is_empty().then_some(()))
         });

@@ -40,7 +40,7 @@ use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::mpi::{self, Mpi};
 use mpjdev_transport::config::Config;
-use mpjdev_transport::waiting::Crowd;
+use mpjdev_transport::wait::Oversubscription;
 
 use crate::error::DeviceError;
 use crate::packet::unreceived::Unreceived;
@@ -116,7 +116,7 @@ pub struct Rank {
     crowded: Box<[AtomicBool]>,
     /// Count of empty tests and probes.
     empty_polls: AtomicU32,
-    crowd: Crowd,
+    oversubscription: Oversubscription,
     scratch: Scratch,
 }
 
@@ -166,7 +166,7 @@ impl Rank {
             received: counts(),
             crowded: (0..size).map(|_| AtomicBool::new(false)).collect(),
             empty_polls: AtomicU32::new(0),
-            crowd: Crowd::new(),
+            oversubscription: Oversubscription::new(),
             scratch: Scratch::default(),
             config: Config { tag_ub: config.tag_ub.min(round.tag_max), ..config },
             source,

@@ -11,7 +11,7 @@ use mpjdev_proto::collective::ABANDONED_TAG;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Operation};
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use super::group::{Channel, Group};
 use super::memory;
@@ -51,10 +51,10 @@ impl Group {
     pub(crate) fn probe(
         self: &Arc<Self>,
         wanted: Wanted,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, usize), DeviceError> {
         let rank = self.owner();
-        rank.block(None, Backoff::new(&rank.config), patience, || self.probe_now(wanted))
+        rank.block(None, Backoff::new(&rank.config), wait_control, || self.probe_now(wanted))
     }
 
     fn look(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
@@ -105,12 +105,12 @@ impl Group {
     pub(crate) fn wait_collective(
         &self,
         pending: &[RequestId],
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
         let rank = self.owner();
         let notices = mpi::RecvFrom { source: None, tag: Some(ABANDONED_TAG) };
         let mut looks = 0_u32;
-        rank.block_for(pending.len(), None, Backoff::new(&rank.config), patience, || {
+        rank.block_for(pending.len(), None, Backoff::new(&rank.config), wait_control, || {
             let mut state = rank.state();
             if pending.iter().any(|id| rank.look_at(&mut state, *id).unwrap_or(true)) {
                 return Ok(Some(()));

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use super::recv::{Receive, Stage};
 use super::retirement::VISITS;
@@ -306,9 +306,9 @@ impl Rank {
         &self,
         id: RequestId,
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
-        self.block(deadline, Backoff::new(&self.config), patience, || {
+        self.block(deadline, Backoff::new(&self.config), wait_control, || {
             let mut state = self.state();
             self.look_at(&mut state, id)?;
             state.requests.take_outcome(id)
@@ -320,9 +320,9 @@ impl Rank {
         &self,
         ids: &[RequestId],
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
-        self.block_for(ids.len(), deadline, Backoff::new(&self.config), patience, || {
+        self.block_for(ids.len(), deadline, Backoff::new(&self.config), wait_control, || {
             let mut state = self.state();
             Ok(ids.iter().position(|id| self.look_at(&mut state, *id).unwrap_or(true)))
         })

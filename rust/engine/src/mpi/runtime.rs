@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::SlabSource;
 use mpjdev_sys::mpi::{self, Candidates, Mpi, MpiError, OpenError, ThreadLevel};
 use mpjdev_transport::config::Config;
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 use tracing::{info, warn};
 
 use super::group::Group;
@@ -183,13 +183,17 @@ static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 ///
 /// # Errors
 /// No usable MPI; interrupted: the call can be repeated then.
-pub fn join(config: Config, source: Arc<dyn SlabSource>, patience: &mut dyn Patience) -> Result<Comm, Unfit> {
+pub fn join(
+    config: Config,
+    source: Arc<dyn SlabSource>,
+    wait_control: &mut dyn WaitControl,
+) -> Result<Comm, Unfit> {
     let mut runtime = lock(&RUNTIME);
     let runtime = match &mut *runtime {
         Some(runtime) => runtime,
         empty => empty.insert(Runtime::start()?),
     };
-    let round = runtime.open_round(patience)?;
+    let round = runtime.open_round(wait_control)?;
     runtime.open = Some((round.number, round.rank));
     let here = runtime.here.unwrap_or(round.size) as usize;
     let (rank, ranks) = (round.rank, round.size);
@@ -214,7 +218,7 @@ impl Runtime {
         Ok(Runtime { mpi, here, commands, opening: None, open: None, is_closed: false })
     }
 
-    fn open_round(&mut self, patience: &mut dyn Patience) -> Result<Round, Unfit> {
+    fn open_round(&mut self, wait_control: &mut dyn WaitControl) -> Result<Round, Unfit> {
         let over = || Unfit::Over { library: named(self.mpi) };
         if self.is_closed {
             return Err(over());
@@ -231,7 +235,7 @@ impl Runtime {
             match answer.recv_timeout(SLICE) {
                 Ok(round) => return round,
                 Err(RecvTimeoutError::Disconnected) => return Err(over()),
-                Err(RecvTimeoutError::Timeout) if patience.goes_on() => {}
+                Err(RecvTimeoutError::Timeout) if wait_control.keep_waiting() => {}
                 Err(RecvTimeoutError::Timeout) => {
                     self.opening = Some(answer);
                     return Err(Unfit::Interrupted);

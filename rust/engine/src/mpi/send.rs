@@ -7,7 +7,7 @@ use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::rts::{RTS_LEN, Rts, is_eager};
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::mpi::{self, Operation, To};
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 use tracing::debug;
 
 use super::group::{Channel, Group};
@@ -111,10 +111,10 @@ impl Group {
         tag: i32,
         message: &Message,
         mode: Mode,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
         let Some(id) = self.start_send(dest, tag, message, mode)? else { return Ok(()) };
-        match self.owner().wait(id, None, patience) {
+        match self.owner().wait(id, None, wait_control) {
             Ok(_) => Ok(()),
             Err(error) => {
                 self.owner().detach(id);

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_transport::waiting::{Backoff, Patience, Step};
+use mpjdev_transport::wait::{Backoff, Step, WaitControl};
 
 use super::Rank;
 use crate::error::DeviceError;
@@ -22,7 +22,7 @@ const NAP_PART: u32 = 8;
 const MOVED: Duration = Duration::from_micros(2);
 /// The bound on the time of an empty poll of one request.
 const LOOK: Duration = Duration::from_nanos(250);
-/// Yields after which a wait checks its patience, which takes microseconds when Java is asked.
+/// Yields after which a wait asks its wait control, which takes microseconds if Java answers.
 const ASKED: u32 = 256;
 /// Yields after which a wait drives all progress, beyond its own requests.
 const YIELDS: u32 = 16;
@@ -30,7 +30,7 @@ const YIELDS: u32 = 16;
 /// only while it is called.
 pub(super) const SPINS: u32 = 1000;
 
-/// Whether a wait checks patience and deadline in this round: never while it spins.
+/// Whether a wait asks its wait control and checks the deadline in this round: never while it spins.
 fn asks(step: Step, round: u32) -> bool {
     match step {
         Step::Pause => false,
@@ -73,10 +73,10 @@ impl Rank {
         &self,
         deadline: Option<Instant>,
         backoff: Backoff,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
         ready: impl FnMut() -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
-        self.block_for(1, deadline, backoff, patience, ready)
+        self.block_for(1, deadline, backoff, wait_control, ready)
     }
 
     /// Waits until `ready` returns a value; each call of it polls `requests` requests.
@@ -85,11 +85,11 @@ impl Rank {
         requests: usize,
         deadline: Option<Instant>,
         mut backoff: Backoff,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
         mut ready: impl FnMut() -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
-        if self.crowd.is_here() {
-            backoff.hurry();
+        if self.oversubscription.is_active() {
+            backoff.skip_spinning();
         }
         let begun = deadline.map(|_| Instant::now());
         let mut naps = Naps::default();
@@ -102,8 +102,8 @@ impl Rank {
             if looks.is_some_and(|begun| naps.end_after(begun.elapsed(), requests)) {
                 backoff = Backoff::after_pauses(&self.config);
                 // On an oversubscribed machine the poll may have taken long because of other processes.
-                if self.crowd.is_here() {
-                    backoff.hurry();
+                if self.oversubscription.is_active() {
+                    backoff.skip_spinning();
                 }
             }
             rounds = rounds.wrapping_add(1);
@@ -115,7 +115,7 @@ impl Rank {
                     if rounds.is_multiple_of(YIELDS) {
                         self.progress();
                     }
-                    backoff.yield_now(&self.crowd);
+                    backoff.yield_now(&self.oversubscription);
                 }
                 Step::Sleep => self.progress(),
             }
@@ -127,7 +127,7 @@ impl Rank {
             {
                 return Err(DeviceError::TimedOut { after: begun.elapsed() });
             }
-            if !patience.goes_on() {
+            if !wait_control.keep_waiting() {
                 return Err(DeviceError::Interrupted);
             }
             if step == Step::Sleep {

@@ -20,7 +20,9 @@ use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
 use mpjdev_transport::config::{Config, QUEUE_PACKETS};
-use mpjdev_transport::waiting::{Backoff, Crowd, Patience, Patient, Waiter, deadline_after};
+use mpjdev_transport::wait::{
+    Backoff, Oversubscription, Uninterruptible, WaitControl, Waiter, deadline_after,
+};
 use mpjdev_transport::{PacketSource, Transport};
 use tracing::debug;
 
@@ -132,7 +134,7 @@ pub struct PacketEngine {
     /// Another rank tried to drive this one while a thread of this rank had the lock and was perhaps about to
     /// park.
     pub(crate) missed_progress: AtomicBool,
-    pub(crate) crowd: Crowd,
+    pub(crate) oversubscription: Oversubscription,
     /// Whether messages are copied, by rank; empty where none are.
     pub(crate) remote: Box<[bool]>,
     /// Batches of packets per poll: more packets than all queues hold.
@@ -197,7 +199,7 @@ impl PacketEngine {
             finishing: plain::AtomicBool::new(false),
             empty_polls: plain::AtomicU32::new(0),
             missed_progress: AtomicBool::new(false),
-            crowd: Crowd::new(),
+            oversubscription: Oversubscription::new(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
             clients: OnceLock::new(),
@@ -346,25 +348,25 @@ impl PacketEngine {
         &self,
         fast: &FastRecv,
         args: ReceiveArgs,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
         let backoff = match fast {
             FastRecv::Empty => Backoff::after_pauses(&self.config),
             _ => Backoff::new(&self.config),
         };
-        self.recv_posted_with(args, backoff, patience)
+        self.recv_posted_with(args, backoff, wait_control)
     }
 
     fn recv_posted_with(
         &self,
         args: ReceiveArgs,
         backoff: Backoff,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
         let (id, there) = self.post_and_poll(args)?;
         let completed = match there {
             Some(outcome) => outcome?,
-            None => self.await_receive(id, backoff, patience)?,
+            None => self.await_receive(id, backoff, wait_control)?,
         };
         match (completed.envelope, completed.message) {
             (Some(envelope), Some(message)) => Ok((envelope, message)),
@@ -387,9 +389,10 @@ impl PacketEngine {
         &self,
         id: RequestId,
         backoff: Backoff,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
-        let done = self.block(&[id], None, backoff, patience, |core| core.state.requests.take_outcome(id));
+        let done =
+            self.block(&[id], None, backoff, wait_control, |core| core.state.requests.take_outcome(id));
         match done.and_then(|done| done) {
             Err(DeviceError::Interrupted) if self.cancel(id)? => {
                 let _ = self.test(id);
@@ -399,7 +402,7 @@ impl PacketEngine {
             // flight. If the second half does not arrive in time, it is consumed later and the message is
             // lost.
             Err(DeviceError::Interrupted) => {
-                match self.wait(id, deadline_after(SECOND_HALF_PATIENCE), &mut Patient) {
+                match self.wait(id, deadline_after(SECOND_HALF_PATIENCE), &mut Uninterruptible) {
                     Err(DeviceError::TimedOut { .. }) => {
                         self.detach(id);
                         Err(DeviceError::Interrupted)
@@ -450,9 +453,9 @@ impl PacketEngine {
         &self,
         id: RequestId,
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
-        self.block(&[id], deadline, Backoff::new(&self.config), patience, |core| {
+        self.block(&[id], deadline, Backoff::new(&self.config), wait_control, |core| {
             core.state.requests.take_outcome(id)
         })?
     }
@@ -466,9 +469,9 @@ impl PacketEngine {
         &self,
         ids: &[RequestId],
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
-        self.block(ids, deadline, Backoff::new(&self.config), patience, |core| {
+        self.block(ids, deadline, Backoff::new(&self.config), wait_control, |core| {
             let done = |id: &RequestId| core.state.requests.get(*id).is_none_or(|r| r.outcome.is_some());
             Ok(ids.iter().position(done))
         })

@@ -56,7 +56,7 @@ impl PacketEngine {
         capacity: usize,
         place: &mut Option<Message>,
     ) -> FastRecv {
-        if self.config.message_oriented || self.transport.epoch() != 0 || self.crowd.is_here() {
+        if self.config.message_oriented || self.transport.epoch() != 0 || self.oversubscription.is_active() {
             return FastRecv::Unavailable;
         }
         let mut unposted =

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::stats::{Stats, report};
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 use mpjdev_transport::{PeerState, Unacked};
 use tracing::{debug, info, warn};
 
@@ -206,15 +206,15 @@ impl PacketEngine {
     ///
     /// # Errors
     /// A message is undelivered: its receiver has finished without it, or showed no heartbeat within the
-    /// patience. With foreign ranks: a rank of the job has failed, has finished without the others, or does
-    /// not take part. The job has failed; interrupted. This rank has finished all the same.
-    pub fn finish(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    /// grace period. With foreign ranks: a rank of the job has failed, has finished without the others, or
+    /// does not take part. The job has failed; interrupted. This rank has finished all the same.
+    pub fn finish(self: &Arc<Self>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         if std::mem::replace(&mut self.lock().state.finished, true) {
             return Ok(());
         }
         info!(target: "mpjdev::rank", rank = self.rank, "finish begins");
         self.finishing.store(true, Ordering::Relaxed);
-        let left = self.drain_sends(patience).and_then(|()| self.end_with_foreign(patience));
+        let left = self.drain_sends(wait_control).and_then(|()| self.end_with_foreign(wait_control));
         let result = match left {
             Err(DeviceError::Interrupted) => left,
             left => self.undelivered().and(left),
@@ -255,14 +255,14 @@ impl PacketEngine {
     }
 
     /// Ends a job with foreign ranks by a barrier of all ranks (IMPI 14), unless the job has failed.
-    fn end_with_foreign(self: &Arc<Self>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    fn end_with_foreign(self: &Arc<Self>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         if self.clients().is_none() || self.transport.abort().is_some() {
             return Ok(());
         }
-        match self.end_together(patience) {
+        match self.end_together(wait_control) {
             Err(DeviceError::Interrupted) => Err(DeviceError::Interrupted),
             // The messages that other ranks wait for in the barrier leave as well.
-            together => self.drain_sends(patience).and(together),
+            together => self.drain_sends(wait_control).and(together),
         }
     }
 
@@ -270,12 +270,12 @@ impl PacketEngine {
     ///
     /// # Errors
     /// Interrupted.
-    fn drain_sends(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    fn drain_sends(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let mut signs = (Vec::new(), None);
         let mut since = Instant::now();
         loop {
             let soon = Instant::now() + self.config.slice;
-            let left = self.block(&[], Some(soon), Backoff::new(&self.config), patience, |core| {
+            let left = self.block(&[], Some(soon), Backoff::new(&self.config), wait_control, |core| {
                 // No receive takes the messages of this rank to itself any more.
                 let is_other = |dest| dest != self.rank;
                 let waits =

@@ -1,7 +1,7 @@
 //! Probes, which leave their message unexpected, and receives of messages that have arrived.
 
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_transport::waiting::{Backoff, Patience};
+use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use crate::error::DeviceError;
 use crate::packet::engine::{Core, PacketEngine};
@@ -55,9 +55,9 @@ impl PacketEngine {
         &self,
         selector: &Selector,
         members: &[u32],
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, usize), DeviceError> {
-        self.block(&[], None, Backoff::new(&self.config), patience, |core| {
+        self.block(&[], None, Backoff::new(&self.config), wait_control, |core| {
             self.check_self(&core.state)?;
             self.peek(core, selector, members)
         })

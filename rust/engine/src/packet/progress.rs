@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_sys::sync::fence;
 use mpjdev_transport::Incoming;
-use mpjdev_transport::waiting::{Backoff, Patience, Step, Waiter};
+use mpjdev_transport::wait::{Backoff, Step, WaitControl, Waiter};
 
 use crate::error::DeviceError;
 use crate::packet::engine::{Core, PacketEngine, State};
@@ -86,11 +86,11 @@ impl PacketEngine {
         ids: &[RequestId],
         deadline: Option<Instant>,
         mut backoff: Backoff,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
         mut ready: impl FnMut(&mut Core) -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
-        if self.crowd.is_here() {
-            backoff.hurry();
+        if self.oversubscription.is_active() {
+            backoff.skip_spinning();
         }
         let begun = deadline.map(|_| Instant::now());
         let mut rounds = 0u32;
@@ -99,7 +99,7 @@ impl PacketEngine {
             rounds = rounds.wrapping_add(1);
             if rounds.is_multiple_of(ROUNDS) {
                 self.time_left(begun, deadline)?;
-                if !patience.goes_on() {
+                if !wait_control.keep_waiting() {
                     self.hand_over_driver(&mut self.lock().state);
                     return Err(DeviceError::Interrupted);
                 }
@@ -120,7 +120,7 @@ impl PacketEngine {
                     Step::Pause => std::hint::spin_loop(),
                     Step::Yield => {
                         self.progress_for_neighbours();
-                        backoff.yield_now(&self.crowd);
+                        backoff.yield_now(&self.oversubscription);
                         // There may be room now for packets that found none before.
                         if self.queued_count.load(Ordering::Acquire) > 0 {
                             break;
@@ -128,7 +128,7 @@ impl PacketEngine {
                     }
                     Step::Sleep => {
                         let left = self.time_left(begun, deadline)?;
-                        if !patience.goes_on() {
+                        if !wait_control.keep_waiting() {
                             self.hand_over_driver(&mut self.lock().state);
                             return Err(DeviceError::Interrupted);
                         }

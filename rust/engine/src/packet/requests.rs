@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mpjdev_buffer::Message;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::matching::PostId;
-use mpjdev_transport::waiting::Waiter;
+use mpjdev_transport::wait::Waiter;
 
 use crate::error::DeviceError;
 use crate::packet::engine::Mode;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use mpjdev_buffer::{Message, SlabError};
 use mpjdev_proto::context::is_collective;
 use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, SPARSE};
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 use mpjdev_transport::{Header, Kind, Outgoing, Payload, goes_inline};
 
 use crate::error::DeviceError;
@@ -25,11 +25,11 @@ impl PacketEngine {
         tag: i32,
         message: &Message,
         mode: Mode,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
         match self.start_send(dest, context, tag, message, mode)? {
             None => Ok(()),
-            Some(id) => match self.wait(id, None, patience) {
+            Some(id) => match self.wait(id, None, wait_control) {
                 Ok(_) => Ok(()),
                 Err(error) => {
                     self.lock().state.requests.detach(id);

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use mpjdev_sys::wake_request::WakeRequest;
 use mpjdev_sys::futex::Futex;
+use mpjdev_sys::wake_request::WakeRequest;
 
 use super::epoll_waiter::Sentry;
 use super::poller::Poller;

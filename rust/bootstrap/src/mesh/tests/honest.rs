@@ -11,7 +11,7 @@ fn connect_all(mut job: Job, wanted: impl Fn(u32, u32) -> bool + Sync) -> Vec<Co
             scope.spawn(move || {
                 let wanted = |other| wanted(number, other);
                 let mesh = Mesh { wanted: &wanted, ..mesh(hosts, listener, number, LONG) };
-                connect(mesh, &mut Patient).unwrap_or_else(|error| panic!("host {number}: {error}"))
+                connect(mesh, &mut Uninterruptible).unwrap_or_else(|error| panic!("host {number}: {error}"))
             })
         };
         let threads: Vec<_> = (0..).zip(listeners).map(join).collect();
@@ -133,7 +133,7 @@ fn a_source_is_the_same_in_both_forms_of_an_address() {
 #[test]
 fn a_host_alone_has_nothing_to_wait_for() {
     let mut job = Job::ours(1);
-    let connected = connect(job.mesh(0, LONG), &mut Patient).expect("a mesh");
+    let connected = connect(job.mesh(0, LONG), &mut Uninterruptible).expect("a mesh");
     assert!(connected.sockets.iter().all(Option::is_none) && connected.warnings.is_empty());
 }
 
@@ -142,7 +142,7 @@ fn the_listener_is_closed_when_all_are_there() {
     let mut job = Job::new(&[v4(66), v4(67)], |_| true);
     let address = job.hosts[0].address;
     let mesh = Mesh { wanted: &|_| false, ..job.mesh(0, LONG) };
-    connect(mesh, &mut Patient).expect("a mesh");
+    connect(mesh, &mut Uninterruptible).expect("a mesh");
     let error = TcpStream::connect(address).expect_err("nobody listens");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
 }
@@ -153,7 +153,7 @@ fn packets_right_behind_the_number_are_left_alone() {
     let mut job = Job::foreign(2);
     let mut one = stranger(v4(3), job.hosts[0].address);
     one.write_all(b"\0\0\0\x01packets").expect("sent");
-    let connected = connect(job.mesh(0, LONG), &mut Patient).expect("a mesh");
+    let connected = connect(job.mesh(0, LONG), &mut Uninterruptible).expect("a mesh");
     drop(one);
     let mut rest = String::new();
     let mut stream = TcpStream::from(connected.sockets.into_iter().nth(1).flatten().expect("host 1"));
@@ -168,7 +168,7 @@ fn connections_have_the_options_that_find_dead_peers() {
     let mut job = Job::foreign(3);
     let (lower, higher) = (job.listener(0), stranger(v4(4), job.hosts[1].address));
     (&higher).write_all(&[0, 0, 0, 2]).expect("sent");
-    let connected = connect(job.mesh(1, LONG), &mut Patient).expect("a mesh");
+    let connected = connect(job.mesh(1, LONG), &mut Uninterruptible).expect("a mesh");
     for socket in connected.sockets.iter().flatten() {
         assert!(sockopt::tcp_nodelay(socket).expect("an option"));
         assert!(sockopt::socket_keepalive(socket).expect("an option"));

@@ -36,9 +36,9 @@ fn withstands(mut job: Job, limits: Limits, worst: impl FnOnce(SocketAddr)) -> V
     let at = job.hosts[0].address;
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
     thread::scope(|scope| {
-        let zero = scope.spawn(|| connect_within(mesh(hosts, zero, 0, LONG), limits, &mut Patient));
+        let zero = scope.spawn(|| connect_within(mesh(hosts, zero, 0, LONG), limits, &mut Uninterruptible));
         worst(at);
-        connect(mesh(hosts, one, 1, LONG), &mut Patient).expect("a mesh");
+        connect(mesh(hosts, one, 1, LONG), &mut Uninterruptible).expect("a mesh");
         let connected = zero.join().expect("no panic").expect("a mesh");
         assert!(connected.sockets[1].is_some());
         connected.warnings
@@ -55,7 +55,7 @@ fn refusal_of(is_ours: bool, from: IpAddr, said: &[u8]) -> Refusal {
     let connected = thread::scope(|scope| {
         let meet = |number, listener| {
             let wanted = &|host| host == 3 - number;
-            connect(Mesh { wanted, ..mesh(hosts, listener, number, LONG) }, &mut Patient)
+            connect(Mesh { wanted, ..mesh(hosts, listener, number, LONG) }, &mut Uninterruptible)
         };
         let two = scope.spawn(move || meet(2, two));
         let connected = meet(1, one).expect("a mesh");
@@ -107,8 +107,8 @@ fn who_connects_and_closes_is_refused() {
             rustix::net::sockopt::set_socket_linger(&scanner, linger).expect("an option");
         }
         let connected = thread::scope(|scope| {
-            let one = scope.spawn(|| connect(mesh(hosts, one, 1, LONG), &mut Patient));
-            let connected = connect(mesh(hosts, zero, 0, LONG), &mut Patient).expect("a mesh");
+            let one = scope.spawn(|| connect(mesh(hosts, one, 1, LONG), &mut Uninterruptible));
+            let connected = connect(mesh(hosts, zero, 0, LONG), &mut Uninterruptible).expect("a mesh");
             one.join().expect("no panic").expect("a mesh");
             connected
         });
@@ -129,7 +129,7 @@ fn a_second_foreign_connection_with_one_number_is_refused() {
     }
     let last = stranger(v4(4), at);
     (&last).write_all(&[0, 0, 0, 2]).expect("sent");
-    let connected = connect(job.mesh(0, LONG), &mut Patient).expect("a mesh");
+    let connected = connect(job.mesh(0, LONG), &mut Uninterruptible).expect("a mesh");
     assert_eq!(refusals(&connected.warnings), [Refusal::Taken { number: 1 }]);
     wait_until_closed(&second);
     let peer = rustix::net::getpeername(connected.sockets[1].as_ref().expect("host 1")).expect("an address");
@@ -143,14 +143,14 @@ fn a_second_connection_of_ours_with_one_number_is_refused() {
     let mut job = Job::ours(3);
     let (zero, two, hosts) = (job.listener(0), job.listener(2), &job.hosts);
     thread::scope(|scope| {
-        let zero = scope.spawn(|| connect(mesh(hosts, zero, 0, LONG), &mut Patient));
+        let zero = scope.spawn(|| connect(mesh(hosts, zero, 0, LONG), &mut Uninterruptible));
         let first = stranger(v4(3), hosts[0].address);
         speak(&first, &mut Handshake::connect_ours(pair(KEY), [2; 16]), usize::MAX).expect("taken");
         let second = stranger(v4(3), hosts[0].address);
         (&second).write_all(&[0, 0, 0, 1]).expect("sent");
         wait_until_closed(&second);
         let wanted = &|host| host == 0;
-        connect(Mesh { wanted, ..mesh(hosts, two, 2, LONG) }, &mut Patient).expect("a mesh");
+        connect(Mesh { wanted, ..mesh(hosts, two, 2, LONG) }, &mut Uninterruptible).expect("a mesh");
         let connected = zero.join().expect("no panic").expect("a mesh");
         assert_eq!(refusals(&connected.warnings), [Refusal::Taken { number: 1 }]);
     });
@@ -200,14 +200,14 @@ fn a_listener_that_closes_connections_at_any_step_is_tried_again() {
     let mut job = Job::ours(2);
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
     thread::scope(|scope| {
-        let one = scope.spawn(|| connect(mesh(hosts, one, 1, LONG), &mut Patient));
+        let one = scope.spawn(|| connect(mesh(hosts, one, 1, LONG), &mut Uninterruptible));
         let listener = blocking(zero);
         for most in [0, 1, 8, GREETING_LEN, GREETING_LEN + 1, GREETING_LEN + PROOF_LEN - 1] {
             let (stream, _) = listener.accept().expect("a connection");
             speak(&stream, &mut Handshake::accept(), most).expect("no fault");
         }
         listener.set_nonblocking(true).expect("an option");
-        connect(mesh(hosts, listener.into(), 0, LONG), &mut Patient).expect("a mesh");
+        connect(mesh(hosts, listener.into(), 0, LONG), &mut Uninterruptible).expect("a mesh");
         one.join().expect("no panic").expect("a mesh");
     });
 }
@@ -219,7 +219,7 @@ fn error_with_listener(says: impl FnOnce(TcpStream) + Send) -> MeshError {
     let listener = blocking(zero);
     thread::scope(|scope| {
         scope.spawn(|| says(listener.accept().expect("a connection").0));
-        connect(mesh(hosts, one, 1, LONG), &mut Patient).expect_err("no host")
+        connect(mesh(hosts, one, 1, LONG), &mut Uninterruptible).expect_err("no host")
     })
 }
 
@@ -258,13 +258,13 @@ fn a_host_with_another_key_is_told_so_at_once() {
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
     let (is_over, again) = (AtomicBool::new(false), listen(v4(3), 0..=0).expect("a listener").0);
     thread::scope(|scope| {
-        let mut patience = || !is_over.load(SeqCst);
-        let zero = scope.spawn(move || connect(mesh(hosts, zero, 0, LONG), &mut patience));
+        let mut wait_control = || !is_over.load(SeqCst);
+        let zero = scope.spawn(move || connect(mesh(hosts, zero, 0, LONG), &mut wait_control));
         let wrong = Mesh { key: Some(b"mistyped"), ..mesh(hosts, one, 1, LONG) };
-        let error = connect(wrong, &mut Patient).expect_err("the wrong key");
+        let error = connect(wrong, &mut Uninterruptible).expect_err("the wrong key");
         is_over.store(!matches!(error, MeshError::WrongHost { fault: Fault::Refused, .. }), SeqCst);
         assert!(error.to_string().contains("give all sites of the job the same key"), "{error}");
-        connect(mesh(hosts, again, 1, LONG), &mut Patient).expect("a mesh");
+        connect(mesh(hosts, again, 1, LONG), &mut Uninterruptible).expect("a mesh");
         let connected = zero.join().expect("no panic").expect("a mesh");
         let why = refusals(&connected.warnings);
         assert_eq!(why, [Refusal::Fault { number: 1, fault: Fault::WrongProof }]);
@@ -287,7 +287,7 @@ fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
     let mut job = Job::foreign(2);
     let somebody = stranger(v4(9), job.hosts[0].address);
     (&somebody).write_all(&[0, 0, 0, 1]).expect("sent");
-    let error = connect(job.mesh(0, Duration::ZERO), &mut Patient).expect_err("nobody came");
+    let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("nobody came");
     let because = "did not connect (a connection from 127.0.0.9 was refused: it said host 1, whose connections come from \
                    127.0.0.3) within 0.0 s (--connect-timeout sets this time); its number, its key and the address";
     assert!(error.to_string().contains(because), "{error}");
@@ -345,7 +345,8 @@ fn a_flood_drives_out_nobody_but_itself() {
         let mut job = Job::ours(3);
         let (zero, two, hosts) = (job.listener(0), job.listener(2), &job.hosts);
         thread::scope(|scope| {
-            let zero = scope.spawn(|| connect_within(mesh(hosts, zero, 0, LONG), limits, &mut Patient));
+            let zero =
+                scope.spawn(|| connect_within(mesh(hosts, zero, 0, LONG), limits, &mut Uninterruptible));
             let at = hosts[0].address;
             let (one, mut end) = (stranger(from, at), Handshake::connect_ours(pair(KEY), [2; 16]));
             speak(&one, &mut end, most).expect("no fault");
@@ -356,7 +357,7 @@ fn a_flood_drives_out_nobody_but_itself() {
             flood[..100].iter().for_each(wait_until_closed);
             speak(&one, &mut end, usize::MAX).expect("taken");
             let wanted = &|host| host == 0;
-            connect(Mesh { wanted, ..mesh(hosts, two, 2, LONG) }, &mut Patient).expect("a mesh");
+            connect(Mesh { wanted, ..mesh(hosts, two, 2, LONG) }, &mut Uninterruptible).expect("a mesh");
             zero.join().expect("no panic").expect("a mesh");
         });
     }
@@ -385,11 +386,11 @@ fn nothing_stays_open_when_patience_ends() {
     let at = job.hosts[0].address;
     let silent = stranger(v4(9), at);
     let mut asked = 0;
-    let mut patience = || {
+    let mut wait_control = || {
         asked += 1;
         asked < 3
     };
-    let error = connect(job.mesh(0, LONG), &mut patience).expect_err("interrupted");
+    let error = connect(job.mesh(0, LONG), &mut wait_control).expect_err("interrupted");
     assert!(matches!(error, MeshError::Interrupted), "{error}");
     wait_until_closed(&silent);
     assert!(TcpStream::connect(at).is_err(), "the listener too");

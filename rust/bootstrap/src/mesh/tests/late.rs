@@ -13,7 +13,7 @@ fn absence(error: MeshError) -> (u32, Absence, Vec<u32>) {
 fn at_the_deadline(number: u32, why: Absence, job: impl Fn() -> (Job, Option<OwnedFd>)) -> MeshError {
     let mut errors = SHORTS.into_iter().map(|time| {
         let (mut job, _kept) = job();
-        connect(job.mesh(number, time), &mut Patient).expect_err("not all are there")
+        connect(job.mesh(number, time), &mut Uninterruptible).expect_err("not all are there")
     });
     let is_it = |error: &MeshError| matches!(error, MeshError::Absent { why: said, .. } if *said == why);
     errors.find(is_it).unwrap_or_else(|| panic!("not {why:?} within {SHORTS:?}"))
@@ -23,7 +23,7 @@ fn at_the_deadline(number: u32, why: Absence, job: impl Fn() -> (Job, Option<Own
 fn a_host_that_does_not_come_is_named_at_the_deadline() {
     let mut job = Job::ours(4);
     let at = job.hosts[1].address;
-    let error = connect(job.mesh(0, SHORTS[0]), &mut Patient).expect_err("nobody came");
+    let error = connect(job.mesh(0, SHORTS[0]), &mut Uninterruptible).expect_err("nobody came");
     let text = error.to_string();
     assert!(text.starts_with(&format!("host 1 at {at} did not connect within 0.")), "{text}");
     assert!(
@@ -39,7 +39,7 @@ fn a_host_that_does_not_come_is_named_at_the_deadline() {
 #[test]
 fn of_many_hosts_that_do_not_come_some_are_named() {
     let mut job = Job::ours(12);
-    let error = connect(job.mesh(0, Duration::ZERO), &mut Patient).expect_err("nobody came");
+    let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("nobody came");
     assert!(error.to_string().ends_with("(also missing: host 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)"), "{error}");
 }
 
@@ -69,7 +69,7 @@ fn a_host_of_ours_that_does_not_answer_is_named_at_the_deadline() {
     assert_eq!(absence(error), (0, Absence::Mute, vec![]));
 }
 
-/// The first connections find no listener: the number of patience checks proves that.
+/// The first connections find no listener: the number of calls of the wait control proves that.
 #[test]
 fn a_host_that_is_a_little_late_is_connected_all_the_same() {
     let mut job = Job::new(&[v4(64), v4(65)], |_| true);
@@ -89,7 +89,7 @@ fn a_host_that_is_a_little_late_is_connected_all_the_same() {
             thread::yield_now();
         }
         let (listener, _) = listen(at.ip(), at.port()..=at.port()).expect("the same port");
-        connect(mesh(&hosts, listener, 0, LONG), &mut Patient).expect("a mesh");
+        connect(mesh(&hosts, listener, 0, LONG), &mut Uninterruptible).expect("a mesh");
         early.join().expect("no panic").expect("a mesh");
     });
 }
@@ -98,12 +98,12 @@ fn a_host_that_is_a_little_late_is_connected_all_the_same() {
 fn patience_ends_the_wait() {
     let mut job = Job::ours(3);
     let mut asked = 0;
-    let mut patience = || {
+    let mut wait_control = || {
         asked += 1;
         asked < 4
     };
     let begun = Instant::now();
-    let error = connect(job.mesh(1, LONG), &mut patience).expect_err("interrupted");
+    let error = connect(job.mesh(1, LONG), &mut wait_control).expect_err("interrupted");
     assert!(matches!(error, MeshError::Interrupted), "{error}");
     assert_eq!(asked, 4);
     assert!(begun.elapsed() >= 3 * SLICE, "it is not asked all the time");
@@ -113,7 +113,7 @@ fn patience_ends_the_wait() {
 fn an_own_address_that_is_none_of_this_machine_is_named() {
     let mut job = Job::ours(2);
     let mesh = Mesh { bind: Some(Ipv4Addr::new(192, 0, 2, 1).into()), ..job.mesh(1, LONG) };
-    let error = connect(mesh, &mut Patient).expect_err("not ours");
+    let error = connect(mesh, &mut Uninterruptible).expect_err("not ours");
     assert!(matches!(error, MeshError::Bind { host: 0, .. }), "{error}");
     assert!(error.to_string().contains("from 192.0.2.1: Cannot assign requested address"), "{error}");
 }
@@ -124,7 +124,7 @@ fn an_address_that_cannot_be_connected_to_is_named() {
     let mut job = Job::ours(2);
     job.hosts[0].address = SocketAddr::new(Ipv4Addr::new(224, 0, 0, 1).into(), 4000);
     let mesh = Mesh { bind: None, ..job.mesh(1, LONG) };
-    let error = connect(mesh, &mut Patient).expect_err("no way");
+    let error = connect(mesh, &mut Uninterruptible).expect_err("no way");
     assert!(matches!(error, MeshError::Connect { host: 0, .. }), "{error}");
     assert!(error.to_string().starts_with("cannot connect to host 0 at 224.0.0.1:4000: "), "{error}");
 }

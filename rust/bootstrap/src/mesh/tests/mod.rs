@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mpjdev_transport::waiting::Patient;
+use mpjdev_transport::wait::Uninterruptible;
 
 use super::*;
 

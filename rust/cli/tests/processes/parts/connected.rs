@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use mpjdev_engine::Patient;
+use mpjdev_engine::Uninterruptible;
 
 use super::Party;
 
@@ -54,7 +54,7 @@ pub(super) fn untaken_len(peer: Ipv4Addr) -> u64 {
 impl Party {
     /// Local and remote addresses of its connections.
     pub(super) fn says_addresses(&self) {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         let list = |address: fn(&Socket) -> Ipv4Addr| {
             let mut all: Vec<Ipv4Addr> =
                 sockets().iter().filter(|socket| socket.state == ESTABLISHED).map(address).collect();
@@ -64,17 +64,17 @@ impl Party {
         };
         let (from, to) = (list(|socket| socket.local), list(|socket| socket.peer));
         println!("{}: from {from} to {to}", self.world.rank());
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
     }
 
     /// Inherited descriptors that are still open.
     pub(super) fn says_what_is_open(&self) {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         let count = |state: &str| sockets().iter().filter(|socket| socket.state == state).count();
         let of_world = links().iter().any(|link| link.contains("mpjdev-world"));
         let (connections, listeners) = (count(ESTABLISHED), count(LISTENING));
         let world = if of_world { "the world" } else { "nothing of the world" };
         println!("{connections} connection, {listeners} listen, {world}");
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
     }
 }

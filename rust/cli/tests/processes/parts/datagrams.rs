@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{DeviceError, Mode, Patient, RecvFrom};
+use mpjdev_engine::{DeviceError, Mode, RecvFrom, Uninterruptible};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::kills::until;
@@ -19,11 +19,11 @@ impl Party {
     /// Rank 1 is killed while ranks 0 and 2 have messages for each other all the time, and never sleep.
     pub(super) fn killed_beside_traffic(&self) {
         let me = self.world.rank();
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         if me == 1 {
             // The others are busy by then.
             let from = RecvFrom { source: Some(0), tag: Some(3) };
-            self.world.recv(from, 8, None, &mut Patient).expect("rank 0 has begun");
+            self.world.recv(from, 8, None, &mut Uninterruptible).expect("rank 0 has begun");
             kill_myself();
         }
         let other = 2 - me as i32;
@@ -33,11 +33,13 @@ impl Party {
         for round in 0u64.. {
             // A rank that has seen it says so, and both continue until both have.
             let tag = i32::from(failed) + 1;
-            self.world.send(&self.write(8, round), other, tag, Mode::Standard, &mut Patient).expect("send");
-            let (status, message) = self.world.recv(of_other, 8, None, &mut Patient).expect("recv");
+            self.world
+                .send(&self.write(8, round), other, tag, Mode::Standard, &mut Uninterruptible)
+                .expect("send");
+            let (status, message) = self.world.recv(of_other, 8, None, &mut Uninterruptible).expect("recv");
             Self::check(&message, 8, round);
             if round == 100 && me == 0 {
-                self.world.send(&self.write(8, 0), 1, 3, Mode::Standard, &mut Patient).expect("send");
+                self.world.send(&self.write(8, 0), 1, 3, Mode::Standard, &mut Uninterruptible).expect("send");
             }
             if round == 100 {
                 begun = Some(Instant::now());
@@ -62,13 +64,14 @@ impl Party {
 
     /// Rank 1 is stopped while rank 0 sends it more than its socket holds.
     pub(super) fn sends_while_stopped(&self) {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         let octets = |i: usize| SIZES[i % SIZES.len()];
         if self.world.rank() == 1 {
             kill_process(getpid(), Signal::STOP).expect("it is us");
             for i in 0..COUNT {
                 let from = RecvFrom { source: Some(0), tag: Some(i as i32) };
-                let (_, message) = self.world.recv(from, octets(i), None, &mut Patient).expect("recv");
+                let (_, message) =
+                    self.world.recv(from, octets(i), None, &mut Uninterruptible).expect("recv");
                 Self::check(&message, octets(i), i as u64);
             }
             return println!("1: all has come");
@@ -81,11 +84,13 @@ impl Party {
         };
         let sent: Vec<_> = (0..COUNT).filter_map(send).collect();
         let last = *sent.last().expect("a synchronous message waits");
-        let error =
-            self.world.wait(last, Some(begun + STOPPED), &mut Patient).expect_err("rank 1 is stopped");
+        let error = self
+            .world
+            .wait(last, Some(begun + STOPPED), &mut Uninterruptible)
+            .expect_err("rank 1 is stopped");
         assert!(matches!(error, DeviceError::TimedOut { .. }), "{error}");
         kill_process(self.other(), Signal::CONT).expect("it lives");
-        sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
+        sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Uninterruptible).expect("wait")));
         println!("0: all has left");
     }
 
@@ -96,16 +101,17 @@ impl Party {
         let mtu = || std::fs::read_to_string("/sys/class/net/eth/mtu").expect("an interface");
         let before = mtu();
         let (mut left, mut round) = (None, 0);
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         println!("met");
         while left != Some(0) {
             let sent = self
                 .world
                 .isend(&self.write(200_000, round), (me + 1) % all, i32::from(left.is_some()), Mode::Standard)
                 .expect("isend");
-            let (status, message) = self.world.recv(from, 200_000, None, &mut Patient).expect("recv");
+            let (status, message) = self.world.recv(from, 200_000, None, &mut Uninterruptible).expect("recv");
             Self::check(&message, 200_000, round);
-            sent.into_iter().for_each(|id| drop(self.world.wait(id, None, &mut Patient).expect("wait")));
+            sent.into_iter()
+                .for_each(|id| drop(self.world.wait(id, None, &mut Uninterruptible).expect("wait")));
             round += 1;
             // All continue for as many rounds after the first report as the report needs to arrive.
             left = match left {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{Config, DeviceError, Mode, Patient, RecvFrom};
+use mpjdev_engine::{Config, DeviceError, Mode, RecvFrom, Uninterruptible};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::{Party, join_with};
@@ -50,7 +50,7 @@ pub(crate) fn exchanges() -> ExitCode {
         println!("{me}: round {round}");
     }
     // What was sent to a rank that has failed since is not delivered.
-    match party.world.finish(&mut Patient) {
+    match party.world.finish(&mut Uninterruptible) {
         Ok(()) => {}
         Err(error @ (DeviceError::Undelivered { .. } | DeviceError::PeerFailed { .. })) => {
             println!("{me}: {error}");
@@ -69,9 +69,9 @@ impl Party {
         let message = self.write(octets, seed(self.world.rank()));
         let sent = self.world.isend(&message, other as i32, 5, mode)?;
         let from = RecvFrom { source: Some(other as i32), tag: Some(5) };
-        let received = self.world.recv(from, octets, None, &mut Patient);
+        let received = self.world.recv(from, octets, None, &mut Uninterruptible);
         if let Some(id) = sent {
-            self.world.wait(id, None, &mut Patient)?;
+            self.world.wait(id, None, &mut Uninterruptible)?;
         }
         Self::check(&received?.1, octets, seed(other));
         Ok(())
@@ -81,7 +81,10 @@ impl Party {
     pub(crate) fn stopped(&self) -> ExitCode {
         if self.world.rank() > 1 {
             let from = RecvFrom { source: Some(1), tag: Some(1) };
-            println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nothing is sent"));
+            println!(
+                "{}",
+                self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nothing is sent")
+            );
             self.finish();
             return ExitCode::SUCCESS;
         }
@@ -89,7 +92,9 @@ impl Party {
         if self.world.rank() == 1 {
             for tag in 1..3 {
                 kill_process(getpid(), Signal::STOP).expect("it is us");
-                self.world.send(&self.write(8, 1), 0, tag, Mode::Standard, &mut Patient).expect("send");
+                self.world
+                    .send(&self.write(8, 1), 0, tag, Mode::Standard, &mut Uninterruptible)
+                    .expect("send");
             }
             unreachable!("rank 0 kills it");
         }
@@ -97,7 +102,7 @@ impl Party {
         let id = self.world.irecv(from(1), 8, None).expect("irecv");
         until_it_is_stopped();
         let deadline = Some(Instant::now() + Duration::from_millis(1500));
-        let error = self.world.wait(id, deadline, &mut Patient).expect_err("rank 1 is stopped");
+        let error = self.world.wait(id, deadline, &mut Uninterruptible).expect_err("rank 1 is stopped");
         assert!(matches!(error, DeviceError::TimedOut { .. }), "{error}");
         let mut asked = 0;
         let mut gives_up = || {
@@ -107,11 +112,11 @@ impl Party {
         let error = self.world.wait(id, None, &mut gives_up).expect_err("rank 1 is stopped");
         assert_eq!(error, DeviceError::Interrupted);
         kill_process(self.other(), Signal::CONT).expect("it lives");
-        self.world.wait(id, None, &mut Patient).expect("the request completes");
+        self.world.wait(id, None, &mut Uninterruptible).expect("the request completes");
         until_it_is_stopped();
         let begun = Instant::now();
         kill_process(self.other(), Signal::KILL).expect("it lives");
-        let error = self.world.recv(from(2), 8, None, &mut Patient).expect_err("it is dead");
+        let error = self.world.recv(from(2), 8, None, &mut Uninterruptible).expect_err("it is dead");
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         println!("{error}");
         self.finish();
@@ -123,7 +128,7 @@ impl Party {
         println!("joined");
         if self.world.rank() == 0 {
             let from = RecvFrom { source: Some(1), tag: Some(1) };
-            println!("{:?}", self.world.recv(from, 8, None, &mut Patient));
+            println!("{:?}", self.world.recv(from, 8, None, &mut Uninterruptible));
         }
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(60) {

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mpjdev_engine::{Mode, Patient, RecvFrom};
+use mpjdev_engine::{Mode, RecvFrom, Uninterruptible};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::Party;
@@ -53,11 +53,12 @@ impl Party {
 
     fn send_small(&self, octets: usize, seed: u64, dest: i32, tag: i32) {
         let message = self.write(octets, seed);
-        self.world.send(&message, dest, tag, Mode::Standard, &mut Patient).expect("send");
+        self.world.send(&message, dest, tag, Mode::Standard, &mut Uninterruptible).expect("send");
     }
 
     fn receive(&self, octets: usize, seed: u64, source: i32, tag: i32) {
-        let (_, message) = self.world.recv(from(source, tag), octets, None, &mut Patient).expect("recv");
+        let (_, message) =
+            self.world.recv(from(source, tag), octets, None, &mut Uninterruptible).expect("recv");
         Self::check(&message, octets, seed);
     }
 
@@ -70,13 +71,13 @@ impl Party {
         if round > 0 {
             self.tell_all(AGAIN);
         }
-        let (_, who) = self.world.recv(from(1, WHO), 16, None, &mut Patient).expect("recv");
+        let (_, who) = self.world.recv(from(1, WHO), 16, None, &mut Uninterruptible).expect("recv");
         let pid = who.first_words()[2].load(Relaxed) / 31;
         let rank_1 = Pid::from_raw(pid as i32).expect("a process");
         let begin = || {
             // It is matched when this is done, and what is left of it leaves as rank 1 takes it.
             let large = self.write(LARGE, round);
-            self.world.send(&large, 1, HUGE, Mode::Synchronous, &mut Patient).expect("send");
+            self.world.send(&large, 1, HUGE, Mode::Synchronous, &mut Uninterruptible).expect("send");
             kill_process(rank_1, Signal::STOP).expect("it lives");
             until("rank 1 is stopped", || is_stopped(rank_1));
         };
@@ -88,7 +89,7 @@ impl Party {
         };
         let end = |behind: Vec<_>| {
             for id in behind.into_iter().flatten() {
-                self.world.wait(id, None, &mut Patient).expect("wait");
+                self.world.wait(id, None, &mut Uninterruptible).expect("wait");
             }
             self.receive(0, 0, 1, GOT);
         };
@@ -129,7 +130,8 @@ impl Party {
         for round in 0.. {
             let id = self.world.irecv(from(0, HUGE), LARGE, None).expect("irecv");
             self.send_small(16, getpid().as_raw_nonzero().get() as u64, 0, WHO);
-            let message = self.world.wait(id, None, &mut Patient).expect("wait").message.expect("a message");
+            let message =
+                self.world.wait(id, None, &mut Uninterruptible).expect("wait").message.expect("a message");
             Self::check(&message, LARGE, round);
             (0..BEHIND).for_each(|i| self.receive(SMALL[i as usize % SMALL.len()], i, 0, TRAIN));
             self.send_small(0, 0, 0, GOT);
@@ -155,7 +157,7 @@ impl Party {
     /// Whether there is another round, at those who take part in it.
     fn hears(&self) -> i32 {
         let any = RecvFrom { source: Some(0), tag: None };
-        self.world.recv(any, 0, None, &mut Patient).expect("recv").0.tag
+        self.world.recv(any, 0, None, &mut Uninterruptible).expect("recv").0.tag
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use mpjdev_engine::{Mode, Patient, RecvFrom};
+use mpjdev_engine::{Mode, RecvFrom, Uninterruptible};
 
 use super::kills::until;
 use super::{Party, join, kill_myself};
@@ -17,21 +17,21 @@ impl Party {
 
     /// Rank 1 is killed while ranks of the other site wait for it, who do not finish then.
     pub(super) fn needs_rank_1(&self) -> ExitCode {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         // Who has left a barrier does not know that the others have.
         if self.world.rank() == 1 {
             for rank in (0..self.world.size() as i32).filter(|rank| *rank != 1) {
                 let from = RecvFrom { source: Some(rank), tag: Some(1) };
-                self.world.recv(from, 8, None, &mut Patient).expect("it has left the barrier");
+                self.world.recv(from, 8, None, &mut Uninterruptible).expect("it has left the barrier");
             }
             kill_myself();
         }
-        self.world.send(&self.write(8, 0), 1, 1, Mode::Standard, &mut Patient).expect("send");
+        self.world.send(&self.write(8, 0), 1, 1, Mode::Standard, &mut Uninterruptible).expect("send");
         if self.world.rank() == 0 {
             until("the job is ended", || false);
         }
         let from = RecvFrom { source: Some(1), tag: None };
-        println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends"));
+        println!("{}", self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends"));
         ExitCode::from(3)
     }
 
@@ -39,7 +39,7 @@ impl Party {
     pub(super) fn barriers(&self, leaves: Option<i32>) -> ExitCode {
         println!("{} is {}", self.world.rank(), std::process::id());
         for round in 0.. {
-            if let Err(error) = self.world.barrier(&mut Patient) {
+            if let Err(error) = self.world.barrier(&mut Uninterruptible) {
                 println!("{}: {error}", self.world.rank());
                 break;
             }
@@ -52,23 +52,23 @@ impl Party {
 
     /// Each of two sites of two ranks waits for something of the other one that nobody sends.
     pub(super) fn needs_the_other_site(&self) -> ExitCode {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         println!("met");
         let other = (self.world.rank() + 2) % 4;
         let from = RecvFrom { source: Some(other as i32), tag: None };
-        println!("{}", self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends"));
+        println!("{}", self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends"));
         ExitCode::from(3)
     }
 
     /// Rank 0 sends to the other site behind a link that is cut, and finishes. The others wait for more of it.
     pub(super) fn finishes_behind_a_cut(&self) -> ExitCode {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         println!("met");
         if self.world.rank() == 0 {
             let carrier = || std::fs::read_to_string("/sys/class/net/eth/carrier");
             until("the link is cut", || carrier().expect("an interface").trim() == "0");
-            let sent = self.world.send(&self.write(1000, 0), 2, 1, Mode::Standard, &mut Patient);
-            match (sent, self.world.finish(&mut Patient)) {
+            let sent = self.world.send(&self.write(1000, 0), 2, 1, Mode::Standard, &mut Uninterruptible);
+            match (sent, self.world.finish(&mut Uninterruptible)) {
                 (Ok(()), Ok(())) => println!("all is delivered"),
                 (Ok(()), Err(error)) => println!("{error}"),
                 (Err(error), _) => println!("not sent: {error}"),
@@ -76,28 +76,28 @@ impl Party {
             return ExitCode::from(3);
         }
         let from = RecvFrom { source: Some(0), tag: Some(2) };
-        self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends");
+        self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends");
         // What this rank has sent in the barrier may be unacknowledged as well.
-        let _ = self.world.finish(&mut Patient);
+        let _ = self.world.finish(&mut Uninterruptible);
         ExitCode::SUCCESS
     }
 
     /// Rank 1 is killed while all others wait for it.
     pub(super) fn hears_of_rank_1(&self) {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         if self.world.rank() == 1 {
             kill_myself();
         }
         let begun = Instant::now();
         let from = RecvFrom { source: Some(1), tag: None };
-        let error = self.world.recv(from, 8, None, &mut Patient).expect_err("nobody sends");
+        let error = self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends");
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         println!("{}: {error}", self.world.rank());
     }
 
     /// Finishes, and tries to continue.
     pub(super) fn joins_again(self) -> ExitCode {
-        self.world.barrier(&mut Patient).expect("barrier");
+        self.world.barrier(&mut Uninterruptible).expect("barrier");
         self.finish();
         println!("{}", join().err().expect("it is over"));
         ExitCode::SUCCESS

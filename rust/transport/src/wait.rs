@@ -54,7 +54,7 @@ impl Waiter {
 }
 
 /// A longer yield has given the processor to a thread that used its whole time slice.
-const TURN: Duration = Duration::from_micros(200);
+const LONG_YIELD: Duration = Duration::from_micros(200);
 
 /// Oversubscription of the processors, in which waits should not yield. A yielding thread gets its next turn
 /// after all others had theirs, milliseconds later; a sleeper is woken within microseconds.
@@ -63,7 +63,7 @@ const TURN: Duration = Duration::from_micros(200);
 /// follows soon. It is measured in time, not in waits: where ranks wait for one another, waits are long as
 /// long as it lasts.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct Oversubscription {
     made: Instant,
     /// Microseconds from then on until which the state lasts; 0 when it is inactive.
     until: AtomicU64,
@@ -72,13 +72,13 @@ pub struct Crowd {
     held: AtomicU64,
 }
 
-impl Default for Crowd {
+impl Default for Oversubscription {
     fn default() -> Self {
-        Crowd::new()
+        Oversubscription::new()
     }
 }
 
-impl Crowd {
+impl Oversubscription {
     /// The longest period is long enough for one more long yield after it to matter little.
     const SHORTEST_MICROS: u64 = 1000;
     const LONGEST_MICROS: u64 = 64_000;
@@ -89,17 +89,17 @@ impl Crowd {
     #[must_use]
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
-        Crowd { made: Instant::now(), until: zero(), last: zero(), held: zero() }
+        Oversubscription { made: Instant::now(), until: zero(), last: zero(), held: zero() }
     }
 
     /// Whether the processors are oversubscribed now.
     #[inline(always)]
-    pub fn is_here(&self) -> bool {
-        self.until.load(Ordering::Relaxed) != 0 && self.still_holds(self.micros())
+    pub fn is_active(&self) -> bool {
+        self.until.load(Ordering::Relaxed) != 0 && self.is_active_at(self.micros())
     }
 
     #[cold]
-    fn still_holds(&self, now: u64) -> bool {
+    fn is_active_at(&self, now: u64) -> bool {
         let holds = now < self.until.load(Ordering::Relaxed);
         if !holds {
             self.until.store(0, Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl Crowd {
     }
 
     /// Records a yield that has cost a whole time slice of another thread.
-    fn note_turn(&self, now: u64) {
+    fn record_long_yield(&self, now: u64) {
         let held = self.held.load(Ordering::Relaxed);
         let is_soon = held > 0 && now < self.last.load(Ordering::Relaxed) + held + Self::SOON_MICROS;
         let holds = if is_soon { (2 * held).min(Self::LONGEST_MICROS) } else { Self::SHORTEST_MICROS };
@@ -155,20 +155,20 @@ impl Backoff {
 
     /// Lets other threads run. If one did, the processors are busy, and the wait proceeds to sleep: a sleeper
     /// is woken at once, while a yielding thread gets its turn after all others.
-    pub fn yield_now(&mut self, crowd: &Crowd) {
+    pub fn yield_now(&mut self, oversubscription: &Oversubscription) {
         let begun = Instant::now();
         std::thread::yield_now();
         let took = begun.elapsed();
         if took > self.yield_max {
             self.yields = 0;
         }
-        if took > TURN {
-            crowd.note_turn(crowd.micros());
+        if took > LONG_YIELD {
+            oversubscription.record_long_yield(oversubscription.micros());
         }
     }
 
     /// Shortens the spinning before the sleep, because the processors are oversubscribed.
-    pub fn hurry(&mut self) {
+    pub fn skip_spinning(&mut self) {
         self.pauses = self.pauses.min(60);
         self.yields = 0;
     }
@@ -189,23 +189,23 @@ impl Backoff {
 }
 
 /// Condition checked before each sleep; false ends the wait.
-pub trait Patience {
+pub trait WaitControl {
     /// Whether to keep waiting.
-    fn goes_on(&mut self) -> bool;
+    fn keep_waiting(&mut self) -> bool;
 }
 
 /// Waits without a limit.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Patient;
+pub struct Uninterruptible;
 
-impl Patience for Patient {
-    fn goes_on(&mut self) -> bool {
+impl WaitControl for Uninterruptible {
+    fn keep_waiting(&mut self) -> bool {
         true
     }
 }
 
-impl<F: FnMut() -> bool> Patience for F {
-    fn goes_on(&mut self) -> bool {
+impl<F: FnMut() -> bool> WaitControl for F {
+    fn keep_waiting(&mut self) -> bool {
         self()
     }
 }
@@ -220,21 +220,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crowd_holds_for_longer_only_when_the_next_long_yield_comes_soon() {
-        let crowd = Crowd::new();
-        assert!(!crowd.is_here());
+    fn oversubscription_lasts_longer_when_the_next_long_yield_follows_soon() {
+        let oversubscription = Oversubscription::new();
+        assert!(!oversubscription.is_active());
         let mut now = 10_000;
         for holds in [1, 2, 4, 8, 16, 32, 64, 64] {
-            crowd.note_turn(now);
+            oversubscription.record_long_yield(now);
             now += holds * 1000;
-            assert!(crowd.still_holds(now - 1), "{holds} ms");
-            assert!(!crowd.still_holds(now), "{holds} ms");
-            assert!(!crowd.is_here(), "it is over for good");
+            assert!(oversubscription.is_active_at(now - 1), "{holds} ms");
+            assert!(!oversubscription.is_active_at(now), "{holds} ms");
+            assert!(!oversubscription.is_active(), "inactive");
             // The wait after it has yielded for a whole time slice once more.
             now += 3000;
         }
-        now += 2 * Crowd::LONGEST_MICROS;
-        crowd.note_turn(now);
-        assert!(crowd.still_holds(now + 999) && !crowd.still_holds(now + 1000), "long ago counts no more");
+        now += 2 * Oversubscription::LONGEST_MICROS;
+        oversubscription.record_long_yield(now);
+        assert!(
+            oversubscription.is_active_at(now + 999) && !oversubscription.is_active_at(now + 1000),
+            "long ago counts no more"
+        );
     }
 }
