@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use mpjdev_buffer::{Message, Slab};
 
-use crate::stats::OverDatagrams;
+use crate::stats::UdpStats;
 #[cfg(not(loom))]
 pub use progress::Progress;
 #[cfg(not(loom))]
@@ -308,7 +308,7 @@ pub trait Transport: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Statistics so far, if messages go by datagrams. Takes locks, each for a moment.
-    fn datagrams(&self) -> Option<OverDatagrams> {
+    fn datagrams(&self) -> Option<UdpStats> {
         None
     }
 }

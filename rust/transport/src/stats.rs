@@ -3,10 +3,10 @@
 //! The numbers are counted where the packets are handled, under locks that are held there anyway. This module
 //! has them as pure data, and the report written at the end of a rank ([`report`]).
 
-mod counted;
 pub mod report;
+mod udp;
 
-pub use counted::Datagrams;
+pub use udp::Datagrams;
 
 /// The variable that requests a report of each rank: `1` for lines of text, `json` for one line of JSON.
 pub const VARIABLE: &str = "MPJDEV_STATS";
@@ -21,19 +21,19 @@ pub struct Stats {
     /// Requests that completed, and messages that arrived before any receive asked for them.
     pub completions: u64,
     /// Statistics of messages that go by datagrams.
-    pub datagrams: Option<OverDatagrams>,
+    pub datagrams: Option<UdpStats>,
 }
 
 /// Statistics of a rank whose messages go by datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OverDatagrams {
+pub struct UdpStats {
     /// Of its socket, which all its peers share: counts that cannot be attributed to a peer.
     pub socket: Datagrams,
     /// By peer, with its rank in the world.
     pub peers: Vec<(u32, Datagrams)>,
 }
 
-impl OverDatagrams {
+impl UdpStats {
     /// The total. The round trip is the longest, and the window the widest, of all peers.
     #[must_use]
     pub fn sum(&self) -> Datagrams {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use super::{Datagrams, OverDatagrams, Stats, VARIABLE};
+use super::{Datagrams, Stats, UdpStats, VARIABLE};
 
 /// Form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub fn text(stats: &Stats) -> String {
     let mut lines =
         vec![format!("transport {transport}, {completions} completed requests and unexpected messages")];
     match datagrams {
-        Some(counted) => over_datagrams(counted, &mut lines),
+        Some(stats) => udp_lines(stats, &mut lines),
         None => lines.push(format!("{transport} has no further counters")),
     }
     let mut text = String::new();
@@ -62,8 +62,8 @@ pub fn text(stats: &Stats) -> String {
     text
 }
 
-fn over_datagrams(counted: &OverDatagrams, lines: &mut Vec<String>) {
-    let sum = counted.sum();
+fn udp_lines(stats: &UdpStats, lines: &mut Vec<String>) {
+    let sum = stats.sum();
     let Datagrams { messages_sent, messages_received, packets_sent, packets_received, .. } = sum;
     let Datagrams { octets_sent, octets_received, datagram_len, acks, pure_acks, kept, .. } = sum;
     let Datagrams { acks_drained, acks_late, window_probes, .. } = sum;
@@ -89,9 +89,9 @@ fn over_datagrams(counted: &OverDatagrams, lines: &mut Vec<String>) {
         format!("system calls {send_calls} to send, {receive_calls} to receive"),
         format!("copies       {out} of user data to send, with the copy of the system; {into} to receive, without it"),
     ]);
-    let peers = counted.peers.iter().map(|(peer, counted)| format!("with rank {peer}: {}", counted.words()));
+    let peers = stats.peers.iter().map(|(peer, stats)| format!("with rank {peer}: {}", stats.words()));
     // With one peer the sum has the same values.
-    lines.extend(peers.filter(|_| counted.peers.len() > 1));
+    lines.extend(peers.filter(|_| stats.peers.len() > 1));
 }
 
 /// One object without a line break.
@@ -99,18 +99,18 @@ fn over_datagrams(counted: &OverDatagrams, lines: &mut Vec<String>) {
 pub fn json(stats: &Stats) -> String {
     let Stats { rank, transport, completions, datagrams } = stats;
     let mut json = format!("{{\"rank\":{rank},\"transport\":\"{transport}\",\"completions\":{completions}");
-    if let Some(counted) = datagrams {
-        let peers = counted.peers.iter();
+    if let Some(stats) = datagrams {
+        let peers = stats.peers.iter();
         let peers: Vec<_> =
-            peers.map(|(peer, counted)| format!("{{\"rank\":{peer},{}}}", numbers(counted))).collect();
+            peers.map(|(peer, stats)| format!("{{\"rank\":{peer},{}}}", numbers(stats))).collect();
         // A `String` accepts all text.
-        let _ = write!(json, ",\"sum\":{{{}}},\"peers\":[{}]", numbers(&counted.sum()), peers.join(","));
+        let _ = write!(json, ",\"sum\":{{{}}},\"peers\":[{}]", numbers(&stats.sum()), peers.join(","));
     }
     json + "}"
 }
 
-fn numbers(counted: &Datagrams) -> String {
-    let pairs = Datagrams::NAMES.iter().zip(counted.values());
+fn numbers(stats: &Datagrams) -> String {
+    let pairs = Datagrams::NAMES.iter().zip(stats.values());
     pairs.map(|(name, value)| format!("\"{name}\":{value}")).collect::<Vec<_>>().join(",")
 }
 
@@ -122,7 +122,7 @@ mod tests {
         let peer =
             |rank, acks| (rank, Datagrams { acks, round_trip_ns: acks * 1000, ..Datagrams::default() });
         let socket = Datagrams { malformed: 7, ..Datagrams::default() };
-        let datagrams = Some(OverDatagrams { socket, peers: vec![peer(0, 20), peer(2, 22)] });
+        let datagrams = Some(UdpStats { socket, peers: vec![peer(0, 20), peer(2, 22)] });
         Stats { rank: 1, transport: "udp", completions: 5, datagrams }
     }
 

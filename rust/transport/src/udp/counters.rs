@@ -4,11 +4,11 @@ use std::sync::PoisonError;
 
 use super::peer::{Peer, Side};
 use super::transport::UdpTransport;
-use crate::stats::{Datagrams, OverDatagrams};
+use crate::stats::{Datagrams, UdpStats};
 
 impl UdpTransport {
     /// The counts so far.
-    pub(super) fn counted(&self) -> OverDatagrams {
+    pub(super) fn counted(&self) -> UdpStats {
         let seen = self.stage.lock().unwrap_or_else(PoisonError::into_inner).seen;
         let socket = Datagrams {
             octets_received: seen.octets,
@@ -22,7 +22,7 @@ impl UdpTransport {
             ..Datagrams::default()
         };
         let peers = self.peers().map(|peer: &Peer| (peer.rank, peer.side().counted())).collect();
-        OverDatagrams { socket, peers }
+        UdpStats { socket, peers }
     }
 }
 

@@ -31,7 +31,7 @@ use crate::net::peer_table::{Known, Wanted};
 use crate::net::poller::Poller;
 use crate::net::progress_thread::{Pumped, Watch};
 use crate::shm::SegmentPool;
-use crate::stats::OverDatagrams;
+use crate::stats::UdpStats;
 use crate::{Header, Kind, Outgoing as Body, PeerState, Transport, Unacked};
 
 /// Time for which a rank still answers peers that have finished.
@@ -508,7 +508,7 @@ impl Transport for UdpTransport {
         "udp"
     }
 
-    fn datagrams(&self) -> Option<OverDatagrams> {
+    fn datagrams(&self) -> Option<UdpStats> {
         Some(self.counted())
     }
 }

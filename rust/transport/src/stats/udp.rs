@@ -11,7 +11,7 @@ enum Kind {
 
 use Kind::{Grows, IsNow};
 
-macro_rules! counted {
+macro_rules! counters {
     ($($(#[$doc:meta])* $kind:ident $name:ident,)*) => {
         /// Counters since a rank began. All but the last ones only grow.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ macro_rules! counted {
     };
 }
 
-counted! {
+counters! {
     /// Messages of the program that were sent.
     Grows messages_sent,
     /// Messages of the program that were received, whole or announced.
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn copies_are_counted_by_octet() {
-        let counted = Datagrams {
+        let counters = Datagrams {
             data_sent: 100,
             data_copied_before: 50,
             data_copied_to_system: 100,
@@ -223,7 +223,7 @@ mod tests {
             data_copied_after: 20,
             ..Datagrams::default()
         };
-        assert_eq!((counted.copies_sent(), counted.copies_received()), (Some(1.5), Some(2.0)));
+        assert_eq!((counters.copies_sent(), counters.copies_received()), (Some(1.5), Some(2.0)));
         assert_eq!(Datagrams::default().copies_sent(), None);
     }
 }
