@@ -1,5 +1,5 @@
-//! Progress for a program that computes: a send or a receive wakes the progress thread for the work that it leaves. The
-//! threads here never wake by themselves, so the deadline finds a missing call.
+//! Progress for a program that computes: a send or a receive wakes the progress thread for the work that it
+//! leaves. The threads here never wake by themselves, so the deadline finds a missing call.
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, PacketEngine, RecvFrom, WaitControl};
-use mpjdev_transport::net::progress_thread::{self, Pumped, Ticks, Watch};
+use mpjdev_transport::net::progress_thread::{self, ProgressShared, ProgressTarget, Ticks};
 use mpjdev_transport::{PacketSource, Progress, Transport, hybrid, tcp, udp};
 
 /// Longer than anything here takes.
@@ -23,7 +23,7 @@ const NOTE: i32 = 2;
 /// A rank, and what it shares with its progress thread.
 struct Rank {
     comm: Comm,
-    watch: Arc<Watch>,
+    progress: Arc<ProgressShared>,
 }
 
 fn wait_control() -> impl WaitControl {
@@ -43,14 +43,14 @@ fn message(len: usize) -> Message {
 fn rank(
     (number, size): (u32, usize),
     ends: (Arc<dyn Transport>, Box<dyn PacketSource>),
-    pumped: &Arc<impl Pumped>,
+    target: &Arc<impl ProgressTarget>,
     source: Arc<dyn SlabSource>,
 ) -> Rank {
     let endpoint = Arc::new(PacketEngine::new(number, size as u32, config(size), ends, source));
     if number == 0 {
-        progress_thread::start_with(Ticks::NEVER, "test", &endpoint, pumped).expect("a thread");
+        progress_thread::start_with(Ticks::NEVER, "test", &endpoint, target).expect("a thread");
     }
-    Rank { comm: Comm::world(endpoint), watch: pumped.watch().clone() }
+    Rank { comm: Comm::world(endpoint), progress: target.progress().clone() }
 }
 
 fn config(ranks: usize) -> Config {
@@ -124,10 +124,11 @@ impl Rank {
         self.comm.recv(from, len, None, &mut wait_control()).expect("the message in time");
     }
 
-    /// Calls in until the progress thread rests: it has seen the program call in, and nothing is left to be done.
+    /// Calls in until the progress thread rests: it has seen the program call in, and nothing is left to be
+    /// done.
     fn rest(&self, other: &Rank) {
         let begun = Instant::now();
-        while !self.watch.is_resting() {
+        while !self.progress.is_resting() {
             assert!(begun.elapsed() < LONG, "it does not rest");
             // A thread that waits for the channels looks up only when they have something.
             other.note(self);
@@ -179,7 +180,7 @@ fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank
     receiver.comm.probe(from, &mut wait_control()).expect("an announcement");
     receiver.rest(sender);
     let id = receiver.comm.irecv(from, LEN, None).expect("posted");
-    assert!(!receiver.watch.is_resting(), "nobody reads it");
+    assert!(!receiver.progress.is_resting(), "nobody reads it");
     sender.look_until(|| receiver.comm.packet_engine().is_some_and(|endpoint| !endpoint.has_pending()));
     receiver.comm.wait(id, None, &mut wait_control()).expect("a message");
     if let Some(id) = sent {
@@ -196,7 +197,7 @@ fn receive_is_matched_after_a_sleep(receiver: &Rank, sender: &Rank) {
     scope(|threads| {
         threads.spawn(|| receiver.receive_note());
         let begun = Instant::now();
-        while !(receiver.watch.is_resting() && receiver.watch.is_asleep()) {
+        while !(receiver.progress.is_resting() && receiver.progress.is_asleep()) {
             assert!(begun.elapsed() < LONG, "it does not sleep");
             std::thread::yield_now();
         }

@@ -35,7 +35,7 @@ use crate::stats::UdpStats;
 #[cfg(not(loom))]
 pub use progress::Progress;
 #[cfg(not(loom))]
-pub(crate) use progress::goes_on;
+pub(crate) use progress::is_running;
 
 /// Kind of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

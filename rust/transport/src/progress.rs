@@ -9,7 +9,7 @@ pub trait Progress: Send + Sync + 'static {
     fn rank(&self) -> u32;
 
     /// Drives the rank once, unless its own threads do.
-    fn help(&self);
+    fn drive_progress(&self);
 
     /// Whether requests are incomplete, or packets wait; also while a thread of the program drives the rank.
     fn has_pending(&self) -> bool;
@@ -22,7 +22,7 @@ pub trait Progress: Send + Sync + 'static {
     ///
     /// # Errors
     /// The system has no thread left.
-    fn start_beside(
+    fn spawn_progress_thread(
         &self,
         name: String,
         run: Box<dyn FnOnce() + Send>,
@@ -31,6 +31,6 @@ pub trait Progress: Send + Sync + 'static {
 }
 
 /// Whether a progress thread continues: as long as the rank exists and has not finished.
-pub(crate) fn goes_on(rank: &Weak<dyn Progress>) -> bool {
+pub(crate) fn is_running(rank: &Weak<dyn Progress>) -> bool {
     rank.upgrade().is_some_and(|rank| !rank.has_ended())
 }

@@ -39,7 +39,7 @@ fn what_has_come_of_a_rank_that_dies_is_received_before_its_death() {
     const COUNT: usize = 40;
     let mut jobs = jobs_with_lines(2, Terms::default());
     let dying = jobs.pop().expect("two ranks");
-    let ranks = ranks_of(jobs, Pump::Runs);
+    let ranks = ranks_of(jobs, ProgressThread::Runs);
     let to = dying.members[0].expect("a peer");
     // As the rank would have sent them, had it not been killed before the first acknowledgment.
     for i in 0..COUNT {
@@ -69,7 +69,7 @@ fn a_sleeper_is_woken_by_the_end_of_a_line() {
     let mut jobs = jobs_with_lines(2, Terms::default());
     let dying = jobs.pop().expect("two ranks");
     let config = Config { slice: Duration::from_secs(3600), ..Config::default() };
-    let ranks = ranks_with(jobs, Pump::Missing, config);
+    let ranks = ranks_with(jobs, ProgressThread::Missing, config);
     scope(|threads| {
         let waits = threads.spawn(|| ranks[0].receive(1).expect_err("nobody sends"));
         let begun = Instant::now();
@@ -83,12 +83,13 @@ fn a_sleeper_is_woken_by_the_end_of_a_line() {
     });
 }
 
-/// The thread beside the rank looks while the program does not call in, and while it calls in and never sleeps.
+/// The thread beside the rank looks while the program does not call in, and while it calls in and never
+/// sleeps.
 #[test]
 fn the_thread_beside_a_rank_sees_lines_end() {
     let mut jobs = jobs_with_lines(3, Terms::default());
     let dying = jobs.pop().expect("three ranks");
-    let ranks = ranks_of(jobs, Pump::Runs);
+    let ranks = ranks_of(jobs, ProgressThread::Runs);
     die(dying);
     let failed = PeerState::Failed(ENDED.to_owned());
     let begun = Instant::now();
@@ -100,8 +101,8 @@ fn the_thread_beside_a_rank_sees_lines_end() {
     }
 }
 
-/// All finish at the same time and are gone at once, with and without losses: nobody takes that for a death, and nobody waits until
-/// the deadline.
+/// All finish at the same time and are gone at once, with and without losses: nobody takes that for a death,
+/// and nobody waits until the deadline.
 #[test]
 fn ranks_that_finish_at_once_take_each_other_for_finished() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
@@ -109,7 +110,7 @@ fn ranks_that_finish_at_once_take_each_other_for_finished() {
         for round in 0..rounds {
             let impairment = impairment.map(|impairment| (impairment, round));
             let terms = Terms { impairment, ..Terms::default() };
-            let ranks = ranks_of(jobs_with_lines(3, terms), Pump::Runs);
+            let ranks = ranks_of(jobs_with_lines(3, terms), ProgressThread::Runs);
             let begun = Instant::now();
             scope(|threads| {
                 for (at, rank) in ranks.into_iter().enumerate() {
@@ -132,11 +133,11 @@ fn ranks_that_finish_at_once_take_each_other_for_finished() {
     }
 }
 
-/// Anybody who sees the packets of a connection can forge a reset. It ends nothing while the line lives, and is counted; and one
-/// with ids that were guessed is not even of this connection.
+/// Anybody who sees the packets of a connection can forge a reset. It ends nothing while the line lives, and
+/// is counted; and one with ids that were guessed is not even of this connection.
 #[test]
 fn a_forged_reset_ends_nothing_while_the_line_lives() {
-    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
+    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), ProgressThread::Runs);
     let settings = ranks[0].transport.settings(1).expect("a peer");
     let to = ranks[0].transport.udp_socket().local_addr().expect("an address");
     let forge = |connection: u64, has_seq: bool| {
@@ -168,7 +169,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
 /// A rank that gives a peer up ends its line, so that the peer knows though it does not believe resets.
 #[test]
 fn a_peer_that_is_given_up_sees_its_line_end() {
-    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), Pump::Runs);
+    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), ProgressThread::Runs);
     ranks[0].transport.give_up(1, "a test gives it up");
     let error = ranks[1].receive(0).expect_err("nobody is there");
     assert_eq!(error, DeviceError::PeerFailed { rank: 0, why: ENDED.to_owned() });

@@ -11,7 +11,7 @@ const DATAGRAM_LEN: usize = 1472;
 
 /// Rank 0 of three, which gets this as the first packet of rank 1, with `len` octets of user data.
 fn sent(len: usize, fill: impl FnOnce(&mut Packet)) -> Vec<Rank> {
-    let ranks = ranks(3, Terms { datagram_len_max: DATAGRAM_LEN, ..Terms::default() }, Pump::Runs);
+    let ranks = ranks(3, Terms { datagram_len_max: DATAGRAM_LEN, ..Terms::default() }, ProgressThread::Runs);
     let settings = ranks[0].transport.settings(1).expect("a peer");
     let mut packet =
         Packet { header: Fixed { len: len as u32, tag: 1, ..Fixed::default() }, ..Packet::default() };
@@ -34,8 +34,8 @@ fn why(len: usize, fill: impl FnOnce(&mut Packet)) -> String {
     }
 }
 
-/// A tag that no message has, more octets than it was asked for, and what ranks do not say to each other: it is given up, and
-/// told why.
+/// A tag that no message has, more octets than it was asked for, and what ranks do not say to each other: it
+/// is given up, and told why.
 #[test]
 fn a_peer_that_sends_what_it_must_not_is_given_up() {
     let begins = |why: String, begin: &str| {
@@ -58,8 +58,8 @@ fn a_peer_that_sends_what_it_must_not_is_given_up() {
     begins(why(8, extra(9)), "8 octets with tag 9");
 }
 
-/// A datagram that is longer than was agreed is none, whatever else is right about it: what is kept of a peer is counted in
-/// datagrams.
+/// A datagram that is longer than was agreed is none, whatever else is right about it: what is kept of a peer
+/// is counted in datagrams.
 #[test]
 fn datagrams_that_are_longer_than_agreed_are_none() {
     let ranks = sent(DATAGRAM_LEN, |_| {});
@@ -75,7 +75,7 @@ fn datagrams_that_are_longer_than_agreed_are_none() {
 #[test]
 fn datagrams_of_all_lengths_come_as_they_have_left() {
     const COUNT: usize = 400;
-    let ranks = ranks(2, Terms::default(), Pump::Runs);
+    let ranks = ranks(2, Terms::default(), ProgressThread::Runs);
     let counts = |k: usize| [40, 1, 300, 300, 7, 1000][k * 7 / 3 % 6];
     scope(|threads| {
         threads.spawn(|| (0..COUNT).for_each(|k| ranks[0].send(&message(counts(k), k as f64), 1)));

@@ -39,7 +39,7 @@ struct Rank {
 
 /// Whether ranks have a progress thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pump {
+enum ProgressThread {
     Runs,
     Missing,
 }
@@ -47,16 +47,16 @@ enum Pump {
 /// Longer than any prompt finish takes.
 const LINGER: Duration = Duration::from_secs(15);
 
-fn ranks(count: usize, terms: Terms, pump: Pump) -> Vec<Rank> {
-    ranks_of(job::udp_jobs(count, terms).expect("sockets"), pump)
+fn ranks(count: usize, terms: Terms, progress_thread: ProgressThread) -> Vec<Rank> {
+    ranks_of(job::udp_jobs(count, terms).expect("sockets"), progress_thread)
 }
 
-fn ranks_of(jobs: Vec<Job>, pump: Pump) -> Vec<Rank> {
+fn ranks_of(jobs: Vec<Job>, progress_thread: ProgressThread) -> Vec<Rank> {
     let finish_patience = LINGER;
-    ranks_with(jobs, pump, Config { finish_patience, ..Config::default() })
+    ranks_with(jobs, progress_thread, Config { finish_patience, ..Config::default() })
 }
 
-fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
+fn ranks_with(jobs: Vec<Job>, progress_thread: ProgressThread, config: Config) -> Vec<Rank> {
     let count = jobs[0].members.len();
     let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
     let config = config.for_ranks(count).bounded();
@@ -67,7 +67,7 @@ fn ranks_with(jobs: Vec<Job>, pump: Pump, config: Config) -> Vec<Rank> {
         let (transport, packet_source) = connect(job, &config, source.clone()).expect("a wire");
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
         let endpoint = Arc::new(PacketEngine::new(rank, count as u32, config.clone(), ends, source.clone()));
-        if pump == Pump::Runs {
+        if progress_thread == ProgressThread::Runs {
             progress_thread::start("udp", &endpoint, &transport).expect("a thread");
         }
         Rank { comm: Comm::world(endpoint), transport }
@@ -109,15 +109,15 @@ fn octets(message: &Message) -> Vec<u8> {
     octets
 }
 
-/// Section 5.12, 6 of the notes: every acknowledgment rides on an answer, and nothing leaves twice. No timer disturbs it here,
-/// however long a thread has to wait for its turn.
+/// Section 5.12, 6 of the notes: every acknowledgment rides on an answer, and nothing leaves twice. No timer
+/// disturbs it here, however long a thread has to wait for its turn.
 #[test]
 fn a_ping_pong_needs_no_packet_but_its_messages() {
     const ROUNDS: u64 = 2000;
     let never = 600 * SECOND;
     let timing = Timing { floor: never, ceiling: never, initial: never, ..Timing::SHARED };
     let path = Path { timing, max_ack_delay: never, ..Path::PRIVATE };
-    let ranks = ranks(2, Terms { path, ..Terms::default() }, Pump::Missing);
+    let ranks = ranks(2, Terms { path, ..Terms::default() }, ProgressThread::Missing);
     scope(|threads| {
         for (at, rank) in ranks.iter().enumerate() {
             threads.spawn(move || {
@@ -149,7 +149,7 @@ fn a_ping_pong_needs_no_packet_but_its_messages() {
 #[test]
 fn large_messages_are_copied_by_the_system_alone() {
     const COUNT: u64 = 20;
-    let ranks = ranks(2, Terms::default(), Pump::Runs);
+    let ranks = ranks(2, Terms::default(), ProgressThread::Runs);
     let large = message(1 << 16, 1.0);
     scope(|threads| {
         threads.spawn(|| (0..COUNT).for_each(|_| ranks[0].send(&large, 1)));
@@ -170,7 +170,8 @@ fn large_messages_are_copied_by_the_system_alone() {
 #[test]
 fn what_the_network_loses_leaves_again() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
-    let ranks = ranks(2, Terms { impairment: Some((impairment, 7)), ..Terms::default() }, Pump::Runs);
+    let ranks =
+        ranks(2, Terms { impairment: Some((impairment, 7)), ..Terms::default() }, ProgressThread::Runs);
     let (sender, receiver) = (&ranks[0], &ranks[1]);
     scope(|threads| {
         threads.spawn(|| (0..500).for_each(|i| sender.send(&message(1 + i % 4000, i as f64), 1)));
@@ -189,7 +190,7 @@ fn many_senders_never_fill_a_small_socket() {
     const SENDERS: usize = 6;
     // The default size of a socket buffer.
     let terms = Terms { receive_buffer_len: 106_496, ..Terms::default() };
-    let ranks = ranks(SENDERS + 1, terms, Pump::Runs);
+    let ranks = ranks(SENDERS + 1, terms, ProgressThread::Runs);
     scope(|threads| {
         for (rank, sender) in ranks.iter().enumerate().skip(1) {
             threads.spawn(move || {
@@ -210,7 +211,7 @@ fn many_senders_never_fill_a_small_socket() {
 #[test]
 fn unauthenticated_datagrams_change_nothing_and_are_answered_rarely() {
     // With two ranks, the system filters datagrams of other senders.
-    let ranks = ranks(3, Terms::default(), Pump::Runs);
+    let ranks = ranks(3, Terms::default(), ProgressThread::Runs);
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let begun = Instant::now();
     let to = ranks[0].transport.udp_socket().local_addr().expect("an address");
@@ -250,7 +251,7 @@ fn unauthenticated_datagrams_change_nothing_and_are_answered_rarely() {
 /// As the end of a stream would tell them.
 #[test]
 fn who_is_gone_without_having_finished_has_failed_for_the_others() {
-    let mut ranks = ranks(2, Terms::default(), Pump::Runs);
+    let mut ranks = ranks(2, Terms::default(), ProgressThread::Runs);
     ranks[1].send(&message(1, 1.0), 0);
     ranks[0].receive(1).expect("a message");
     let begun = Instant::now();
@@ -269,7 +270,7 @@ fn who_is_gone_without_having_finished_has_failed_for_the_others() {
 fn ranks_finish_without_waiting_for_the_deadline() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
     for impairment in [None, Some((impairment, 3))] {
-        let ranks = ranks(3, Terms { impairment, ..Terms::default() }, Pump::Runs);
+        let ranks = ranks(3, Terms { impairment, ..Terms::default() }, ProgressThread::Runs);
         let begun = Instant::now();
         scope(|threads| {
             for rank in &ranks[1..] {
@@ -299,13 +300,13 @@ fn lengths_that_no_datagram_can_have_are_refused() {
     }
 }
 
-/// Each peer may send one packet ahead, and the socket holds no more of all of them: each rank sends to all at once, and gets from
-/// all, what fits a packet and what does not.
+/// Each peer may send one packet ahead, and the socket holds no more of all of them: each rank sends to all
+/// at once, and gets from all, what fits a packet and what does not.
 #[test]
 fn many_ranks_share_a_socket_with_room_for_a_datagram_of_each() {
     const RANKS: usize = 24;
     let terms = Terms { datagram_len_max: 1472, receive_buffer_len: RANKS * 2048, ..Terms::default() };
-    let ranks = ranks(RANKS, terms, Pump::Runs);
+    let ranks = ranks(RANKS, terms, ProgressThread::Runs);
     let settings = |rank: &Rank| (0..RANKS as u32).filter_map(|peer| rank.transport.settings(peer)).collect();
     let all: Vec<Vec<Settings>> = ranks.iter().map(settings).collect();
     let windows = all.iter().flatten().map(|settings| settings.receive_window);

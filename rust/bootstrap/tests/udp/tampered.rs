@@ -37,7 +37,7 @@ fn unchanged() -> Tamper {
 fn pair(terms: Terms, tamper: Tamper) -> (Vec<Rank>, Relay) {
     let mut jobs = job::udp_jobs(2, terms).expect("sockets");
     let relay = Relay::between(&mut jobs, tamper);
-    (ranks_of(jobs, Pump::Runs), relay)
+    (ranks_of(jobs, ProgressThread::Runs), relay)
 }
 
 /// With checksums of their own: a bit of every eighth datagram changes.
@@ -147,7 +147,7 @@ fn datagrams_of_an_earlier_run_between_the_same_addresses_are_nobodys() {
     relay.tamper(unchanged());
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
     relay.lead_to(&mut jobs);
-    let ranks = ranks_of(jobs, Pump::Runs);
+    let ranks = ranks_of(jobs, ProgressThread::Runs);
     let recorded = std::mem::take(&mut *recorded.lock().expect("no panic"));
     scope(|threads| {
         threads.spawn(|| recorded.iter().for_each(|(from, octets)| relay.send(1 - from, octets)));
@@ -171,7 +171,7 @@ fn the_peer_of_a_rank_whose_port_has_somebody_else_is_told() {
     let mut old = job::udp_jobs(3, Terms::default()).expect("sockets");
     let killed = old.remove(1);
     let address = killed.socket.local_addr().expect("bound");
-    let old = ranks_of(old, Pump::Runs);
+    let old = ranks_of(old, ProgressThread::Runs);
     drop(killed);
     let mut new = job::udp_jobs(3, Terms::default()).expect("sockets");
     new[1].socket = UdpSocket::bind(address).expect("the port is free");
@@ -179,7 +179,7 @@ fn the_peer_of_a_rank_whose_port_has_somebody_else_is_told() {
     for rank in [0, 2] {
         new[rank].members[1].as_mut().expect("a peer").address = address;
     }
-    let new = ranks_of(new, Pump::Runs);
+    let new = ranks_of(new, ProgressThread::Runs);
     let begun = Instant::now();
     old[0].send(&message(1, 1.0), 1);
     let error = old[0].receive(1).expect_err("it is another rank's port");
@@ -229,7 +229,7 @@ fn who_waits_for_the_last_acknowledgment_of_somebody_who_is_gone_need_not() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
     add_lines(&mut jobs);
     let _relay = Relay::between(&mut jobs, loses_answers_to_the_last(usize::MAX));
-    let mut ranks = ranks_of(jobs, Pump::Runs);
+    let mut ranks = ranks_of(jobs, ProgressThread::Runs);
     let last = ranks.pop().expect("two ranks");
     let gone = ranks.pop().expect("two ranks");
     last.send(&message(100, 1.0), 0);
@@ -253,7 +253,7 @@ fn finish_names_messages_that_are_not_acknowledged() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
     let relay = Relay::between(&mut jobs, Box::new(|_, octets| vec![octets]));
     let config = Config { finish_patience: Duration::from_millis(200), ..Config::default() };
-    let ranks = ranks_with(jobs, Pump::Runs, config);
+    let ranks = ranks_with(jobs, ProgressThread::Runs, config);
     ranks[0].send(&message(1, 1.0), 1);
     assert!(ranks[1].receive(0).is_ok());
     let begun = Instant::now();

@@ -53,7 +53,7 @@ impl mpjdev_transport::Progress for PacketEngine {
         self.rank
     }
 
-    fn help(&self) {
+    fn drive_progress(&self) {
         PacketEngine::progress_for_other(self);
     }
 
@@ -65,7 +65,7 @@ impl mpjdev_transport::Progress for PacketEngine {
         PacketEngine::has_ended(self)
     }
 
-    fn start_beside(
+    fn spawn_progress_thread(
         &self,
         name: String,
         run: Box<dyn FnOnce() + Send>,

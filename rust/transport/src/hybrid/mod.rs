@@ -38,8 +38,8 @@ pub struct Job {
     pub far: tcp::Job,
 }
 
-/// The wire and the inbox of a rank, and the wire of its connections. Messages and arriving packets take
-/// memory from `pool`.
+/// The transport and the packet source of a rank, and the transport of its connections. Messages and arriving
+/// packets take memory from `pool`.
 ///
 /// # Errors
 /// The terms contradict each other; the system refuses.

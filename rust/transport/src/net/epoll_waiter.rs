@@ -1,4 +1,4 @@
-//! Epoll waiter of a progress thread, for a rank whose program threads sleep on another wire. One thread
+//! Epoll waiter of a progress thread, for a rank whose program threads sleep on another transport. One thread
 //! cannot wait for both.
 
 use std::io;
@@ -16,36 +16,36 @@ use super::poller::Poller;
 use crate::Transport;
 
 /// Event data: a wake, an event for a sleeping thread, an event for the progress thread itself.
-const CALLED: u64 = 0;
+const WOKEN: u64 = 0;
 const FOR_SLEEPER: u64 = 1;
 const FOR_ITSELF: u64 = 2;
 
 /// Epoll set that a progress thread waits on.
 #[derive(Debug)]
-pub(in super::super) struct Sentry {
+pub(in super::super) struct EpollWaiter {
     epoll: OwnedFd,
-    bell: OwnedFd,
+    eventfd: OwnedFd,
     /// The channels are armed to report once for a sleeping thread.
     is_armed: AtomicBool,
-    /// The wire that the program's threads sleep on.
-    pub(in super::super) near: Arc<dyn Transport>,
+    /// The transport that the program's threads sleep on.
+    pub(in super::super) other: Arc<dyn Transport>,
 }
 
-impl Sentry {
-    /// Waiter for threads that sleep on `near` and need the channels of `sleeper`. The thread itself waits
+impl EpollWaiter {
+    /// Waiter for threads that sleep on `other` and need the channels of `sleeper`. The thread itself waits
     /// for the same channels through `own`.
     pub(in super::super) fn new(
-        near: Arc<dyn Transport>,
+        other: Arc<dyn Transport>,
         sleeper: &Poller,
         own: &Poller,
-    ) -> io::Result<Sentry> {
+    ) -> io::Result<EpollWaiter> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &bell, EventData::new_u64(CALLED), EventFlags::IN)?;
+        let event_fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &event_fd, EventData::new_u64(WOKEN), EventFlags::IN)?;
         for (poller, data) in [(sleeper, FOR_SLEEPER), (own, FOR_ITSELF)] {
             epoll::add(&epoll, poller.as_fd(), EventData::new_u64(data), EventFlags::ONESHOT)?;
         }
-        Ok(Sentry { epoll, bell, is_armed: AtomicBool::new(false), near })
+        Ok(EpollWaiter { epoll, eventfd: event_fd, is_armed: AtomicBool::new(false), other })
     }
 
     fn arm(&self, poller: &Poller, data: u64) {
@@ -66,13 +66,13 @@ impl Sentry {
     }
 
     /// Ends the current wait, or the next one.
-    pub(in super::super) fn ring(&self) {
-        let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
+    pub(in super::super) fn wake(&self) {
+        let _ = rustix::io::write(self.eventfd.as_fd(), &1u64.to_ne_bytes());
     }
 
-    /// Wakes the thread that sleeps on the other wire.
-    pub(in super::super) fn wake(&self) {
-        self.near.wake();
+    /// Wakes the thread that sleeps on the other transport.
+    pub(in super::super) fn wake_sleeper(&self) {
+        self.other.wake();
     }
 
     /// Waits until a wake or an event of the channels, at most for `most`. Returns whether an event was for a
@@ -85,7 +85,7 @@ impl Sentry {
         let mut is_for_sleeper = false;
         for event in events {
             match event.data.u64() {
-                CALLED => drop(rustix::io::read(&self.bell, &mut [0; 8])),
+                WOKEN => drop(rustix::io::read(&self.eventfd, &mut [0; 8])),
                 FOR_SLEEPER => {
                     // A thread that goes to sleep from now on arms the channels again. An earlier one is seen
                     // as asleep.

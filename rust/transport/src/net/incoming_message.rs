@@ -8,7 +8,7 @@ use crate::{Incoming, Payload};
 
 /// A numbered message. `I` is its id in the state machine.
 #[derive(Debug)]
-pub(in super::super) struct Arriving<I> {
+pub(in super::super) struct IncomingMessage<I> {
     pub(in super::super) id: I,
     /// Octets of the message.
     len: usize,
@@ -30,13 +30,13 @@ enum Rest {
     Cut { primary: [u8; 8], secondary: [u8; 8], secondary_at: Option<usize> },
 }
 
-impl<I> Arriving<I> {
-    pub(in super::super) fn short(id: I, len: usize) -> Arriving<I> {
-        Arriving { id, len, first: None, rest: Rest::Unmatched }
+impl<I> IncomingMessage<I> {
+    pub(in super::super) fn short(id: I, len: usize) -> IncomingMessage<I> {
+        IncomingMessage { id, len, first: None, rest: Rest::Unmatched }
     }
 
-    pub(in super::super) fn long(id: I, len: usize) -> Arriving<I> {
-        Arriving { first: None, ..Arriving::short(id, len) }
+    pub(in super::super) fn long(id: I, len: usize) -> IncomingMessage<I> {
+        IncomingMessage { first: None, ..IncomingMessage::short(id, len) }
     }
 
     /// Records that the first octets have arrived.
@@ -78,7 +78,12 @@ impl<I> Arriving<I> {
     }
 
     /// Captures the headers from octets that are not kept.
-    pub(in super::super) fn skim(&mut self, offset: usize, octets: impl Fn(usize) -> u8, len: usize) {
+    pub(in super::super) fn capture_headers(
+        &mut self,
+        offset: usize,
+        octets: impl Fn(usize) -> u8,
+        len: usize,
+    ) {
         if let Rest::Cut { secondary, secondary_at: Some(at), .. } = &mut self.rest {
             for (i, octet) in secondary.iter_mut().enumerate() {
                 let place = *at + i;

@@ -8,29 +8,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::{Header, Incoming, Kind, Outgoing, PacketHandler, Payload, goes_inline};
 
 /// Most messages that may wait.
-const OWN_MAX: usize = 1024;
+const LOOPBACK_MAX: usize = 1024;
 
 /// Loopback queue of a rank.
 #[derive(Debug, Default)]
-pub(in super::super) struct Own {
+pub(in super::super) struct Loopback {
     waiting: Mutex<VecDeque<(Header, Option<Payload>)>>,
     count: AtomicUsize,
 }
 
-impl Own {
+impl Loopback {
     fn waiting(&self) -> MutexGuard<'_, VecDeque<(Header, Option<Payload>)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the queue has messages.
-    pub(in super::super) fn has_some(&self) -> bool {
+    pub(in super::super) fn has_packets(&self) -> bool {
         self.count.load(Acquire) > 0
     }
 
     /// Queues a message. Returns false when there is no room.
     pub(in super::super) fn send(&self, header: Header, body: Outgoing<'_>) -> bool {
         let mut waiting = self.waiting();
-        if waiting.len() >= OWN_MAX && header.kind != Kind::MatchAck {
+        if waiting.len() >= LOOPBACK_MAX && header.kind != Kind::MatchAck {
             return false;
         }
         let payload = match body {

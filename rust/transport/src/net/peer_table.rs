@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::control::Extra;
+use super::control::ControlMessage;
 use super::status_reporter::Teller;
 use crate::PeerState;
 
@@ -14,40 +14,40 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// States, credits and heartbeats of the other ranks, by rank.
 #[derive(Debug)]
-pub(in super::super) struct Known {
+pub(in super::super) struct PeerTable {
     states: Vec<OnceLock<PeerState>>,
     epoch: AtomicU32,
     abort: OnceLock<(u32, String)>,
     /// Octets that each rank has matched, as it reported.
     matched: Vec<AtomicU64>,
     /// Heartbeats.
-    lives: Vec<AtomicU64>,
+    heartbeats: Vec<AtomicU64>,
     asked: Mutex<Option<Instant>>,
     /// Reporter of states to the launcher.
-    pub(in super::super) teller: Teller,
+    pub(in super::super) status: Teller,
 }
 
 /// Action that a control message requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Wanted {
+pub(in super::super) enum Reaction {
     Nothing,
     /// The sender requests a heartbeat.
-    Life,
+    Heartbeat,
     /// The state of a rank has changed, and waiting threads must check it.
-    Look,
+    Wake,
 }
 
-impl Known {
-    pub(in super::super) fn new(ranks: usize) -> Known {
+impl PeerTable {
+    pub(in super::super) fn new(ranks: usize) -> PeerTable {
         let numbers = || (0..ranks).map(|_| AtomicU64::new(0)).collect();
-        Known {
+        PeerTable {
             states: (0..ranks).map(|_| OnceLock::new()).collect(),
             epoch: AtomicU32::new(0),
             abort: OnceLock::new(),
             matched: numbers(),
-            lives: numbers(),
+            heartbeats: numbers(),
             asked: Mutex::new(None),
-            teller: Teller::default(),
+            status: Teller::default(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Known {
     /// this rank acts on it, because this rank may end as a consequence.
     pub(in super::super) fn set_failed(&self, rank: u32, why: &str) {
         if self.states[rank as usize].get().is_none() {
-            self.teller.report_failed_peer(rank);
+            self.status.report_failed_peer(rank);
         }
         self.set(rank, PeerState::Failed(why.to_owned()));
     }
@@ -69,7 +69,7 @@ impl Known {
     pub(in super::super) fn finish(&self, own: u32) {
         self.set(own, PeerState::Finished);
         if self.abort().is_none_or(|(rank, _)| *rank != own) {
-            self.teller.finish();
+            self.status.finish();
         }
     }
 
@@ -77,20 +77,20 @@ impl Known {
     ///
     /// # Errors
     /// There is no such control message.
-    pub(in super::super) fn take(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<Wanted, String> {
-        match Extra::parse(tag, octets) {
-            Some(Extra::Matched(octets)) => self.set_matched(rank, octets),
-            Some(Extra::AreYouAlive) => return Ok(Wanted::Life),
-            Some(Extra::Alive(calls)) => self.set_life(rank, calls),
-            Some(Extra::Failed(why)) => {
-                self.teller.report_failed_peer(rank);
+    pub(in super::super) fn handle(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<Reaction, String> {
+        match ControlMessage::parse(tag, octets) {
+            Some(ControlMessage::Credit(octets)) => self.set_matched(rank, octets),
+            Some(ControlMessage::HeartbeatRequest) => return Ok(Reaction::Heartbeat),
+            Some(ControlMessage::Heartbeat(calls)) => self.set_heartbeat(rank, calls),
+            Some(ControlMessage::JobFailed(why)) => {
+                self.status.report_failed_peer(rank);
                 if self.set_abort(rank, why) {
-                    return Ok(Wanted::Look);
+                    return Ok(Reaction::Wake);
                 }
             }
             None => return Err(format!("{} octets with tag {tag} between our own ranks", octets.len())),
         }
-        Ok(Wanted::Nothing)
+        Ok(Reaction::Nothing)
     }
 
     /// Announces a change of some state.
@@ -130,17 +130,17 @@ impl Known {
 
     /// Records a heartbeat of a rank. Every caller holds the rank's lock.
     pub(in super::super) fn record_heartbeat(&self, rank: u32) {
-        let life = &self.lives[rank as usize];
-        life.store(life.load(Relaxed) + 1, Relaxed);
+        let heartbeat = &self.heartbeats[rank as usize];
+        heartbeat.store(heartbeat.load(Relaxed) + 1, Relaxed);
     }
 
     /// Records the heartbeat that a rank has reported: the number of its program's calls.
-    pub(in super::super) fn set_life(&self, rank: u32, calls: u64) {
-        self.lives[rank as usize].store(calls, Relaxed);
+    pub(in super::super) fn set_heartbeat(&self, rank: u32, calls: u64) {
+        self.heartbeats[rank as usize].store(calls, Relaxed);
     }
 
     pub(in super::super) fn heartbeat_of(&self, rank: u32) -> u64 {
-        self.lives[rank as usize].load(Relaxed)
+        self.heartbeats[rank as usize].load(Relaxed)
     }
 
     /// The ranks to request a heartbeat from now.

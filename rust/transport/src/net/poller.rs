@@ -14,40 +14,40 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 /// Most channels reported at a time.
 const EVENTS: usize = 64;
 /// Event data of the eventfd.
-const BELL: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX;
 /// Event data of a descriptor that is no channel.
-const ASIDE: u64 = u64::MAX - 1;
+const OTHER: u64 = u64::MAX - 1;
 
 /// All channels of a rank, and an eventfd.
 #[derive(Debug)]
 pub(in super::super) struct Poller {
     epoll: OwnedFd,
-    bell: OwnedFd,
+    eventfd: OwnedFd,
     /// Channels that are watched for room to write as well.
     watched: Mutex<Box<[bool]>>,
-    has_aside: AtomicBool,
+    has_other: AtomicBool,
 }
 
 impl Poller {
     /// Poller of this many channels.
     pub(in super::super) fn new(channels: usize) -> io::Result<Poller> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        let event_fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &event_fd, EventData::new_u64(WAKE), EventFlags::IN)?;
         let watched = Mutex::new(vec![false; channels].into());
-        Ok(Poller { epoll, bell, watched, has_aside: AtomicBool::new(false) })
+        Ok(Poller { epoll, eventfd: event_fd, watched, has_other: AtomicBool::new(false) })
     }
 
-    /// Adds a descriptor that is no channel. It ends waits too, and [`take_aside`](Self::take_aside) reports
+    /// Adds a descriptor that is no channel. It ends waits too, and [`take_other`](Self::take_other) reports
     /// it.
-    pub(in super::super) fn add_aside(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(ASIDE), EventFlags::IN)?)
+    pub(in super::super) fn add_other(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(OTHER), EventFlags::IN)?)
     }
 
     /// Whether that descriptor has ended a wait since the last call.
     #[inline]
-    pub(in super::super) fn take_aside(&self) -> bool {
-        self.has_aside.load(Relaxed) && self.has_aside.swap(false, Relaxed)
+    pub(in super::super) fn take_other(&self) -> bool {
+        self.has_other.load(Relaxed) && self.has_other.swap(false, Relaxed)
     }
 
     pub(in super::super) fn add(&self, channel: usize, socket: BorrowedFd<'_>) -> io::Result<()> {
@@ -78,32 +78,32 @@ impl Poller {
 
     /// Polls the channels and reports those with events. The eventfd is left to the sleeping thread: a thread
     /// that it wakes sleeps on if it finds the eventfd read.
-    pub(in super::super) fn look(&self, told: &mut dyn FnMut(usize)) {
-        self.events(Duration::ZERO, told);
+    pub(in super::super) fn poll(&self, report: &mut dyn FnMut(usize)) {
+        self.events(Duration::ZERO, report);
     }
 
     /// Waits at most for `most`, and reports the channels with events. Only one thread may wait at a time.
-    pub(in super::super) fn wait(&self, most: Duration, told: &mut dyn FnMut(usize)) {
-        if self.events(most, told) {
-            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+    pub(in super::super) fn wait(&self, most: Duration, report: &mut dyn FnMut(usize)) {
+        if self.events(most, report) {
+            let _ = rustix::io::read(&self.eventfd, &mut [0; 8]);
         }
     }
 
     /// Reports the channels with events. Returns whether the eventfd was signalled.
-    fn events(&self, most: Duration, told: &mut dyn FnMut(usize)) -> bool {
+    fn events(&self, most: Duration, report: &mut dyn FnMut(usize)) -> bool {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let timeout = Timespec::try_from(most).unwrap_or_default();
         // An interrupted wait is a short one.
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&timeout)) else { return false };
-        let mut has_rung = false;
+        let mut was_woken = false;
         for event in events {
             match event.data.u64() {
-                BELL => has_rung = true,
-                ASIDE => self.has_aside.store(true, Relaxed),
-                channel => told(channel as usize),
+                WAKE => was_woken = true,
+                OTHER => self.has_other.store(true, Relaxed),
+                channel => report(channel as usize),
             }
         }
-        has_rung
+        was_woken
     }
 
     /// A descriptor that becomes readable when a channel has an event.
@@ -112,7 +112,7 @@ impl Poller {
     }
 
     /// Ends the current wait, or the next one.
-    pub(in super::super) fn ring(&self) {
-        let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
+    pub(in super::super) fn wake(&self) {
+        let _ = rustix::io::write(self.eventfd.as_fd(), &1u64.to_ne_bytes());
     }
 }

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use mpjdev_sys::futex::Futex;
 use mpjdev_sys::wake_request::WakeRequest;
 
-use super::epoll_waiter::Sentry;
+use super::epoll_waiter::EpollWaiter;
 use super::poller::Poller;
-use crate::{Progress, goes_on};
+use crate::{Progress, is_running};
 
 /// Time without a call of the program after which the thread drives progress: the first value, and the value
 /// while work is pending.
@@ -51,16 +51,16 @@ impl Ticks {
     };
 }
 
-/// A wire whose progress a thread drives.
-pub trait Pumped: Send + Sync + 'static {
-    /// State shared by the wire and the thread.
-    fn watch(&self) -> &Arc<Watch>;
+/// A transport whose progress a thread drives.
+pub trait ProgressTarget: Send + Sync + 'static {
+    /// State shared by the transport and the thread.
+    fn progress(&self) -> &Arc<ProgressShared>;
 
-    /// Whether there is nothing to do. From then on the watch's poller reports new work.
-    fn begin_watch(&self) -> bool;
+    /// Whether there is nothing to do. From then on the shared poller reports new work.
+    fn prepare_wait(&self) -> bool;
 
-    /// Ends the reports of the watch's poller.
-    fn end_watch(&self) {}
+    /// Ends the reports of the shared poller.
+    fn end_wait(&self) {}
 
     /// Checks for failures that no thread waits for, while the program calls in.
     fn tick(&self) {}
@@ -71,45 +71,45 @@ pub trait Pumped: Send + Sync + 'static {
     }
 
     /// Whether sent data is still pending, or a timer runs.
-    fn has_open(&self) -> bool;
+    fn has_pending_work(&self) -> bool;
 
     /// Drives progress by `help` for a thread that sleeps elsewhere, as long as the channels have events.
-    fn go_on_for_sleeper(&self, help: &dyn Fn()) {
+    fn progress_for_sleeper(&self, help: &dyn Fn()) {
         let _ = help;
     }
 }
 
 /// State shared by the thread and the rank.
 #[derive(Debug)]
-pub struct Watch {
+pub struct ProgressShared {
     pub(in super::super) poller: Poller,
     futex: Futex,
     wake_request: WakeRequest,
     /// Work was left pending, and may still be.
-    is_open: AtomicBool,
+    has_work: AtomicBool,
     /// The thread sleeps with more than a tick left.
-    is_far: AtomicBool,
+    sleeps_long: AtomicBool,
     /// The thread waits for the channels.
-    is_polling: AtomicBool,
+    waits_for_channels: AtomicBool,
     /// A thread of the program sleeps on the channels, or elsewhere until they have events.
     pub(in super::super) is_asleep: AtomicBool,
     /// The thread waits here if the program's threads sleep elsewhere.
-    pub(in super::super) sentry: OnceLock<Sentry>,
+    pub(in super::super) epoll_waiter: OnceLock<EpollWaiter>,
     /// Number of calls of the program into the library.
     pub(in super::super) calls: AtomicU64,
 }
 
-impl Watch {
-    pub(in super::super) fn new(channels: usize) -> io::Result<Watch> {
-        Ok(Watch {
+impl ProgressShared {
+    pub(in super::super) fn new(channels: usize) -> io::Result<ProgressShared> {
+        Ok(ProgressShared {
             poller: Poller::new(channels)?,
             futex: Futex::new(),
             wake_request: WakeRequest::default(),
-            is_open: AtomicBool::new(false),
-            is_far: AtomicBool::new(false),
-            is_polling: AtomicBool::new(false),
+            has_work: AtomicBool::new(false),
+            sleeps_long: AtomicBool::new(false),
+            waits_for_channels: AtomicBool::new(false),
             is_asleep: AtomicBool::new(false),
-            sentry: OnceLock::new(),
+            epoll_waiter: OnceLock::new(),
             calls: AtomicU64::new(0),
         })
     }
@@ -120,21 +120,22 @@ impl Watch {
     }
 
     /// Wakes the thread for pending work, in case the program computes from now on.
-    pub(in super::super) fn call(&self) {
+    pub(in super::super) fn kick(&self) {
         if self.wake_request.set() {
-            self.is_open.store(true, SeqCst);
-            let (is_far, is_polling) = (self.is_far.load(SeqCst), self.is_polling.load(SeqCst));
-            match self.sentry.get() {
-                Some(sentry) if is_far || is_polling => sentry.ring(),
+            self.has_work.store(true, SeqCst);
+            let (sleeps_long, waits_for_channels) =
+                (self.sleeps_long.load(SeqCst), self.waits_for_channels.load(SeqCst));
+            match self.epoll_waiter.get() {
+                Some(epoll_waiter) if sleeps_long || waits_for_channels => epoll_waiter.wake(),
                 Some(_) => {}
-                None if is_far => self.futex.wake(),
-                None if is_polling => self.poller.ring(),
+                None if sleeps_long => self.futex.wake(),
+                None if waits_for_channels => self.poller.wake(),
                 None => {}
             }
         }
     }
 
-    fn take_call(&self) -> bool {
+    fn take_kick(&self) -> bool {
         self.wake_request.take()
     }
 
@@ -148,8 +149,8 @@ impl Watch {
     /// no packet arrives.
     pub(in super::super) fn end_sleep(&self, has_timers: bool) {
         self.is_asleep.store(false, SeqCst);
-        if has_timers || self.is_open.load(Relaxed) {
-            self.call();
+        if has_timers || self.has_work.load(Relaxed) {
+            self.kick();
         }
     }
 
@@ -162,34 +163,40 @@ impl Watch {
     /// Whether the progress thread sleeps until it is woken, and no wake is pending. For tests.
     #[doc(hidden)]
     pub fn is_resting(&self) -> bool {
-        self.is_far.load(SeqCst) && !self.wake_request.is_set()
+        self.sleeps_long.load(SeqCst) && !self.wake_request.is_set()
     }
 
     /// Sleeps for `most`. A wake, also an earlier one, shortens the sleep to a short tick: delayed data may
     /// leave with later data.
     fn sleep(&self, most: Duration, for_sleeper: &dyn Fn()) {
         if most > TICK_MIN {
-            self.is_far.store(true, SeqCst);
-            match self.sentry.get() {
-                Some(sentry) => self.watch_until(sentry, most - TICK_MIN, true, for_sleeper),
+            self.sleeps_long.store(true, SeqCst);
+            match self.epoll_waiter.get() {
+                Some(epoll_waiter) => self.sleep_on_epoll(epoll_waiter, most - TICK_MIN, true, for_sleeper),
                 None => self.futex.sleep(most - TICK_MIN, || self.wake_request.is_set()),
             }
-            self.is_far.store(false, SeqCst);
+            self.sleeps_long.store(false, SeqCst);
         }
-        match self.sentry.get() {
-            Some(sentry) => self.watch_until(sentry, TICK_MIN, false, for_sleeper),
+        match self.epoll_waiter.get() {
+            Some(epoll_waiter) => self.sleep_on_epoll(epoll_waiter, TICK_MIN, false, for_sleeper),
             None => self.futex.sleep(TICK_MIN, || false),
         }
     }
 
-    /// Sleeps for `most`, or until a wake if `hears`. Meanwhile drives progress for threads that sleep
+    /// Sleeps for `most`, or until a wake if `until_kicked`. Meanwhile drives progress for threads that sleep
     /// elsewhere.
-    fn watch_until(&self, sentry: &Sentry, most: Duration, hears: bool, for_sleeper: &dyn Fn()) {
+    fn sleep_on_epoll(
+        &self,
+        epoll_waiter: &EpollWaiter,
+        most: Duration,
+        until_kicked: bool,
+        for_sleeper: &dyn Fn(),
+    ) {
         let begun = Instant::now();
-        while !(hears && self.wake_request.is_set())
+        while !(until_kicked && self.wake_request.is_set())
             && let Some(left) = most.checked_sub(begun.elapsed())
         {
-            if sentry.wait(left) {
+            if epoll_waiter.wait(left) {
                 for_sleeper();
             }
         }
@@ -198,17 +205,17 @@ impl Watch {
     /// Waits until a channel has an event, a thread wakes this one, or `most` has passed.
     fn wait(&self, most: Duration, for_sleeper: &dyn Fn()) {
         let mut is_for_sleeper = false;
-        self.is_polling.store(true, SeqCst);
+        self.waits_for_channels.store(true, SeqCst);
         if !self.wake_request.is_set() {
-            match self.sentry.get() {
-                Some(sentry) => {
-                    sentry.arm_for_itself(&self.poller);
-                    is_for_sleeper = sentry.wait(most);
+            match self.epoll_waiter.get() {
+                Some(epoll_waiter) => {
+                    epoll_waiter.arm_for_itself(&self.poller);
+                    is_for_sleeper = epoll_waiter.wait(most);
                 }
                 None => self.poller.wait(most, &mut |_| ()),
             }
         }
-        self.is_polling.store(false, SeqCst);
+        self.waits_for_channels.store(false, SeqCst);
         if is_for_sleeper {
             for_sleeper();
         }
@@ -219,7 +226,7 @@ impl Watch {
 ///
 /// # Errors
 /// The system has no thread left.
-pub fn start(name: &str, rank: &Arc<impl Progress>, transport: &Arc<impl Pumped>) -> io::Result<()> {
+pub fn start(name: &str, rank: &Arc<impl Progress>, transport: &Arc<impl ProgressTarget>) -> io::Result<()> {
     start_with(Ticks::USUAL, name, rank, transport)
 }
 
@@ -231,95 +238,104 @@ pub fn start_with(
     ticks: Ticks,
     name: &str,
     rank: &Arc<impl Progress>,
-    transport: &Arc<impl Pumped>,
+    transport: &Arc<impl ProgressTarget>,
 ) -> io::Result<()> {
     let name = format!("mpjdev-{name}-{}", rank.rank());
     let weak: Weak<dyn Progress> = Arc::downgrade(rank) as _;
-    let (transport, watch) = (Arc::downgrade(transport), transport.watch().clone());
-    let called = watch.clone();
-    let run = move || run(ticks, &weak, &transport, &watch);
-    rank.start_beside(name, Box::new(run), Box::new(move || called.call()))
+    let (transport, progress) = (Arc::downgrade(transport), transport.progress().clone());
+    let kicked = progress.clone();
+    let run = move || run(ticks, &weak, &transport, &progress);
+    rank.spawn_progress_thread(name, Box::new(run), Box::new(move || kicked.kick()))
 }
 
-fn run(ticks: Ticks, rank: &Weak<dyn Progress>, transport: &Weak<impl Pumped>, watch: &Watch) {
+fn run(
+    ticks: Ticks,
+    rank: &Weak<dyn Progress>,
+    transport: &Weak<impl ProgressTarget>,
+    progress: &ProgressShared,
+) {
     let mut tick = TICK_MIN;
-    let mut seen = watch.calls.load(Relaxed);
+    let mut seen = progress.calls.load(Relaxed);
     let for_sleeper = || {
         if let Some(transport) = transport.upgrade() {
-            transport.go_on_for_sleeper(&|| help(rank));
+            transport.progress_for_sleeper(&|| drive_progress(rank));
         }
     };
-    while goes_on(rank) {
-        let most = if watch.is_asleep.load(Acquire) { ticks.asleep } else { tick };
-        watch.sleep(most, &for_sleeper);
-        let is_called = watch.take_call();
-        let is_busy = watch.is_asleep.load(Acquire) || watch.calls.load(Relaxed) != seen;
-        seen = watch.calls.load(Relaxed);
+    while is_running(rank) {
+        let most = if progress.is_asleep.load(Acquire) { ticks.asleep } else { tick };
+        progress.sleep(most, &for_sleeper);
+        let was_kicked = progress.take_kick();
+        let is_busy = progress.is_asleep.load(Acquire) || progress.calls.load(Relaxed) != seen;
+        seen = progress.calls.load(Relaxed);
         if is_busy && let Some(transport) = transport.upgrade() {
             transport.tick();
         }
-        match (is_busy, is_called) {
+        match (is_busy, was_kicked) {
             (true, false) => {}
             (true, true) => {
-                help(rank);
+                drive_progress(rank);
                 // The program's last call came before the work was left. It computes now unless it calls
                 // again.
-                go_on(ticks, rank, transport, watch, seen, &for_sleeper);
+                drive_while_program_computes(ticks, rank, transport, progress, seen, &for_sleeper);
             }
-            (false, _) => go_on(ticks, rank, transport, watch, seen, &for_sleeper),
+            (false, _) => drive_while_program_computes(ticks, rank, transport, progress, seen, &for_sleeper),
         }
-        let is_idle = is_busy && !is_called && !is_still_open(rank, transport, watch);
+        let is_idle = is_busy && !was_kicked && !is_work_pending(rank, transport, progress);
         tick = if is_idle { tick.saturating_mul(ticks.growth).min(ticks.max) } else { TICK_MIN };
     }
 }
 
 /// Whether work is still pending. A thread that leaves work from now on wakes this one.
-fn is_still_open(rank: &Weak<dyn Progress>, transport: &Weak<impl Pumped>, watch: &Watch) -> bool {
-    if !watch.is_open.load(Relaxed) {
+fn is_work_pending(
+    rank: &Weak<dyn Progress>,
+    transport: &Weak<impl ProgressTarget>,
+    progress: &ProgressShared,
+) -> bool {
+    if !progress.has_work.load(Relaxed) {
         return false;
     }
     let (Some(rank), Some(transport)) = (rank.upgrade(), transport.upgrade()) else { return false };
-    let is_open = transport.has_open() || rank.has_pending();
-    watch.is_open.store(is_open, SeqCst);
-    is_open
+    let has_work = transport.has_pending_work() || rank.has_pending();
+    progress.has_work.store(has_work, SeqCst);
+    has_work
 }
 
-fn help(rank: &Weak<dyn Progress>) {
+fn drive_progress(rank: &Weak<dyn Progress>) {
     if let Some(rank) = rank.upgrade() {
-        rank.help();
+        rank.drive_progress();
     }
 }
 
 /// Drives progress for the rank until its program calls again.
-fn go_on(
+fn drive_while_program_computes(
     ticks: Ticks,
     rank: &Weak<dyn Progress>,
-    transport: &Weak<impl Pumped>,
-    watch: &Watch,
+    transport: &Weak<impl ProgressTarget>,
+    progress: &ProgressShared,
     seen: u64,
     for_sleeper: &dyn Fn(),
 ) {
-    while watch.calls.load(Relaxed) == seen && !watch.is_asleep.load(Acquire) {
-        watch.take_call();
+    while progress.calls.load(Relaxed) == seen && !progress.is_asleep.load(Acquire) {
+        progress.take_kick();
         // This check follows the take: a thread that ends the rank records the end first and wakes this one
         // afterwards.
-        if !goes_on(rank) {
+        if !is_running(rank) {
             return;
         }
-        help(rank);
+        drive_progress(rank);
         // The kernel does not report data that was read but not taken, neither to this thread nor to a thread
         // of the program that sleeps by now.
         let idle = match transport.upgrade() {
-            Some(transport) if transport.begin_watch() => transport.idle(),
+            Some(transport) if transport.prepare_wait() => transport.idle(),
             Some(_) => {
-                help(rank);
+                drive_progress(rank);
                 continue;
             }
             None => return,
         };
-        watch.wait(idle.min(ticks.idle), for_sleeper);
+        progress.wait(idle.min(ticks.idle), for_sleeper);
         if let Some(transport) = transport.upgrade() {
-            transport.end_watch();
+            transport.end_wait();
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::HelperBell;
-use crate::{Progress, goes_on};
+use crate::{Progress, is_running};
 
 /// Longest sleep. After it the thread notices that its rank no longer exists.
 const IDLE: Duration = Duration::from_secs(1);
@@ -21,15 +21,15 @@ const IDLE: Duration = Duration::from_secs(1);
 pub fn start(rank: &Arc<impl Progress>, mut bell: HelperBell) -> std::io::Result<()> {
     let (name, caller) = (format!("mpjdev-helper-{}", rank.rank()), bell.caller());
     let weak: Weak<dyn Progress> = Arc::downgrade(rank) as _;
-    rank.start_beside(name, Box::new(move || run(&weak, &mut bell)), Box::new(move || caller.call()))
+    rank.spawn_progress_thread(name, Box::new(move || run(&weak, &mut bell)), Box::new(move || caller.call()))
 }
 
 fn run(rank: &Weak<dyn Progress>, bell: &mut HelperBell) {
-    while goes_on(rank) {
+    while is_running(rank) {
         if bell.sleep(IDLE)
             && let Some(rank) = rank.upgrade()
         {
-            rank.help();
+            rank.drive_progress();
         }
     }
 }

@@ -127,7 +127,7 @@ pub fn create(
     Ok(pool)
 }
 
-/// The wire and the inbox of a rank.
+/// The transport and the packet source of a rank.
 pub fn connect(
     rank: u32,
     config: &Config,

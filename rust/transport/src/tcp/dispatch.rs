@@ -11,7 +11,7 @@ use super::rx_stream::{Body, Place, STAGED_MAX};
 use super::transport::TcpTransport;
 use super::tx_stream::Talk;
 use crate::net::control;
-use crate::net::incoming_message::Arriving;
+use crate::net::incoming_message::IncomingMessage;
 use crate::{Header, Kind};
 
 /// Action once the octets of a body have arrived.
@@ -26,7 +26,7 @@ pub(super) enum What {
     /// Adds a part to the rest of a long message. The last one makes the message whole.
     Part { rank: u32, token: u64, offset: usize, last: bool },
     /// Handles a control message between our own ranks.
-    Extra { rank: u32, tag: i32 },
+    Control { rank: u32, tag: i32 },
     /// Handles the end of the host's packets.
     Fini,
 }
@@ -52,7 +52,7 @@ impl TcpTransport {
         let talk = &mut writing.talks[at];
         if talk.is_foreign {
             // A foreign rank answers no request for a heartbeat.
-            self.known.record_heartbeat(talk.rank);
+            self.peer_table.record_heartbeat(talk.rank);
         }
         let was_open = talk.pair.flow().is_open();
         let event = talk.pair.handle_packet(&packet).map_err(|error| error.to_string())?;
@@ -64,8 +64,8 @@ impl TcpTransport {
         if has_opened {
             self.note_room(channel);
         }
-        if talk.pair.wants_to_send() || talk.owed.is_some() || talk.failure.is_some() {
-            self.say_owed(&mut writing);
+        if talk.pair.wants_to_send() || talk.pending_credit.is_some() || talk.failure.is_some() {
+            self.flush_control(&mut writing);
             writing.pump();
             self.note_waiting(channel, &writing);
         }
@@ -78,7 +78,7 @@ impl TcpTransport {
             Event::Arrived(arrival) => self.arrived(talk, &arrival)?,
             Event::Continued { arrival, offset, last, .. } => {
                 let token = arrival.drqid();
-                let room = talk.arrivals.get(&token).and_then(Arriving::room);
+                let room = talk.arrivals.get(&token).and_then(IncomingMessage::room);
                 talk.note_rest(last, room.is_some());
                 let what = What::Part { rank: talk.rank, token, offset: offset as usize, last };
                 (what, room.map_or(Place::Skipped, |slab| Place::Slab(slab, offset as usize)))
@@ -107,7 +107,7 @@ impl TcpTransport {
             if arrival.is_long() || len > STAGED_MAX || id.is_some() {
                 return Err(format!("a message of {msglen} octets in the context of our own traffic"));
             }
-            return Ok((What::Extra { rank, tag }, Place::Staged));
+            return Ok((What::Control { rank, tag }, Place::Staged));
         }
         if tag < 0 || (talk.is_foreign && !control::is_open_to_all(cid)) {
             return Err(format!("a message with tag {tag} in context {cid}, which it cannot have"));
@@ -123,8 +123,8 @@ impl TcpTransport {
                 false => Kind::Synchronous,
             };
             let arriving = match arrival.is_long() {
-                true => Arriving::long(id, msglen),
-                false => Arriving::short(id, msglen),
+                true => IncomingMessage::long(id, msglen),
+                false => IncomingMessage::short(id, msglen),
             };
             talk.arrivals.insert(header.token, arriving);
         }

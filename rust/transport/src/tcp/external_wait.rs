@@ -1,6 +1,6 @@
-//! Waiting of a rank whose threads sleep on another wire. One thread cannot wait for both, so the progress
-//! thread waits for the channels meanwhile and drives progress for the rank. A completion wakes the thread
-//! that sleeps for it there.
+//! Waiting of a rank whose threads sleep on another transport. One thread cannot wait for both, so the
+//! progress thread waits for the channels meanwhile and drives progress for the rank. A completion wakes the
+//! thread that sleeps for it there.
 //!
 //! Going to sleep does not wake the progress thread. It waits on descriptors that report an event of the
 //! channels once each time they are armed, so it receives no event while the program polls.
@@ -12,53 +12,53 @@ use std::time::Duration;
 
 use super::transport::TcpTransport;
 use crate::Transport;
-use crate::net::epoll_waiter::Sentry;
+use crate::net::epoll_waiter::EpollWaiter;
 
 impl TcpTransport {
-    /// Makes the rank's threads sleep on the wire `near`, and wakes them there. The caller does this before
-    /// any thread sleeps.
+    /// Makes the rank's threads sleep on the transport `near`, and wakes them there. The caller does this
+    /// before any thread sleeps.
     ///
     /// # Errors
     /// The system refuses.
     pub(crate) fn sleep_on(&self, near: Arc<dyn Transport>) -> io::Result<()> {
-        let sentry = Sentry::new(near, &self.poller, &self.watch.poller)?;
-        let _ = self.watch.sentry.set(sentry);
+        let epoll_waiter = EpollWaiter::new(near, &self.poller, &self.progress.poller)?;
+        let _ = self.progress.epoll_waiter.set(epoll_waiter);
         Ok(())
     }
 
-    /// Sleeps on the other wire until there is an event there or on a channel, a wake, or `most` has passed.
-    /// Returns at once if `ready`.
+    /// Sleeps on the other transport until there is an event there or on a channel, a wake, or `most` has
+    /// passed. Returns at once if `ready`.
     pub(crate) fn sleep_elsewhere(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        let Some(sentry) = self.watch.sentry.get() else { return };
-        self.watch.begin_sleep();
-        sentry.near.park(most, &mut || ready() || self.arm(sentry));
+        let Some(epoll_waiter) = self.progress.epoll_waiter.get() else { return };
+        self.progress.begin_sleep();
+        epoll_waiter.other.park(most, &mut || ready() || self.arm(epoll_waiter));
         self.watch_room(&self.poller, false);
-        self.watch.end_sleep(false);
+        self.progress.end_sleep(false);
     }
 
     /// Arms the channels for the progress thread. If they have data already, reads it instead and returns
     /// true.
-    fn arm(&self, sentry: &Sentry) -> bool {
+    fn arm(&self, epoll_waiter: &EpollWaiter) -> bool {
         self.watch_room(&self.poller, true);
         let has_something = self.has_news() || self.look_at_all();
         if !has_something {
-            sentry.arm_for_sleeper(&self.poller);
+            epoll_waiter.arm_for_sleeper(&self.poller);
         }
         has_something
     }
 
     /// Drives progress by `help` for a thread that sleeps elsewhere, as long as the channels have data.
-    pub(super) fn go_on_elsewhere(&self, help: &dyn Fn()) {
-        let Some(sentry) = self.watch.sentry.get() else { return };
-        while self.watch.is_asleep.load(SeqCst) {
+    pub(super) fn drive_for_sleeper(&self, help: &dyn Fn()) {
+        let Some(epoll_waiter) = self.progress.epoll_waiter.get() else { return };
+        while self.progress.is_asleep.load(SeqCst) {
             // Some thread may wait for data to be written, which completes no request.
             let waits = self.waiting_count.load(SeqCst) > 0;
             self.look_at_all();
             help();
             if waits {
-                sentry.wake();
+                epoll_waiter.wake_sleeper();
             }
-            if !self.arm(sentry) {
+            if !self.arm(epoll_waiter) {
                 return;
             }
         }
@@ -67,6 +67,6 @@ impl TcpTransport {
     /// Whether there is a packet to take, or room was found. Reads nothing.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.ready_count.load(Acquire) > 0 || self.own.has_some() || self.has_room.load(Relaxed)
+        self.ready_count.load(Acquire) > 0 || self.loopback.has_packets() || self.has_room.load(Relaxed)
     }
 }

@@ -74,7 +74,7 @@ pub struct Job {
     pub sockets: Vec<Option<OwnedFd>>,
 }
 
-/// The wire and the inbox of a rank. Arriving messages take memory from `source`.
+/// The transport and the packet source of a rank. Arriving messages take memory from `source`.
 ///
 /// # Errors
 /// The terms contradict each other; the system refuses.

@@ -90,7 +90,7 @@ impl TcpSource {
             let Some(header) = reading.take_header() else { return Ok(false) };
             reading.body = Some(self.transport.handle(channel, &header)?);
         }
-        let skim = |what: &mut What, at: usize, words: &[_], from: usize, n: usize| {
+        let capture_headers = |what: &mut What, at: usize, words: &[_], from: usize, n: usize| {
             if let What::Part { rank, token, offset, .. } = what {
                 let mut writing = channel.writing();
                 let talk = writing.talk_of(*rank);
@@ -100,11 +100,11 @@ impl TcpSource {
                         copy_out(words, from + i, &mut octet);
                         octet[0]
                     };
-                    arriving.skim(*offset + at, octet, n);
+                    arriving.capture_headers(*offset + at, octet, n);
                 }
             }
         };
-        if !reading.place_staged(skim) {
+        if !reading.place_staged(capture_headers) {
             return Ok(false);
         }
         self.take(channel, reading, each)?;
@@ -159,10 +159,10 @@ impl TcpSource {
                 let header = Header { kind: Kind::RendezvousData, token, ..Header::default() };
                 each(rank, header, arriving.into_whole()).map_err(not_allowed)
             }
-            What::Extra { rank, tag } => {
+            What::Control { rank, tag } => {
                 let mut octets = vec![0; len];
                 copy_out(words, at, &mut octets);
-                self.transport.take_extra(rank, tag, &octets)
+                self.transport.handle_control(rank, tag, &octets)
             }
             What::Fini => {
                 self.transport.note_finished(channel);
@@ -175,7 +175,7 @@ impl TcpSource {
 impl PacketSource for TcpSource {
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         self.transport.has_room.store(false, Relaxed);
-        let mut n = self.transport.own.receive(self.transport.rank, self.inline_max, most, each);
+        let mut n = self.transport.loopback.receive(self.transport.rank, self.inline_max, most, each);
         if n == 0 {
             self.transport.look();
         }

@@ -62,7 +62,7 @@ impl TcpTransport {
 
     /// Reads the channels with events.
     pub(super) fn look_at_all(&self) -> bool {
-        self.read_told(|told| self.poller.look(told))
+        self.read_told(|told| self.poller.poll(told))
     }
 
     /// Waits until a channel has an event or a wake arrives, and reads the channels with events.

@@ -8,7 +8,7 @@ use mpjdev_proto::impi::message_tx::{Mode, Send};
 use super::channel::Channel;
 use super::transport::TcpTransport;
 use super::tx_stream::Writing;
-use crate::net::control::{self, Extra};
+use crate::net::control::{self, ControlMessage};
 use crate::{Header, Kind, Outgoing, Payload, Transport};
 
 impl TcpTransport {
@@ -64,7 +64,7 @@ impl TcpTransport {
             if writing.waiting_len() > 0 {
                 break;
             }
-            self.say_owed(writing);
+            self.flush_control(writing);
             writing.pump();
             if writing.waiting_len() == 0 {
                 break;
@@ -116,12 +116,12 @@ impl TcpTransport {
     }
 
     /// Sends a control message to a rank of ours. Returns false when it would have to wait.
-    pub(super) fn say(&self, writing: &mut Writing, at: usize, extra: &Extra) -> bool {
-        let octets = extra.octets_within(self.terms.maxdatalen as usize);
+    pub(super) fn say(&self, writing: &mut Writing, at: usize, message: &ControlMessage) -> bool {
+        let octets = message.octets_within(self.terms.maxdatalen as usize);
         let send = Send {
             cid: control::CONTEXT,
             lsrank: self.rank as i32,
-            tag: extra.tag(),
+            tag: message.tag(),
             msglen: octets.len() as u64,
             ..Send::default()
         };
@@ -134,28 +134,28 @@ impl TcpTransport {
         true
     }
 
-    pub(super) fn say_to(&self, rank: u32, extra: &Extra) {
+    pub(super) fn send_control(&self, rank: u32, message: &ControlMessage) {
         if let Some(channel) = self.channel(rank).filter(|_| !self.is_foreign[rank as usize]) {
             let mut writing = channel.writing();
             if !writing.is_closed {
                 let at = writing.talk_of(rank);
-                self.say(&mut writing, at, extra);
+                self.say(&mut writing, at, message);
                 self.write(channel, &mut writing);
             }
         }
     }
 
-    pub(super) fn say_owed(&self, writing: &mut Writing) {
+    pub(super) fn flush_control(&self, writing: &mut Writing) {
         for at in 0..writing.talks.len() {
-            if let Some(octets) = writing.talks[at].owed
-                && self.say(writing, at, &Extra::Matched(octets))
+            if let Some(octets) = writing.talks[at].pending_credit
+                && self.say(writing, at, &ControlMessage::Credit(octets))
             {
-                writing.talks[at].owed = None;
+                writing.talks[at].pending_credit = None;
             }
             if let Some(why) = writing.talks[at].failure.take() {
-                let extra = Extra::Failed(why);
-                if !self.say(writing, at, &extra)
-                    && let Extra::Failed(why) = extra
+                let message = ControlMessage::JobFailed(why);
+                if !self.say(writing, at, &message)
+                    && let ControlMessage::JobFailed(why) = message
                 {
                     writing.talks[at].failure = Some(why);
                 }

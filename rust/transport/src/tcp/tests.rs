@@ -60,7 +60,7 @@ fn message_of(first_len: usize) -> Message {
 fn is_woken(transport: &TcpTransport) -> bool {
     let mut is_woken = false;
     transport.watch_room(&transport.poller, true);
-    transport.poller.look(&mut |_| is_woken = true);
+    transport.poller.poll(&mut |_| is_woken = true);
     transport.watch_room(&transport.poller, false);
     is_woken
 }
@@ -118,7 +118,7 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
         assert!(begun.elapsed() < LONG, "two packets do not arrive");
     }
     assert!(receiver.look());
-    receiver.watch.is_asleep.store(true, SeqCst);
+    receiver.progress.is_asleep.store(true, SeqCst);
     assert_eq!(packet_source.receive(1, &mut |_, _, _| Ok(())), 1);
     let begun = Instant::now();
     receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something more"));
@@ -130,7 +130,7 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
 #[test]
 fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
     let [(_sender, _answers), (receiver, _inbox)] = pair().expect("connections");
-    receiver.watch.is_asleep.store(true, SeqCst);
+    receiver.progress.is_asleep.store(true, SeqCst);
     receiver.wake();
     assert!(!receiver.look_at_all(), "nothing was sent");
     let begun = Instant::now();

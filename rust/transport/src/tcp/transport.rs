@@ -18,11 +18,11 @@ use super::silence::Silence;
 use super::tx_stream::{Talk, Writing};
 use super::{Job, Terms};
 use crate::config::UNMATCHED_MAX;
-use crate::net::control::Extra;
-use crate::net::loopback::Own;
-use crate::net::peer_table::{Known, Wanted};
+use crate::net::control::ControlMessage;
+use crate::net::loopback::Loopback;
+use crate::net::peer_table::{PeerTable, Reaction};
 use crate::net::poller::Poller;
-use crate::net::progress_thread::{Pumped, Watch};
+use crate::net::progress_thread::{ProgressShared, ProgressTarget};
 use crate::shm::SegmentPool;
 use crate::{Header, Kind, Outgoing, PeerState, Transport, Unacked};
 
@@ -42,8 +42,8 @@ pub struct TcpTransport {
     channel_of: Vec<Option<usize>>,
     pub(super) is_foreign: Vec<bool>,
     /// Messages of this rank to itself.
-    pub(super) own: Own,
-    pub(super) known: Known,
+    pub(super) loopback: Loopback,
+    pub(super) peer_table: PeerTable,
     pub(super) poller: Poller,
     /// Number of channels with packets to take.
     pub(super) ready_count: AtomicUsize,
@@ -57,7 +57,7 @@ pub struct TcpTransport {
     /// Number of times the rank has checked for octets to write.
     pub(super) turns: AtomicU32,
     /// State shared with the progress thread.
-    pub(super) watch: Arc<Watch>,
+    pub(super) progress: Arc<ProgressShared>,
     pub(super) silence: Silence,
 }
 
@@ -65,7 +65,7 @@ impl TcpTransport {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<TcpTransport> {
         let Job { rank, members, terms, sockets } = job;
         let count = sockets.iter().flatten().count();
-        let (poller, watch) = (Poller::new(count)?, Arc::new(Watch::new(count)?));
+        let (poller, progress) = (Poller::new(count)?, Arc::new(ProgressShared::new(count)?));
         let ours = members[rank as usize].proc;
         let mut channels = Vec::new();
         let mut channel_of = vec![None; members.len()];
@@ -91,7 +91,7 @@ impl TcpTransport {
             });
             let talks: Vec<Talk> = talks.collect::<io::Result<_>>()?;
             poller.add(channels.len(), socket.as_fd())?;
-            watch.poller.add(channels.len(), socket.as_fd())?;
+            progress.poller.add(channels.len(), socket.as_fd())?;
             let ranks: Vec<u32> = talks.iter().map(|talk| talk.rank).collect();
             let foreign = !members[ranks.first().map_or(0, |rank| *rank as usize)].is_ours;
             debug!(target: "mpjdev::tcp", rank, peers = ?ranks, foreign, "channel is open");
@@ -105,8 +105,8 @@ impl TcpTransport {
             channels,
             channel_of,
             is_foreign: members.iter().map(|member| !member.is_ours).collect(),
-            own: Own::default(),
-            known: Known::new(members.len()),
+            loopback: Loopback::default(),
+            peer_table: PeerTable::new(members.len()),
             poller,
             ready_count: AtomicUsize::new(0),
             has_room: AtomicBool::new(false),
@@ -114,18 +114,18 @@ impl TcpTransport {
             hot: AtomicUsize::new(0),
             looks: AtomicU32::new(0),
             turns: AtomicU32::new(0),
-            watch,
+            progress,
         })
     }
 
     /// Reports the first peer that this rank sees fail in the segment, for the launcher.
     pub fn tell_failures(&self, own_segment: Arc<SegmentPool>) {
-        self.known.teller.tell_failures(own_segment);
+        self.peer_table.status.tell_failures(own_segment);
     }
 
     /// Reports in addition when this rank has finished.
     pub fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
-        self.known.teller.tell_finish(own_segment);
+        self.peer_table.status.tell_finish(own_segment);
     }
 
     pub(super) fn channel(&self, rank: u32) -> Option<&Channel> {
@@ -148,7 +148,7 @@ impl TcpTransport {
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
         for peer in peers {
             warn!(target: "mpjdev::failure", rank, peer, why, "peer has failed");
-            self.known.set_failed(*peer, why);
+            self.peer_table.set_failed(*peer, why);
         }
         self.note_change();
     }
@@ -183,14 +183,14 @@ impl TcpTransport {
         debug!(target: "mpjdev::tcp", rank = self.rank, peers = ?channel.ranks, "peers have finished");
         channel.has_finished.store(true, SeqCst);
         for rank in &channel.ranks {
-            self.known.set(*rank, PeerState::Finished);
+            self.peer_table.set(*rank, PeerState::Finished);
         }
         self.note_change();
     }
 
     pub(super) fn unwatch(&self, channel: &Channel) {
         self.poller.remove(channel.socket.as_fd());
-        self.watch.poller.remove(channel.socket.as_fd());
+        self.progress.poller.remove(channel.socket.as_fd());
     }
 
     /// Watches for room where octets wait, or stops watching.
@@ -200,16 +200,18 @@ impl TcpTransport {
     }
 
     fn note_change(&self) {
-        self.known.note_change();
+        self.peer_table.note_change();
         self.wake();
     }
 
     /// Handles a control message from one of our own ranks.
-    pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
-        match self.known.take(rank, tag, octets)? {
-            Wanted::Nothing => {}
-            Wanted::Life => self.say_to(rank, &Extra::Alive(self.watch.calls.load(Relaxed))),
-            Wanted::Look => {
+    pub(super) fn handle_control(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
+        match self.peer_table.handle(rank, tag, octets)? {
+            Reaction::Nothing => {}
+            Reaction::Heartbeat => {
+                self.send_control(rank, &ControlMessage::Heartbeat(self.progress.calls.load(Relaxed)))
+            }
+            Reaction::Wake => {
                 warn!(target: "mpjdev::failure", rank = self.rank, peer = rank, "peer has ended the job");
                 self.note_change();
             }
@@ -292,26 +294,26 @@ fn untaken(channel: &Channel) -> u64 {
     mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) as u64
 }
 
-impl Pumped for TcpTransport {
-    fn watch(&self) -> &Arc<Watch> {
-        &self.watch
+impl ProgressTarget for TcpTransport {
+    fn progress(&self) -> &Arc<ProgressShared> {
+        &self.progress
     }
 
     fn tick(&self) {
         self.check_silence();
     }
 
-    fn begin_watch(&self) -> bool {
+    fn prepare_wait(&self) -> bool {
         self.check_silence();
-        self.watch_room(&self.watch.poller, true);
+        self.watch_room(&self.progress.poller, true);
         !self.look()
     }
 
-    fn end_watch(&self) {
-        self.watch_room(&self.watch.poller, false);
+    fn end_wait(&self) {
+        self.watch_room(&self.progress.poller, false);
     }
 
-    fn has_open(&self) -> bool {
+    fn has_pending_work(&self) -> bool {
         self.waiting_count.load(SeqCst) > 0
             || self.channels.iter().any(|channel| {
                 let writing = channel.writing();
@@ -319,21 +321,21 @@ impl Pumped for TcpTransport {
             })
     }
 
-    fn go_on_for_sleeper(&self, help: &dyn Fn()) {
-        self.go_on_elsewhere(help);
+    fn progress_for_sleeper(&self, help: &dyn Fn()) {
+        self.drive_for_sleeper(help);
     }
 }
 
 impl Drop for TcpTransport {
     fn drop(&mut self) {
-        self.watch.call();
+        self.progress.kick();
     }
 }
 
 impl Transport for TcpTransport {
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         if dest == self.rank {
-            return self.own.send(header, body);
+            return self.loopback.send(header, body);
         }
         let Some(channel) = self.channel(dest) else { return true };
         let mut writing = channel.writing();
@@ -354,13 +356,13 @@ impl Transport for TcpTransport {
             // Every wait, poll and receive of the rank writes pending octets.
             if header.kind == Kind::Eager && writing.may_wait(self.turns.load(Relaxed)) {
                 self.note_waiting(channel, &writing);
-                self.watch.call();
+                self.progress.kick();
             } else {
                 self.write(channel, &mut writing);
                 if writing.tx_pending().is_some() || writing.talks[at].has_rest() {
                     // The packet leaves when the other end answers or takes octets, whatever the program does
                     // until then.
-                    self.watch.call();
+                    self.progress.kick();
                 }
             }
         } else {
@@ -404,13 +406,13 @@ impl Transport for TcpTransport {
     }
 
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.watch.begin_sleep();
+        self.progress.begin_sleep();
         if !ready() && !self.look() {
             self.watch_room(&self.poller, true);
             self.wait_for_all(most);
             self.watch_room(&self.poller, false);
         }
-        self.watch.end_sleep(false);
+        self.progress.end_sleep(false);
     }
 
     fn has_progress_threads(&self) -> bool {
@@ -420,29 +422,29 @@ impl Transport for TcpTransport {
     fn kick_progress_thread(&self, rank: u32) {
         // Packets wake the progress threads of the other ranks.
         if rank == self.rank {
-            self.watch.call();
+            self.progress.kick();
         }
     }
 
     fn wake(&self) {
-        if self.watch.is_asleep.load(SeqCst) {
-            match self.watch.sentry.get() {
-                Some(sentry) => sentry.wake(),
-                None => self.poller.ring(),
+        if self.progress.is_asleep.load(SeqCst) {
+            match self.progress.epoll_waiter.get() {
+                Some(epoll_waiter) => epoll_waiter.wake_sleeper(),
+                None => self.poller.wake(),
             }
         }
     }
 
     fn epoch(&self) -> u32 {
-        self.known.epoch()
+        self.peer_table.epoch()
     }
 
     fn peer(&self, rank: u32) -> PeerState {
-        self.known.peer(rank)
+        self.peer_table.peer(rank)
     }
 
     fn abort(&self) -> Option<(u32, String)> {
-        self.known.abort().cloned()
+        self.peer_table.abort().cloned()
     }
 
     fn tx_pending(&self) -> Option<u64> {
@@ -466,13 +468,13 @@ impl Transport for TcpTransport {
             // Only the end of the stream states that this rank has finished.
             self.channels.iter().for_each(|channel| self.end_stream(channel));
         }
-        self.known.finish(self.rank);
+        self.peer_table.finish(self.rank);
         self.note_change();
         unacked
     }
 
     fn fail(&self, why: &str) {
-        if self.known.set_abort(self.rank, why.to_owned()) {
+        if self.peer_table.set_abort(self.rank, why.to_owned()) {
             for channel in &self.channels {
                 let mut writing = channel.writing();
                 if !writing.is_closed {
@@ -486,16 +488,16 @@ impl Transport for TcpTransport {
     }
 
     fn report_failed_peer(&self, rank: u32) {
-        self.known.teller.report_failed_peer(rank);
+        self.peer_table.status.report_failed_peer(rank);
     }
 
     fn credits_returned_by(&self, dest: u32) -> u64 {
-        self.known.matched(dest)
+        self.peer_table.matched(dest)
     }
 
     fn return_credit(&self, source: u32, octets: u64) {
         let Some(channel) = self.channel(source) else {
-            return self.known.set_matched(source, octets);
+            return self.peer_table.set_matched(source, octets);
         };
         if self.is_foreign[source as usize] {
             return;
@@ -503,22 +505,22 @@ impl Transport for TcpTransport {
         let mut writing = channel.writing();
         if !writing.is_closed {
             let at = writing.talk_of(source);
-            writing.talks[at].owed = Some(octets);
-            self.say_owed(&mut writing);
+            writing.talks[at].pending_credit = Some(octets);
+            self.flush_control(&mut writing);
             self.write(channel, &mut writing);
             if writing.tx_pending().is_some() || writing.talks[at].has_rest() {
-                self.watch.call();
+                self.progress.kick();
             }
         }
     }
 
     fn heartbeat(&self) {
-        self.watch.heartbeat();
+        self.progress.heartbeat();
     }
 
     fn heartbeat_of(&self, rank: u32) -> u64 {
-        self.known.to_ask().for_each(|peer| self.say_to(peer, &Extra::AreYouAlive));
-        self.known.heartbeat_of(rank)
+        self.peer_table.to_ask().for_each(|peer| self.send_control(peer, &ControlMessage::HeartbeatRequest));
+        self.peer_table.heartbeat_of(rank)
     }
 
     fn name(&self) -> &'static str {

@@ -18,7 +18,7 @@ use mpjdev_proto::impi::pair::{Pair, Transmit};
 use mpjdev_sys::memory::Memory;
 use mpjdev_sys::stream::{self, PARTS_MAX, Part};
 
-use crate::net::incoming_message::Arriving;
+use crate::net::incoming_message::IncomingMessage;
 
 /// Octets of the staging buffer.
 const STAGE_LEN: usize = 128 << 10;
@@ -49,7 +49,7 @@ pub(super) struct Talk {
     /// Messages with octets that are still to be handed over, by token.
     pub(super) sends: HashMap<u64, Slab>,
     /// Arriving messages that are not complete, by token.
-    pub(super) arrivals: HashMap<u64, Arriving<ArrivalId>>,
+    pub(super) arrivals: HashMap<u64, IncomingMessage<ArrivalId>>,
     /// Flow control of a foreign rank: whether its messages fill more memory than allowed, the number of
     /// packets that are acknowledged all the same, and the number of its long messages that are matched and
     /// in flight.
@@ -57,7 +57,7 @@ pub(super) struct Talk {
     granted: i64,
     under_way: usize,
     /// Matched octets to report to the rank.
-    pub(super) owed: Option<u64>,
+    pub(super) pending_credit: Option<u64>,
     /// Reason why the job has failed, to report to the rank.
     pub(super) failure: Option<String>,
 }
@@ -66,8 +66,8 @@ impl Talk {
     pub(super) fn new(rank: u32, is_foreign: bool, pair: Pair) -> Talk {
         let (sends, arrivals) = Default::default();
         let (is_full, granted, under_way) = Default::default();
-        let (owed, failure) = (None, None);
-        Talk { rank, is_foreign, pair, sends, arrivals, is_full, granted, under_way, owed, failure }
+        let (pending_credit, failure) = (None, None);
+        Talk { rank, is_foreign, pair, sends, arrivals, is_full, granted, under_way, pending_credit, failure }
     }
 
     /// Holds back ProtoAcks while memory is full. The rest of matched messages in flight must arrive,
@@ -115,7 +115,7 @@ impl Talk {
 
     /// Whether data for the rank waits until it, or its system, has taken earlier data.
     pub(super) fn has_rest(&self) -> bool {
-        !self.sends.is_empty() || self.owed.is_some() || self.failure.is_some()
+        !self.sends.is_empty() || self.pending_credit.is_some() || self.failure.is_some()
     }
 
     fn hiwater(&self) -> i64 {
@@ -369,7 +369,7 @@ impl Writing {
             let _ = talk.pair.abandon();
             talk.sends.clear();
             talk.arrivals.clear();
-            talk.owed = None;
+            talk.pending_credit = None;
             talk.failure = None;
         }
     }

@@ -25,7 +25,7 @@ use super::stage::{Stage, Staged};
 use super::transport::UdpTransport;
 use crate::net::control;
 use crate::net::copy::copy_octets;
-use crate::net::incoming_message::Arriving;
+use crate::net::incoming_message::IncomingMessage;
 use crate::{Header, Incoming, Kind, PacketHandler, Payload, ProtocolViolation};
 
 /// Location of the user data of a packet.
@@ -46,7 +46,7 @@ enum What {
     /// A message, or its beginning, in other memory.
     Elsewhere(Header, Incoming<'static>),
     /// The user data, which are a control message between our own ranks.
-    Extra(i32),
+    Control(i32),
 }
 
 /// Reader of datagrams.
@@ -258,10 +258,10 @@ fn hand_over(
             each(peer.rank, header, Incoming::Inline(data.words, data.len)).map_err(not_allowed)
         }
         What::Elsewhere(header, incoming) => each(peer.rank, header, incoming).map_err(not_allowed),
-        What::Extra(tag) => {
+        What::Control(tag) => {
             let mut octets = vec![0; data.len];
             copy_out(data.words, data.at, &mut octets);
-            transport.take_extra(peer.rank, tag, &octets)
+            transport.handle_control(peer.rank, tag, &octets)
         }
     }
 }
@@ -302,7 +302,7 @@ impl Side {
             self.tally.data_received -= data.len as u64;
             self.tally.copied -= data.len as u64;
             return match id {
-                None => Ok(What::Extra(tag)),
+                None => Ok(What::Control(tag)),
                 Some(_) => Err(format!("a message of {total} octets in the context of our own traffic")),
             };
         }
@@ -324,10 +324,11 @@ impl Side {
             false => Kind::Synchronous,
         };
         if data.len == total {
-            self.arrivals.insert(header.token, Coming { arriving: Arriving::short(id, total), end: total });
+            self.arrivals
+                .insert(header.token, Coming { arriving: IncomingMessage::short(id, total), end: total });
             return Ok(What::Message(header));
         }
-        let mut arriving = Arriving::long(id, total);
+        let mut arriving = IncomingMessage::long(id, total);
         arriving.begin(taken(source, data.len, data)?, data.len);
         self.arrivals.insert(header.token, Coming { arriving, end: data.len });
         let begun = Payload::Partial { len: total, here: data.len };
@@ -378,7 +379,7 @@ impl Side {
                 let ids = (connection, id.destination_id());
                 self.expected = Expected::new(ids, slab, *end, arriving.len(), data.len);
             }
-            None => arriving.skim(offset, |i| octet(&data, i), data.len),
+            None => arriving.capture_headers(offset, |i| octet(&data, i), data.len),
         }
         if !is_last {
             return What::Nothing;

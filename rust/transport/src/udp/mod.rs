@@ -195,7 +195,7 @@ pub fn prepare(socket: BorrowedFd<'_>, peers: usize, terms: &Terms) -> io::Resul
     Ok(shares.part().min(terms.window_max).max(1))
 }
 
-/// The wire and the inbox of a rank. Arriving messages take memory from `source`.
+/// The transport and the packet source of a rank. Arriving messages take memory from `source`.
 ///
 /// # Errors
 /// The terms contradict each other; the system refuses.

@@ -28,7 +28,7 @@ impl PacketSource for UdpSource {
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let UdpSource { transport, inline_max, told, reader } = self;
         transport.has_room.store(false, Relaxed);
-        let mut n = transport.own.receive(transport.rank, *inline_max, most, each);
+        let mut n = transport.loopback.receive(transport.rank, *inline_max, most, each);
         let mut stage = transport.stage.lock().unwrap_or_else(PoisonError::into_inner);
         transport.is_staged.store(false, Relaxed);
         let now = transport.timers.now();

@@ -16,7 +16,7 @@ use super::placement::{Expected, HEAD_LEN};
 use super::retransmit_buffer::Store;
 use super::timers::NEVER;
 use crate::Header;
-use crate::net::incoming_message::Arriving;
+use crate::net::incoming_message::IncomingMessage;
 
 /// Messages that leave one by one while the rank does nothing but send.
 const BURST: u32 = 1;
@@ -60,7 +60,7 @@ pub(super) struct Side {
     /// The fragment that is expected next.
     pub(super) expected: Option<Expected>,
     /// Matched octets to report to the peer.
-    pub(super) owed: Option<u64>,
+    pub(super) pending_credit: Option<u64>,
     /// Reason why the job has failed, to report to the peer.
     pub(super) failure: Option<String>,
     /// Heartbeat that the peer has requested: the number of calls of the program.
@@ -107,7 +107,7 @@ pub(super) struct Eager {
 /// A message that is numbered, or whose octets were requested.
 #[derive(Debug)]
 pub(super) struct Coming {
-    pub(super) arriving: Arriving<ArrivalId>,
+    pub(super) arriving: IncomingMessage<ArrivalId>,
     /// No octet from here on has arrived.
     pub(super) end: usize,
 }
@@ -128,7 +128,7 @@ impl Peer {
             arrivals: HashMap::new(),
             eager: None,
             expected: None,
-            owed: None,
+            pending_credit: None,
             failure: None,
             alive: None,
             waiting: (0, 0),
@@ -220,7 +220,7 @@ impl Side {
         self.arrivals.clear();
         self.eager = None;
         self.expected = None;
-        self.owed = None;
+        self.pending_credit = None;
         self.failure = None;
         self.alive = None;
     }

@@ -28,7 +28,7 @@ pub(super) struct Told {
 impl UdpTransport {
     /// Polls: reads the socket and sends delayed messages. Returns whether there is work for the rank.
     pub(super) fn look(&self) -> bool {
-        if self.is_staged.load(Acquire) || self.own.has_some() || self.has_room.load(Relaxed) {
+        if self.is_staged.load(Acquire) || self.loopback.has_packets() || self.has_room.load(Relaxed) {
             return true;
         }
         if self.lines.have_ended() || self.has_line_told() && self.lines.look() {
@@ -47,7 +47,7 @@ impl UdpTransport {
 
     /// Whether a wait has ended because of a liveness connection.
     fn has_line_told(&self) -> bool {
-        self.poller.take_aside() | self.watch.poller.take_aside()
+        self.poller.take_other() | self.progress.poller.take_other()
     }
 
     /// Reads datagrams from the socket. Returns whether the stage has some.
@@ -138,7 +138,7 @@ impl UdpTransport {
         }
         if std::mem::take(&mut told.has_finished) && !peer.has_finished.swap(true, SeqCst) {
             debug!(target: "mpjdev::udp", rank = self.rank, peer = peer.rank, "peer has finished");
-            self.known.set(peer.rank, PeerState::Finished);
+            self.peer_table.set(peer.rank, PeerState::Finished);
             self.note_change();
         }
         if let Some((why, is_cut)) = told.failure.take()

@@ -33,7 +33,7 @@ struct Entry {
     /// Whether the octets are needed.
     is_held: bool,
     /// Whether it is a control message, not one of the program.
-    is_extra: bool,
+    is_control: bool,
     /// The request that waits for an answer.
     request: Option<u64>,
 }
@@ -46,7 +46,7 @@ pub(super) enum Whose {
     /// This request, which waits for an answer.
     Request(u64),
     /// None: it is a control message between our own ranks.
-    Extra,
+    Control,
 }
 
 /// Messages by token. A token is the index plus one, so that no token is 0.
@@ -83,7 +83,7 @@ impl Store {
 
     /// Number and octets of the program's messages that wait for no answer and whose octets are needed.
     pub(super) fn held_messages(&self) -> (usize, u64) {
-        let is_held = |entry: &&Entry| entry.is_held && !entry.is_extra && entry.request.is_none();
+        let is_held = |entry: &&Entry| entry.is_held && !entry.is_control && entry.request.is_none();
         let held = self.entries.iter().filter(is_held);
         held.fold((0, 0), |(count, octets), entry| (count + 1, octets + entry.len as u64))
     }
@@ -110,9 +110,9 @@ impl Store {
             }
             _ => Octets::Lent(self.slim(slab, len, source)),
         };
-        let is_extra = whose == Whose::Extra;
+        let is_control = whose == Whose::Control;
         let request = if let Whose::Request(request) = whose { Some(request) } else { None };
-        let entry = Entry { octets, len, is_held: true, is_extra, request };
+        let entry = Entry { octets, len, is_held: true, is_control, request };
         match self.entries.get_mut(place) {
             Some(free) => *free = entry,
             None => self.entries.push(entry),
@@ -121,7 +121,7 @@ impl Store {
             Some(_) => self.unanswered += 1,
             None => self.held += 1,
         }
-        self.extras += usize::from(is_extra);
+        self.extras += usize::from(is_control);
         place as u64 + 1
     }
 
@@ -156,7 +156,7 @@ impl Store {
         (entry.octets, entry.is_held) = (Octets::Gone, false);
         if entry.request.is_none() {
             self.held -= 1;
-            self.extras -= usize::from(entry.is_extra);
+            self.extras -= usize::from(entry.is_control);
             self.free.push(place);
         }
     }
@@ -260,7 +260,7 @@ mod tests {
         store.release(first);
         assert_eq!(store.answer(second), Some(71));
         assert_eq!((store.unanswered(), store.held(), store.answer(second)), (1, 1, None));
-        let third = store.put(&slab(8, 3), 8, Whose::Extra, &*source);
+        let third = store.put(&slab(8, 3), 8, Whose::Control, &*source);
         assert!(third != first && third != second, "both are in use");
         assert_eq!(store.answer(first), Some(70));
         store.release(second);

@@ -12,7 +12,7 @@ use super::peer::{Peer, Side};
 use super::retransmit_buffer::Whose;
 use super::timers::{NEVER, Sleeper};
 use super::transport::UdpTransport;
-use crate::net::control::{self, Extra};
+use crate::net::control::{self, ControlMessage};
 use crate::{Header, Kind, Outgoing, Payload, Transport};
 
 /// Time after which a socket that takes nothing is tried again.
@@ -74,11 +74,11 @@ impl UdpTransport {
     }
 
     /// Sends a control message to a rank of ours. Returns false when it would have to wait.
-    pub(super) fn say(&self, side: &mut Side, extra: &Extra) -> bool {
+    pub(super) fn say(&self, side: &mut Side, message: &ControlMessage) -> bool {
         if side.store.held() >= self.terms.sends_max + EXTRAS_MAX {
             return false;
         }
-        let mut octets = extra.octets();
+        let mut octets = message.octets();
         // A reason that does not fit a datagram is cut.
         let mut fits = octets.len().min(side.connection.settings().room() - CONTEXT_LEN);
         while fits < octets.len() && octets[fits] & 0xc0 == 0x80 {
@@ -91,28 +91,28 @@ impl UdpTransport {
         let send = Send {
             context: control::CONTEXT,
             lrank: self.lrank(),
-            tag: extra.tag(),
+            tag: message.tag(),
             len: octets.len() as u64,
             ..Send::default()
         };
-        self.put(side, &send, &slab, Whose::Extra)
+        self.put(side, &send, &slab, Whose::Control)
     }
 
-    fn say_owed(&self, side: &mut Side) {
-        if let Some(octets) = side.owed
-            && self.say(side, &Extra::Matched(octets))
+    fn flush_control(&self, side: &mut Side) {
+        if let Some(octets) = side.pending_credit
+            && self.say(side, &ControlMessage::Credit(octets))
         {
-            side.owed = None;
+            side.pending_credit = None;
         }
         if let Some(calls) = side.alive
-            && self.say(side, &Extra::Alive(calls))
+            && self.say(side, &ControlMessage::Heartbeat(calls))
         {
             side.alive = None;
         }
         if let Some(why) = side.failure.take() {
-            let extra = Extra::Failed(why);
-            if !self.say(side, &extra)
-                && let Extra::Failed(why) = extra
+            let message = ControlMessage::JobFailed(why);
+            if !self.say(side, &message)
+                && let ControlMessage::JobFailed(why) = message
             {
                 side.failure = Some(why);
             }
@@ -126,7 +126,7 @@ impl UdpTransport {
         if peer.has_waiting.load(Relaxed) && peer.has_waiting.swap(false, SeqCst) {
             self.waiting_count.fetch_sub(1, SeqCst);
         }
-        self.say_owed(side);
+        self.flush_control(side);
         loop {
             while !side.outgoing.is_full()
                 && let Some(transmit) = side.connection.poll_transmit(now)
@@ -183,7 +183,7 @@ impl UdpTransport {
         for sleeper in sleepers {
             match sleeper {
                 Sleeper::Program => self.wake(),
-                Sleeper::Pump => self.watch.call(),
+                Sleeper::ProgressThread => self.progress.kick(),
             }
         }
     }

@@ -12,7 +12,7 @@ pub(super) enum Sleeper {
     /// A thread of the program.
     Program,
     /// The progress thread.
-    Pump,
+    ProgressThread,
 }
 
 /// Time of a timer that is not armed.
@@ -51,7 +51,7 @@ impl Timers {
     /// Arms a timer for `at`. Returns the sleepers to wake for it.
     pub(super) fn arm(&self, at: Nanos) -> impl Iterator<Item = Sleeper> {
         let is_news = at < self.earliest.load(SeqCst) && at < self.earliest.fetch_min(at, SeqCst);
-        let sleepers = [Sleeper::Program, Sleeper::Pump].into_iter();
+        let sleepers = [Sleeper::Program, Sleeper::ProgressThread].into_iter();
         sleepers.filter(move |sleeper| is_news && at < self.until[*sleeper as usize].load(SeqCst))
     }
 
@@ -63,7 +63,9 @@ impl Timers {
         for sleeper in later.flat_map(|at| self.arm(at)) {
             is_woken[sleeper as usize] = true;
         }
-        [Sleeper::Program, Sleeper::Pump].into_iter().filter(move |sleeper| is_woken[*sleeper as usize])
+        [Sleeper::Program, Sleeper::ProgressThread]
+            .into_iter()
+            .filter(move |sleeper| is_woken[*sleeper as usize])
     }
 
     /// Begins a sleep. Returns its longest duration. A timer armed from now on wakes the sleeper.
@@ -95,12 +97,12 @@ mod tests {
         assert_eq!(timers.arm(NEVER - 1).count(), 0, "nobody sleeps");
         assert!(timers.begin_sleep(Sleeper::Program) > Duration::from_secs(1 << 30));
         assert_eq!(timers.arm(1 << 40).collect::<Vec<_>>(), [Sleeper::Program]);
-        timers.begin_sleep(Sleeper::Pump);
+        timers.begin_sleep(Sleeper::ProgressThread);
         assert_eq!(timers.arm(1 << 41).count(), 0, "it is not the earliest");
-        assert_eq!(timers.arm(1).collect::<Vec<_>>(), [Sleeper::Program, Sleeper::Pump]);
+        assert_eq!(timers.arm(1).collect::<Vec<_>>(), [Sleeper::Program, Sleeper::ProgressThread]);
         assert!(timers.is_due(1) && !timers.is_due(0));
         timers.end_sleep(Sleeper::Program);
-        timers.end_sleep(Sleeper::Pump);
+        timers.end_sleep(Sleeper::ProgressThread);
         assert_eq!(timers.rearm(std::iter::empty()).count(), 0);
         assert!(!timers.is_due(NEVER - 1));
         assert_eq!(timers.arm(5).count(), 0);
@@ -115,10 +117,10 @@ mod tests {
         timers.begin_sleep(Sleeper::Program);
         let later = [1 << 41, 1 << 40].into_iter().inspect(|at| {
             if *at == 1 << 40 {
-                timers.begin_sleep(Sleeper::Pump);
+                timers.begin_sleep(Sleeper::ProgressThread);
             }
         });
-        assert_eq!(timers.rearm(later).collect::<Vec<_>>(), [Sleeper::Pump]);
+        assert_eq!(timers.rearm(later).collect::<Vec<_>>(), [Sleeper::ProgressThread]);
         assert!(timers.is_due(1 << 40) && !timers.is_due((1 << 40) - 1));
     }
 }

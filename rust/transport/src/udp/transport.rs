@@ -25,11 +25,11 @@ use super::peer::Peer;
 use super::stage::Stage;
 use super::timers::{Sleeper, Timers};
 use super::{Job, Terms};
-use crate::net::control::Extra;
-use crate::net::loopback::Own;
-use crate::net::peer_table::{Known, Wanted};
+use crate::net::control::ControlMessage;
+use crate::net::loopback::Loopback;
+use crate::net::peer_table::{PeerTable, Reaction};
 use crate::net::poller::Poller;
-use crate::net::progress_thread::{Pumped, Watch};
+use crate::net::progress_thread::{ProgressShared, ProgressTarget};
 use crate::shm::SegmentPool;
 use crate::stats::UdpStats;
 use crate::{Header, Kind, Outgoing as Body, PeerState, Transport, Unacked};
@@ -50,8 +50,8 @@ pub struct UdpTransport {
     pub(super) peers: Vec<Option<Peer>>,
     /// Connection ids of their packets.
     pub(super) ids: Ids,
-    pub(super) own: Own,
-    pub(super) known: Known,
+    pub(super) loopback: Loopback,
+    pub(super) peer_table: PeerTable,
     pub(super) timers: Timers,
     pub(super) stage: Mutex<Stage>,
     /// The staging buffer has datagrams.
@@ -66,7 +66,7 @@ pub struct UdpTransport {
     pub(super) turns: AtomicU32,
     pub(super) poller: Poller,
     /// State shared with the progress thread.
-    pub(super) watch: Arc<Watch>,
+    pub(super) progress: Arc<ProgressShared>,
     pub(super) lines: Lines,
     /// Whether this rank has announced the end of its packets to all.
     has_finished: AtomicBool,
@@ -83,12 +83,12 @@ fn cuts() -> bool {
 impl UdpTransport {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpTransport> {
         let Job { rank, members, terms, socket, receive_window, early, lines } = job;
-        let (poller, watch, timers) = (Poller::new(1)?, Arc::new(Watch::new(1)?), Timers::new());
+        let (poller, progress, timers) = (Poller::new(1)?, Arc::new(ProgressShared::new(1)?), Timers::new());
         socket.set_nonblocking(true)?;
         let has_line: Vec<bool> = lines.iter().map(Option::is_some).collect();
         let lines = Lines::new(lines)?;
-        poller.add_aside(lines.as_fd())?;
-        watch.poller.add_aside(lines.as_fd())?;
+        poller.add_other(lines.as_fd())?;
+        progress.poller.add_other(lines.as_fd())?;
         let cuts = cuts();
         let mut others = members.iter().flatten();
         let only = others.next().filter(|_| others.next().is_none());
@@ -123,8 +123,8 @@ impl UdpTransport {
             terms,
             source,
             socket,
-            own: Own::default(),
-            known: Known::new(peers.len()),
+            loopback: Loopback::default(),
+            peer_table: PeerTable::new(peers.len()),
             stage: Mutex::new(Stage::new(peers.len(), early)?),
             peers,
             ids: Ids::new(&ids),
@@ -135,7 +135,7 @@ impl UdpTransport {
             waiting_count: AtomicUsize::new(0),
             turns: AtomicU32::new(0),
             poller,
-            watch,
+            progress,
             lines,
             has_finished: AtomicBool::new(false),
             fault: OnceLock::new(),
@@ -145,7 +145,7 @@ impl UdpTransport {
     /// Reports the first peer that this rank sees fail, and the finish of this rank, in the segment, for the
     /// launcher.
     pub fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
-        self.known.teller.tell_finish(own_segment);
+        self.peer_table.status.tell_finish(own_segment);
     }
 
     /// Counters of a peer's connection; `None` for this rank itself.
@@ -184,7 +184,7 @@ impl UdpTransport {
         self.transmit(peer, &mut side, now);
         drop(side);
         self.lines.end(peer.rank);
-        self.known.set_failed(peer.rank, why);
+        self.peer_table.set_failed(peer.rank, why);
         self.has_room.store(true, SeqCst);
         // The memory of its predicted fragment is released.
         self.expecting.store(peer.rank + 1, Relaxed);
@@ -208,19 +208,19 @@ impl UdpTransport {
     }
 
     pub(super) fn note_change(&self) {
-        self.known.note_change();
+        self.peer_table.note_change();
         self.wake();
     }
 
     /// Handles a control message from one of our own ranks.
-    pub(super) fn take_extra(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
-        match (self.known.take(rank, tag, octets)?, self.peer_of(rank)) {
-            (Wanted::Life, Some(peer)) => {
+    pub(super) fn handle_control(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
+        match (self.peer_table.handle(rank, tag, octets)?, self.peer_of(rank)) {
+            (Reaction::Heartbeat, Some(peer)) => {
                 let mut side = peer.side();
-                side.alive = Some(self.watch.calls.load(Relaxed));
+                side.alive = Some(self.progress.calls.load(Relaxed));
                 self.transmit(peer, &mut side, self.timers.now());
             }
-            (Wanted::Look, _) => {
+            (Reaction::Wake, _) => {
                 warn!(target: "mpjdev::failure", rank = self.rank, peer = rank, "peer has ended the job");
                 self.note_change();
             }
@@ -267,22 +267,22 @@ impl UdpTransport {
     }
 }
 
-impl Pumped for UdpTransport {
-    fn watch(&self) -> &Arc<Watch> {
-        &self.watch
+impl ProgressTarget for UdpTransport {
+    fn progress(&self) -> &Arc<ProgressShared> {
+        &self.progress
     }
 
-    fn begin_watch(&self) -> bool {
+    fn prepare_wait(&self) -> bool {
         let is_idle = !self.look();
         if is_idle {
-            self.listen(&self.watch.poller);
+            self.listen(&self.progress.poller);
         }
         is_idle
     }
 
-    fn end_watch(&self) {
-        self.watch.poller.remove(self.socket());
-        self.timers.end_sleep(Sleeper::Pump);
+    fn end_wait(&self) {
+        self.progress.poller.remove(self.socket());
+        self.timers.end_sleep(Sleeper::ProgressThread);
     }
 
     fn tick(&self) {
@@ -290,10 +290,10 @@ impl Pumped for UdpTransport {
     }
 
     fn idle(&self) -> Duration {
-        self.begin_sleep(Sleeper::Pump, Duration::MAX)
+        self.begin_sleep(Sleeper::ProgressThread, Duration::MAX)
     }
 
-    fn has_open(&self) -> bool {
+    fn has_pending_work(&self) -> bool {
         self.timers.are_armed() || self.peers().any(|peer| peer.side().has_rest())
     }
 }
@@ -309,14 +309,14 @@ impl Drop for UdpTransport {
                 self.transmit(peer, &mut side, self.timers.now());
             }
         }
-        self.watch.call();
+        self.progress.kick();
     }
 }
 
 impl Transport for UdpTransport {
     fn try_send(&self, dest: u32, header: Header, body: Body<'_>) -> bool {
         if dest == self.rank {
-            return self.own.send(header, body);
+            return self.loopback.send(header, body);
         }
         let Some(peer) = self.peer_of(dest) else { return true };
         let mut side = peer.side();
@@ -346,14 +346,14 @@ impl Transport for UdpTransport {
             side.waiting.0 += octets_len;
             side.waiting.1 += 1;
             self.note_waiting(peer);
-            self.watch.call();
+            self.progress.kick();
             return true;
         }
         let now = self.timers.now();
         if self.transmit(peer, &mut side, now) || side.has_rest() {
             // The packet leaves when this rank has read earlier datagrams, whatever the program does until
             // then.
-            self.watch.call();
+            self.progress.kick();
         }
         sent
     }
@@ -375,7 +375,7 @@ impl Transport for UdpTransport {
     }
 
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.watch.begin_sleep();
+        self.progress.begin_sleep();
         if !ready() && !self.look() {
             self.listen(&self.poller);
             let most = self.begin_sleep(Sleeper::Program, most);
@@ -384,7 +384,7 @@ impl Transport for UdpTransport {
             self.timers.end_sleep(Sleeper::Program);
         }
         // Pending acks do not wait for a call of the program.
-        self.watch.end_sleep(self.timers.are_armed());
+        self.progress.end_sleep(self.timers.are_armed());
     }
 
     fn has_progress_threads(&self) -> bool {
@@ -394,26 +394,26 @@ impl Transport for UdpTransport {
     fn kick_progress_thread(&self, rank: u32) {
         // Packets wake the progress threads of the other ranks.
         if rank == self.rank {
-            self.watch.call();
+            self.progress.kick();
         }
     }
 
     fn wake(&self) {
-        if self.watch.is_asleep.load(SeqCst) {
-            self.poller.ring();
+        if self.progress.is_asleep.load(SeqCst) {
+            self.poller.wake();
         }
     }
 
     fn epoch(&self) -> u32 {
-        self.known.epoch()
+        self.peer_table.epoch()
     }
 
     fn peer(&self, rank: u32) -> PeerState {
-        self.known.peer(rank)
+        self.peer_table.peer(rank)
     }
 
     fn abort(&self) -> Option<(u32, String)> {
-        self.known.abort().cloned()
+        self.peer_table.abort().cloned()
     }
 
     fn tx_pending(&self) -> Option<u64> {
@@ -448,17 +448,17 @@ impl Transport for UdpTransport {
             if now >= deadline || self.peers().all(|peer| self.has_got_all(peer, now >= late)) {
                 break;
             }
-            self.watch.call();
+            self.progress.kick();
             std::thread::sleep(LINGER_STEP);
         }
         let unacked = self.peers().filter_map(Self::unacked).collect();
-        self.known.finish(self.rank);
+        self.peer_table.finish(self.rank);
         self.note_change();
         unacked
     }
 
     fn fail(&self, why: &str) {
-        if self.known.set_abort(self.rank, why.to_owned()) {
+        if self.peer_table.set_abort(self.rank, why.to_owned()) {
             let now = self.timers.now();
             for peer in self.peers() {
                 let mut side = peer.side();
@@ -472,36 +472,36 @@ impl Transport for UdpTransport {
     }
 
     fn report_failed_peer(&self, rank: u32) {
-        self.known.teller.report_failed_peer(rank);
+        self.peer_table.status.report_failed_peer(rank);
     }
 
     fn credits_returned_by(&self, dest: u32) -> u64 {
-        self.known.matched(dest)
+        self.peer_table.matched(dest)
     }
 
     fn return_credit(&self, source: u32, octets: u64) {
         let Some(peer) = self.peer_of(source) else {
-            return self.known.set_matched(source, octets);
+            return self.peer_table.set_matched(source, octets);
         };
         let mut side = peer.side();
         if !side.is_gone {
-            side.owed = Some(octets);
+            side.pending_credit = Some(octets);
             self.transmit(peer, &mut side, self.timers.now());
         }
     }
 
     fn heartbeat(&self) {
-        self.watch.heartbeat();
+        self.progress.heartbeat();
     }
 
     fn heartbeat_of(&self, rank: u32) -> u64 {
-        for peer in self.known.to_ask().filter_map(|peer| self.peer_of(peer)) {
+        for peer in self.peer_table.to_ask().filter_map(|peer| self.peer_of(peer)) {
             let mut side = peer.side();
-            if !side.is_gone && self.say(&mut side, &Extra::AreYouAlive) {
+            if !side.is_gone && self.say(&mut side, &ControlMessage::HeartbeatRequest) {
                 self.transmit(peer, &mut side, self.timers.now());
             }
         }
-        self.known.heartbeat_of(rank)
+        self.peer_table.heartbeat_of(rank)
     }
 
     fn name(&self) -> &'static str {
