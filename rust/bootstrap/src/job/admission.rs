@@ -234,7 +234,7 @@ fn refused(rank: u32, why: Refusal) -> JoinError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mpjdev_transport::shm::Board;
+    use mpjdev_transport::shm::StatusPage;
     use mpjdev_transport::wait::Uninterruptible;
 
     /// The monitor's end of one rank's sockets.
@@ -249,8 +249,10 @@ mod tests {
         }
 
         fn admit(&self) {
-            let board = Board::create(2).expect("memory");
-            for (packet, fds) in control::welcome(board.files(), &[self.line.as_fd(), self.line.as_fd()]) {
+            let status_page = StatusPage::create(2).expect("memory");
+            for (packet, fds) in
+                control::welcome(status_page.files(), &[self.line.as_fd(), self.line.as_fd()])
+            {
                 self.send(packet, &fds);
             }
         }

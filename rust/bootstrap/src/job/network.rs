@@ -13,7 +13,7 @@ use mpjdev_transport::config::Config;
 use mpjdev_transport::hybrid;
 use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::pool::HeapPool;
-use mpjdev_transport::shm::{self, SegmentPool, blame};
+use mpjdev_transport::shm::{self, SegmentPool, report_failed_peer};
 use mpjdev_transport::tcp;
 use mpjdev_transport::udp;
 use mpjdev_transport::wait::Uninterruptible;
@@ -114,7 +114,7 @@ fn connect_by_datagrams(
     let ports = &world.ports;
     let setup = Setup { rank, sockets: &sockets, address, ports, terms, path, relay, deadline };
     let job = setup::run(&setup, &mut Uninterruptible).map_err(|error| {
-        error.peer().into_iter().for_each(|peer| blame(memory.pool, peer));
+        error.peer().into_iter().for_each(|peer| report_failed_peer(memory.pool, peer));
         JoinError::Setup { rank, error: Box::new(error) }
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
@@ -173,7 +173,7 @@ fn sockets(
         Err(error) => {
             // The launcher should know that the failure may have begun there.
             let at = |host| world.members.iter().position(|member| member.host == host);
-            error.host().and_then(at).into_iter().for_each(|peer| blame(pool, peer as u32));
+            error.host().and_then(at).into_iter().for_each(|peer| report_failed_peer(pool, peer as u32));
             Err(JoinError::Mesh { rank, error: Box::new(error) })
         }
     }

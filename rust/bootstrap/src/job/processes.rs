@@ -12,7 +12,7 @@ use mpjdev_sys::segment::has_room;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::room;
-use mpjdev_transport::shm::{Board, SegmentPool};
+use mpjdev_transport::shm::{SegmentPool, StatusPage};
 use mpjdev_transport::wait::WaitControl;
 use mpjdev_transport::{PacketSource, Transport, shm};
 use tracing::{debug, warn};
@@ -43,10 +43,10 @@ pub fn shm(
     let config = config.for_ranks(ranks).bounded();
     let create = |rank| shm::create(rank as u32, ranks, segment_len, &config, private.clone());
     let pools = (0..ranks).map(create).collect::<io::Result<Vec<_>>>()?;
-    let board = Board::create(ranks)?;
+    let status_page = StatusPage::create(ranks)?;
     let connected = pools.iter().enumerate().map(|(rank, pool)| {
         let files = pools.iter().map(|pool| pool.share()).collect::<io::Result<_>>()?;
-        connect(rank as u32, &config, pool, shm::Job::open(board.files(), files)?)
+        connect(rank as u32, &config, pool, shm::Job::open(status_page.files(), files)?)
     });
     connected.collect()
 }
@@ -55,10 +55,10 @@ pub fn shm(
 fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -> io::Result<Comm> {
     let ranks = job.ranks() as u32;
     let (transport, packet_source) = shm::connect(rank, config, pool.clone(), Arc::new(job));
-    let bell = transport.helper_bell();
+    let futex = transport.progress_futex();
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(packet_source));
     let endpoint = Arc::new(PacketEngine::new(rank, ranks, config.clone(), ends, pool.clone()));
-    shm::helper::start(&endpoint, bell)?;
+    shm::progress_thread::start(&endpoint, futex)?;
     Ok(Comm::world(endpoint))
 }
 
@@ -134,7 +134,7 @@ pub fn join(
         JoinError::Launcher(_) | JoinError::Descriptors { .. } | JoinError::System { .. } => {
             shm::fail_joining(&pool, &error.to_string())
         }
-        _ => shm::resign(&pool),
+        _ => shm::mark_finished(&pool),
     })
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_bootstrap::control::{self, Packet, Refusal};
-use mpjdev_transport::shm::{Board, Death, blamed, has_finished};
+use mpjdev_transport::shm::{Death, StatusPage, has_finished, reported_failed_peer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::sockopt::set_socket_passcred;
@@ -55,7 +55,7 @@ impl Member {
 /// The processes that are the ranks from one `Comm.init` to the next, with the memory that they share.
 #[derive(Debug)]
 struct Membership {
-    board: Board,
+    board: StatusPage,
     /// Time of the first Hello; `None` once the late ranks are reported.
     since: Option<Instant>,
     /// Processes that live and have not sent a Hello for the next membership.
@@ -95,7 +95,7 @@ impl Membership {
     fn new(ranks: usize) -> io::Result<Membership> {
         let members = (0..ranks).map(|_| None).collect();
         Ok(Membership {
-            board: Board::create(ranks)?,
+            board: StatusPage::create(ranks)?,
             since: Some(Instant::now()),
             members,
             files: Vec::new(),
@@ -456,7 +456,8 @@ impl Roster {
         };
         let ended = membership.members[rank].take();
         let segment = ended.as_ref().map(|member| member.segment.as_fd());
-        self.reported_peers[rank] = segment.and_then(|segment| blamed(segment, ranks, rank as u32));
+        self.reported_peers[rank] =
+            segment.and_then(|segment| reported_failed_peer(segment, ranks, rank as u32));
         let is_lost = ended.is_some_and(|member| !member.has_finished(ranks, rank));
         if is_lost {
             info!(target: "mpjdev::failure", member = rank, ?death, "rank has ended without finishing");

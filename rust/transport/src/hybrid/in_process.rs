@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Job;
 use crate::config::Config;
 use crate::pool::HeapPool;
-use crate::shm::{self, Board, SegmentPool};
+use crate::shm::{self, SegmentPool, StatusPage};
 use crate::tcp::in_process::{all_pairs, members};
 use crate::tcp::{self, Terms};
 
@@ -34,11 +34,11 @@ pub fn jobs(
         let pools = (0..site.len() as u32)
             .map(|rank| shm::create(rank, site.len(), segment_len, config, private.clone()))
             .collect::<io::Result<Vec<_>>>()?;
-        let board = Board::create(site.len())?;
+        let status_page = StatusPage::create(site.len())?;
         for (rank, mut sockets) in site.clone().zip(&mut sockets) {
             sockets[site.clone()].fill_with(|| None);
             let files = pools.iter().map(|pool| pool.share()).collect::<io::Result<_>>()?;
-            let near = shm::Job::open(board.files(), files)?;
+            let near = shm::Job::open(status_page.files(), files)?;
             let far = tcp::Job { rank: rank as u32, members: members.clone(), terms, sockets };
             jobs.push((Job { near, base: base as u32, far }, pools[rank - base].clone()));
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mpjdev_buffer::Slab;
 
 use super::turns::Turns;
-use crate::shm::{HelperBell, ShmTransport};
+use crate::shm::{ProgressFutex, ShmTransport};
 use crate::tcp::TcpTransport;
 use crate::{Header, Outgoing, PeerState, Transport, Unacked};
 
@@ -41,8 +41,8 @@ impl HybridTransport {
     }
 
     /// The futex of this rank's progress thread, which intra-node ranks and the monitor wake.
-    pub fn helper_bell(&self) -> HelperBell {
-        self.near.helper_bell()
+    pub fn progress_futex(&self) -> ProgressFutex {
+        self.near.progress_futex()
     }
 
     /// The number of a rank within the site; `None` for an inter-node rank.

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
-use crate::shm::{SegmentPool, blame, resign};
+use crate::shm::{SegmentPool, mark_finished, report_failed_peer};
 
 /// Status reporter; it does nothing without a launcher.
 #[derive(Debug, Default)]
@@ -29,14 +29,14 @@ impl Teller {
     /// consequence.
     pub(in super::super) fn report_failed_peer(&self, rank: u32) {
         if let Some(own_segment) = self.own_segment.get() {
-            blame(own_segment, rank);
+            report_failed_peer(own_segment, rank);
         }
     }
 
     /// Reports that this rank has finished and had not failed.
     pub(in super::super) fn finish(&self) {
         if let Some(own_segment) = self.own_segment.get().filter(|_| self.tells_finish.load(Relaxed)) {
-            resign(own_segment);
+            mark_finished(own_segment);
         }
     }
 }

@@ -29,9 +29,9 @@ pub(super) const RANKS: usize = 2;
 pub(super) const LEN: usize = 3;
 pub(super) const CREDIT: usize = 4;
 pub(super) const STATE: usize = 8;
-pub(super) const LIFE: usize = 9;
+pub(super) const HEARTBEAT: usize = 9;
 /// 1 more than the world rank of the peer that this rank has seen fail first; 0 without a failed peer.
-pub(super) const BLAMED: usize = 10;
+pub(super) const FAILED_PEER: usize = 10;
 pub(super) const WHY_LEN: usize = 16;
 pub(super) const WHY: usize = 17;
 /// Largest text in octets why a rank failed.
@@ -41,7 +41,7 @@ pub(super) const PEER_WORDS: usize = 16;
 
 /// Offsets in the words of a peer: those a rank writes as its sender, and as its receiver.
 pub(super) const QUEUE_LINES: usize = 0;
-pub(super) const TAKEN_BACK: usize = 1;
+pub(super) const COLLECTED: usize = 1;
 pub(super) const WAITS: usize = 2;
 pub(super) const CONSUMED: usize = 8;
 pub(super) const MATCHED: usize = 9;
@@ -64,12 +64,12 @@ pub(super) const QUEUE_LINES_MAX: usize = 1024;
 pub(super) const EPOCH: usize = 0;
 pub(super) const FUTEXES: usize = 16;
 /// Words of a rank's part: its futex, that of its progress thread, its doorbells.
-pub(super) const HELPER: usize = 1;
+pub(super) const PROGRESS: usize = 1;
 pub(super) const DOORBELLS: usize = 2;
 
 /// Words of the status page.
-pub(super) const BOARD_RANKS: usize = 1;
-pub(super) const BOARD_EPOCH: usize = 2;
+pub(super) const STATUS_RANKS: usize = 1;
+pub(super) const STATUS_EPOCH: usize = 2;
 pub(super) const DEATHS: usize = 8;
 
 /// Number of words of a rank's part of the common page: whole pairs of lines.
@@ -109,7 +109,7 @@ pub(super) fn common_len(ranks: usize) -> usize {
 }
 
 /// Octets of the status page.
-pub(super) fn board_len(ranks: usize) -> usize {
+pub(super) fn status_page_len(ranks: usize) -> usize {
     ((DEATHS + ranks) * 8).next_multiple_of(PAGE)
 }
 

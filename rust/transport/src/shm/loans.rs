@@ -32,17 +32,17 @@ impl Part<'_> {
 ///
 /// The entry holds a reference, so the memory is not reused, even if the message is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Lending {
+pub(super) struct SlabLoans {
     slots: Vec<Option<Slab>>,
     free: Vec<u32>,
     /// Number of returned slabs collected so far.
-    taken_back: u64,
+    collected: u64,
     /// The other rank reads no slab any more, so its counts mean nothing.
     is_over: bool,
 }
 
-impl Lending {
-    fn lent(&self) -> usize {
+impl SlabLoans {
+    fn on_loan(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
@@ -51,7 +51,7 @@ impl Lending {
     /// # Errors
     /// The other rank returns a slab that it does not have.
     pub(super) fn make_room(&mut self, peer: &Peer) -> Result<(), Damaged> {
-        if self.lent() >= RETURNS_MAX / 8 { self.take_back(peer, false) } else { Ok(()) }
+        if self.on_loan() >= RETURNS_MAX / 8 { self.collect_returns(peer, false) } else { Ok(()) }
     }
 
     /// Collects the returned slabs. Reclaims all of them when the other rank's process has ended or that rank
@@ -60,8 +60,8 @@ impl Lending {
     ///
     /// # Errors
     /// As for [`make_room`](Self::make_room).
-    pub(super) fn take_back(&mut self, peer: &Peer, has_ended: bool) -> Result<(), Damaged> {
-        if self.lent() == 0 {
+    pub(super) fn collect_returns(&mut self, peer: &Peer, has_ended: bool) -> Result<(), Damaged> {
+        if self.on_loan() == 0 {
             return Ok(());
         }
         if self.is_over || has_ended || peer.has_released() {
@@ -71,22 +71,22 @@ impl Lending {
             return Ok(());
         }
         let returned = peer.returned();
-        let new = returned.wrapping_sub(self.taken_back);
-        if new > self.lent() as u64 || new > RETURNS_MAX as u64 {
+        let new = returned.wrapping_sub(self.collected);
+        if new > self.on_loan() as u64 || new > RETURNS_MAX as u64 {
             return Err(Damaged("the number of slabs it has returned"));
         }
-        while self.taken_back < returned {
-            let slot = peer.returned_slot(self.taken_back);
-            self.taken_back += 1;
+        while self.collected < returned {
+            let slot = peer.returned_slot(self.collected);
+            self.collected += 1;
             self.take(slot).ok_or(Damaged("the number of a slab it has returned"))?;
         }
-        peer.tell_taken_back(self.taken_back);
+        peer.publish_collected(self.collected);
         Ok(())
     }
 
     /// Lends a slab and returns the number of the loan. The credit and the sender's requests bound the number
     /// of loans.
-    pub(super) fn lend(&mut self, part: &Part<'_>) -> u32 {
+    pub(super) fn loan(&mut self, part: &Part<'_>) -> u32 {
         self.put(part.slab.clone())
     }
 
@@ -104,7 +104,7 @@ impl Lending {
     }
 
     /// Ends the loan of a slab unless its packet was sent.
-    pub(super) fn take_unless(&mut self, sent: &Result<bool, Damaged>, slot: u32) {
+    pub(super) fn cancel_unless_sent(&mut self, sent: &Result<bool, Damaged>, slot: u32) {
         if *sent != Ok(true) {
             drop(self.take(slot));
         }

@@ -8,12 +8,12 @@
 //! All ranks write the common page with its hints: which queues to poll and which rank to wake. The end of a
 //! sleep corrects lost and false hints. The monitor's status page states which ranks have died.
 
-pub mod helper;
 mod layout;
 mod loans;
 mod packet_source;
 mod peer;
 mod pool;
+pub mod progress_thread;
 mod ring;
 mod send_queue;
 mod status_page;
@@ -38,9 +38,11 @@ pub use packet_source::ShmSource;
 use pool::Reclaim;
 pub use pool::SegmentPool;
 use status_page::Pages;
-pub use status_page::{Board, Death, blame, blamed, fail_joining, has_finished, resign};
+pub use status_page::{
+    Death, StatusPage, fail_joining, has_finished, mark_finished, report_failed_peer, reported_failed_peer,
+};
 pub use transport::ShmTransport;
-pub use wakeup::{HelperBell, HelperCaller};
+pub use wakeup::{ProgressFutex, ProgressWaker};
 
 /// The shared files that the ranks of a job hold before the first packet.
 #[derive(Debug)]
@@ -53,7 +55,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job of the two files of the [`Board`] and the segments of the ranks.
+    /// The job of the two files of the [`StatusPage`] and the segments of the ranks.
     ///
     /// # Errors
     /// The files are something else; the system refuses.

@@ -24,8 +24,8 @@ pub struct ShmSource {
 impl PacketSource for ShmSource {
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let mut n = self.receive_own(most, each);
-        if self.transport.has_news() {
-            self.look_at_news();
+        if self.transport.has_new_doorbells() {
+            self.accept_doorbells();
         }
         let words = self.transport.active.len();
         let (first, from_turn) = (self.turn as usize / 64, u64::MAX << (self.turn % 64));
@@ -83,11 +83,11 @@ impl ShmSource {
 
     fn receive_own(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let mut n = 0;
-        while n < most && self.transport.own_waits.load(Acquire) {
+        while n < most && self.transport.loopback_waits.load(Acquire) {
             let mut own = self.transport.own.lock().unwrap_or_else(PoisonError::into_inner);
             let packet = own.pop_front();
             if own.is_empty() {
-                self.transport.own_waits.store(false, Release);
+                self.transport.loopback_waits.store(false, Release);
             }
             drop(own);
             let Some((header, payload)) = packet else { break };
@@ -112,7 +112,7 @@ impl ShmSource {
 
     /// Begins to poll the queues whose doorbells have rung.
     #[cold]
-    fn look_at_news(&mut self) {
+    fn accept_doorbells(&mut self) {
         for i in 0..self.transport.active.len() {
             let transport = self.transport.clone();
             let doorbells = transport.doorbells(transport.rank, i as u32 * 64);
@@ -181,8 +181,8 @@ impl ShmSource {
             // Skipped lines count as well.
             if let Some(position) = from.new_position() {
                 self.transport.about(source, CONSUMED).store(position, Release);
-                if from.wants_to_hear_of_room() {
-                    self.transport.tell_of_room(source);
+                if from.must_notify_room() {
+                    self.transport.notify_room(source);
                 }
             }
             match next {

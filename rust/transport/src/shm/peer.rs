@@ -12,9 +12,9 @@ use mpjdev_sys::memory::LINE;
 use mpjdev_sys::segment::{Segment, Writers};
 
 use super::layout::{
-    CONSUMED, CREDIT, FAILED, FINISHED, LEN, LIFE, MAGIC, MATCHED, QUEUE_LINES, QUEUE_LINES_MAX, RANK, RANKS,
-    RELEASED, RETURNED, RETURNS_MAX, STATE, TAKEN_BACK, WAITS, WHY, WHY_LEN, WHY_MAX, huge_at,
-    peer as peer_at, queue_at, returns_at, slabs_at,
+    COLLECTED, CONSUMED, CREDIT, FAILED, FINISHED, HEARTBEAT, LEN, MAGIC, MATCHED, QUEUE_LINES,
+    QUEUE_LINES_MAX, RANK, RANKS, RELEASED, RETURNED, RETURNS_MAX, STATE, WAITS, WHY, WHY_LEN, WHY_MAX,
+    huge_at, peer as peer_at, queue_at, returns_at, slabs_at,
 };
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, Damaged, LEAST_OCTETS};
@@ -119,8 +119,8 @@ impl Peer {
         self.about_me(MATCHED).load(Acquire)
     }
 
-    pub(super) fn life(&self) -> u64 {
-        self.segment.words()[LIFE].load(Relaxed)
+    pub(super) fn heartbeat(&self) -> u64 {
+        self.segment.words()[HEARTBEAT].load(Relaxed)
     }
 
     pub(super) fn state(&self) -> PeerState {
@@ -195,8 +195,8 @@ impl Peer {
     }
 
     /// Publishes the number of its returned slabs that this rank has collected.
-    pub(super) fn tell_taken_back(&self, count: u64) {
-        self.my_words_about_it(TAKEN_BACK).store(count, Release);
+    pub(super) fn publish_collected(&self, count: u64) {
+        self.my_words_about_it(COLLECTED).store(count, Release);
     }
 
     // ---- Slabs of the peer that this rank returns
@@ -206,21 +206,21 @@ impl Peer {
     }
 
     /// Returns one of its slabs, which this rank reads no more.
-    fn give_back(&self, slot: u32) {
+    fn return_slab(&self, slot: u32) {
         let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
         returning.waiting.push_back(slot);
-        self.hand_back(&mut returning);
+        self.write_returns(&mut returning);
     }
 
     /// Returns the slabs that found no free entry before.
     pub(super) fn flush_returns(&self) {
         if self.returns_wait.load(Relaxed) {
-            self.hand_back(&mut self.returning.lock().unwrap_or_else(PoisonError::into_inner));
+            self.write_returns(&mut self.returning.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
-    fn hand_back(&self, returning: &mut Returning) {
-        // The peer may get back all slabs it has lent before it collects one. Slabs without a free entry
+    fn write_returns(&self, returning: &mut Returning) {
+        // The peer may get back all slabs on loan before it collects one. Slabs without a free entry
         // wait.
         self.returns_wait.store(true, Relaxed);
         let ring = returns_at(self.ranks, self.rank);
@@ -231,7 +231,7 @@ impl Peer {
         returning.is_there = true;
         if returning.count.wrapping_sub(returning.taken) + returning.waiting.len() as u64 > RETURNS_MAX as u64
         {
-            returning.taken = self.about_me(TAKEN_BACK).load(Acquire);
+            returning.taken = self.about_me(COLLECTED).load(Acquire);
         }
         let before = returning.count;
         while returning.count.wrapping_sub(returning.taken) < RETURNS_MAX as u64
@@ -300,7 +300,7 @@ impl SlabMemory for ForeignSlab {
 
 impl Drop for ForeignSlab {
     fn drop(&mut self) {
-        self.peer.give_back(self.slot);
+        self.peer.return_slab(self.slot);
     }
 }
 
@@ -334,7 +334,7 @@ impl Source {
     /// Whether the rank waits for room and should be woken. It is asked at most once per quarter of the
     /// queue. The caller has published the position before.
     #[inline]
-    pub(super) fn wants_to_hear_of_room(&mut self) -> bool {
+    pub(super) fn must_notify_room(&mut self) -> bool {
         if self.consumer.position() - self.told < self.peer.quarter() {
             return false;
         }

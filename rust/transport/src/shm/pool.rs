@@ -23,7 +23,7 @@ const STEP_MAX: usize = 2 << 20;
 /// Collects slabs that other ranks have returned, before memory is taken from the private pool.
 pub(super) trait Reclaim: Send + Sync {
     /// Collects them.
-    fn take_back(&self);
+    fn collect_returns(&self);
 }
 
 /// Pool of slabs in the segment. A message that finds no room in the segment gets private memory and is
@@ -249,7 +249,7 @@ impl SegmentPool {
         }
         let kept = || self.class(class).pop();
         let chunk = kept().or_else(|| {
-            self.take_back();
+            self.collect_returns();
             kept().or_else(|| self.fresh(len))
         });
         let chunk = chunk.or_else(|| {
@@ -261,9 +261,9 @@ impl SegmentPool {
         Some(Slab::new(OwnSlab { chunk, pool }))
     }
 
-    fn take_back(&self) {
+    fn collect_returns(&self) {
         if let Some(reclaim) = self.reclaim.get().and_then(Weak::upgrade) {
-            reclaim.take_back();
+            reclaim.collect_returns();
         }
     }
 }
@@ -271,7 +271,7 @@ impl SegmentPool {
 impl SlabSource for SegmentPool {
     /// Octets of the segment only. The private pool counts its own slabs.
     fn used(&self) -> u64 {
-        self.take_back();
+        self.collect_returns();
         self.used.load(Relaxed)
     }
 

@@ -8,7 +8,7 @@ use mpjdev_buffer::Slab;
 use mpjdev_buffer::octets::copy_words;
 
 use super::layout::{QUEUE_LINES, queue_at};
-use super::loans::{Lending, Part};
+use super::loans::{Part, SlabLoans};
 use super::pool::place;
 use super::ring::{Damaged, Head, LINE, Producer};
 use super::transport::ShmTransport;
@@ -17,17 +17,17 @@ use crate::{Header, Kind, Outgoing, Payload, goes_inline};
 
 /// A queue to one other rank.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct SendQueue {
     pub(super) producer: Producer,
-    pub(super) lending: Lending,
+    pub(super) loans: SlabLoans,
 }
 
 /// The body of a packet.
-enum Parcel<'a> {
+enum QueuedPacket<'a> {
     Nothing,
     Inline(&'a [AtomicU64], usize),
     /// With the headers, if the slab is a whole message.
-    Lent(Part<'a>, Option<[[u8; 8]; 3]>),
+    OnLoan(Part<'a>, Option<[[u8; 8]; 3]>),
     InTwo(Part<'a>, Part<'a>),
 }
 
@@ -46,8 +46,8 @@ impl From<Damaged> for Unsent {
 }
 
 impl ShmTransport {
-    pub(super) fn sending_to(&self, dest: u32) -> Result<MutexGuard<'_, Sending>, Unsent> {
-        let place = &self.sending[dest as usize];
+    pub(super) fn lock_send_queue(&self, dest: u32) -> Result<MutexGuard<'_, SendQueue>, Unsent> {
+        let place = &self.send_queues[dest as usize];
         if place.get().is_none() {
             let (at, len) = (queue_at(self.job.ranks(), dest), self.queue_lines * LINE * 8);
             let no_memory = |e| {
@@ -57,11 +57,11 @@ impl ShmTransport {
             self.pool.claim(at, len).map_err(no_memory)?;
             self.about(dest, QUEUE_LINES).store(self.queue_lines as u64, Release);
         }
-        let sending = place.get_or_init(|| {
+        let send_queue = place.get_or_init(|| {
             let producer = Producer::new(self.queue_lines);
-            Mutex::new(Sending { producer, lending: Lending::default() })
+            Mutex::new(SendQueue { producer, loans: SlabLoans::default() })
         });
-        Ok(sending.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(send_queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The queue to a rank.
@@ -71,33 +71,33 @@ impl ShmTransport {
 
     /// Whether the queue to a rank has records that the rank has not consumed.
     pub(super) fn has_unread(&self, dest: u32) -> bool {
-        let (Some(sending), Some(peer)) =
-            (self.sending[dest as usize].get(), self.peers[dest as usize].get())
+        let (Some(send_queue), Some(peer)) =
+            (self.send_queues[dest as usize].get(), self.peers[dest as usize].get())
         else {
             return false;
         };
-        sending.try_lock().is_ok_and(|sending| sending.producer.position() != peer.consumed())
+        send_queue.try_lock().is_ok_and(|send_queue| send_queue.producer.position() != peer.consumed())
     }
 
     /// The body of a packet, with its slabs located; `None` if one of them is outside this rank's segment.
-    fn parcel<'a>(&self, kind: Kind, body: Outgoing<'a>) -> Option<Parcel<'a>> {
+    fn queued_packet<'a>(&self, kind: Kind, body: Outgoing<'a>) -> Option<QueuedPacket<'a>> {
         Some(match body {
-            Outgoing::Nothing => Parcel::Nothing,
+            Outgoing::Nothing => QueuedPacket::Nothing,
             Outgoing::Message(message) | Outgoing::Payload(Payload::Logical(message)) => {
                 if kind == Kind::Eager && goes_inline(message, self.inline_max) {
-                    return Some(Parcel::Inline(message.first_words(), message.first_len()));
+                    return Some(QueuedPacket::Inline(message.first_words(), message.first_len()));
                 }
                 let first = self.part(message.first_slab(), message.first_len())?;
                 match message.second_slab() {
-                    Some(slab) => Parcel::InTwo(first, self.part(slab, message.secondary_len())?),
-                    None => Parcel::Lent(first, Some(message.header_words())),
+                    Some(slab) => QueuedPacket::InTwo(first, self.part(slab, message.secondary_len())?),
+                    None => QueuedPacket::OnLoan(first, Some(message.header_words())),
                 }
             }
             Outgoing::Payload(Payload::Physical(slab, len) | Payload::WithHeaders(slab, len, _)) => {
-                Parcel::Lent(self.part(slab, *len)?, None)
+                QueuedPacket::OnLoan(self.part(slab, *len)?, None)
             }
             Outgoing::Payload(Payload::Split(first, second)) => {
-                Parcel::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
+                QueuedPacket::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
             }
             Outgoing::Payload(Payload::Partial { .. } | Payload::Truncated { .. }) => {
                 unreachable!("only ever comes in")
@@ -117,18 +117,19 @@ impl ShmTransport {
         if header.kind != Kind::Eager || !goes_inline(message, self.inline_max) {
             return None;
         }
-        let (peer, sending) = (self.peers[dest as usize].get()?, self.sending[dest as usize].get()?);
-        let mut sending = sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let (peer, send_queue) = (self.peers[dest as usize].get()?, self.send_queues[dest as usize].get()?);
+        let mut send_queue = send_queue.lock().unwrap_or_else(PoisonError::into_inner);
         let (words, len) = (message.first_words(), message.first_len());
         let head = Head { form: form(Kind::Eager, INLINE), tag: header.tag, context: header.context, len };
         let consumed = || peer.consumed();
-        let sent =
-            sending.producer.push(self.queue_to(dest), head, consumed, |to| copy_words(words, 0, to, 0, len));
+        let sent = send_queue
+            .producer
+            .push(self.queue_to(dest), head, consumed, |to| copy_words(words, 0, to, 0, len));
         if sent != Ok(true) {
             return None;
         }
         self.note_room(dest);
-        drop(sending);
+        drop(send_queue);
         self.notify(dest);
         Some(true)
     }
@@ -137,9 +138,9 @@ impl ShmTransport {
     pub(super) fn send_to(&self, dest: u32, header: Header, body: Outgoing<'_>) -> Result<bool, Unsent> {
         let peer = self.peer_of(dest).map_err(Unsent::Damaged)?;
         let no_place = || Unsent::Failed("a message outside shared memory was to be sent".to_owned());
-        let parcel = self.parcel(header.kind, body).ok_or_else(no_place)?;
-        let mut sending = self.sending_to(dest)?;
-        let Sending { producer, lending } = &mut *sending;
+        let packet = self.queued_packet(header.kind, body).ok_or_else(no_place)?;
+        let mut send_queue = self.lock_send_queue(dest)?;
+        let SendQueue { producer, loans } = &mut *send_queue;
         let ring = self.queue_to(dest);
         let consumed = || peer.consumed();
         let token = (header.kind != Kind::Eager).then_some(header.token);
@@ -155,15 +156,15 @@ impl ShmTransport {
                 words[0].store(token, Relaxed);
             }
         };
-        let sent = match parcel {
-            Parcel::Nothing => producer.push(ring, head(NOTHING, 0), consumed, put_token)?,
-            Parcel::Inline(words, len) => producer.push(ring, head(INLINE, len), consumed, |to| {
+        let sent = match packet {
+            QueuedPacket::Nothing => producer.push(ring, head(NOTHING, 0), consumed, put_token)?,
+            QueuedPacket::Inline(words, len) => producer.push(ring, head(INLINE, len), consumed, |to| {
                 put_token(to);
                 copy_words(words, 0, &to[token_len / 8..], 0, len);
             })?,
-            Parcel::Lent(part, headers) => {
-                lending.make_room(peer)?;
-                let slot = lending.lend(&part);
+            QueuedPacket::OnLoan(part, headers) => {
+                loans.make_room(peer)?;
+                let slot = loans.loan(&part);
                 let (body, len) = if headers.is_some() { (HEADED, 40) } else { (BY_REFERENCE, 16) };
                 let sent = producer.push(ring, head(body, len), consumed, |to| {
                     put_token(to);
@@ -173,19 +174,19 @@ impl ShmTransport {
                         to.store(u64::from_ne_bytes(*header), Relaxed);
                     }
                 });
-                lending.take_unless(&sent, slot);
+                loans.cancel_unless_sent(&sent, slot);
                 sent?
             }
-            Parcel::InTwo(first, second) => {
-                lending.make_room(peer)?;
-                let slots = (lending.lend(&first), lending.lend(&second));
+            QueuedPacket::InTwo(first, second) => {
+                loans.make_room(peer)?;
+                let slots = (loans.loan(&first), loans.loan(&second));
                 let sent = producer.push(ring, head(IN_TWO, 32), consumed, |to| {
                     put_token(to);
                     first.put(slots.0, &to[token_len / 8..]);
                     second.put(slots.1, &to[token_len / 8 + 2..]);
                 });
-                lending.take_unless(&sent, slots.0);
-                lending.take_unless(&sent, slots.1);
+                loans.cancel_unless_sent(&sent, slots.0);
+                loans.cancel_unless_sent(&sent, slots.1);
                 sent?
             }
         };

@@ -10,8 +10,8 @@ use mpjdev_sys::segment::{Segment, Writers, allocate};
 
 use super::SegmentPool;
 use super::layout::{
-    BLAMED, BOARD_EPOCH, BOARD_RANKS, DEATHS, FAILED, FINISHED, FUTEXES, HELPER, MAGIC, RANK, STATE, WHY,
-    WHY_LEN, WHY_MAX, board_len, common_len, futex_words, tables_len,
+    DEATHS, FAILED, FAILED_PEER, FINISHED, FUTEXES, MAGIC, PROGRESS, RANK, STATE, STATUS_EPOCH, STATUS_RANKS,
+    WHY, WHY_LEN, WHY_MAX, common_len, futex_words, status_page_len, tables_len,
 };
 
 /// How a process ended.
@@ -40,50 +40,50 @@ const ENDED: u64 = 0x400;
 
 /// Both pages, held by the process that starts a job.
 #[derive(Debug)]
-pub struct Board {
+pub struct StatusPage {
     ranks: usize,
     common: Segment,
     common_file: OwnedFd,
-    board: Segment,
-    board_file: OwnedFd,
+    status: Segment,
+    status_file: OwnedFd,
 }
 
-impl Board {
+impl StatusPage {
     /// Creates the pages of a job of `ranks` ranks.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn create(ranks: usize) -> io::Result<Board> {
+    pub fn create(ranks: usize) -> io::Result<StatusPage> {
         let (common, common_file) = Segment::create("mpjdev-job", common_len(ranks), Writers::All)?;
         allocate(common_file.as_fd(), 0, common_len(ranks))?;
-        let (board, board_file) = Segment::create("mpjdev-board", board_len(ranks), Writers::Owner)?;
-        allocate(board_file.as_fd(), 0, board_len(ranks))?;
-        board.words()[BOARD_RANKS].store(ranks as u64, Relaxed);
-        board.words()[0].store(MAGIC, Release);
-        Ok(Board { ranks, common, common_file, board, board_file })
+        let (status, status_file) = Segment::create("mpjdev-status", status_page_len(ranks), Writers::Owner)?;
+        allocate(status_file.as_fd(), 0, status_page_len(ranks))?;
+        status.words()[STATUS_RANKS].store(ranks as u64, Relaxed);
+        status.words()[0].store(MAGIC, Release);
+        Ok(StatusPage { ranks, common, common_file, status, status_file })
     }
 
     /// The files that the ranks need, common page first.
     pub fn files(&self) -> [BorrowedFd<'_>; 2] {
-        [self.common_file.as_fd(), self.board_file.as_fd()]
+        [self.common_file.as_fd(), self.status_file.as_fd()]
     }
 
     /// Records that the process of a finished rank has ended. It holds no slab of other ranks any more. Wakes
     /// no rank.
     pub fn note_end(&self, rank: u32) {
-        let _ = self.board.words()[DEATHS + rank as usize].compare_exchange(0, ENDED, Release, Relaxed);
+        let _ = self.status.words()[DEATHS + rank as usize].compare_exchange(0, ENDED, Release, Relaxed);
     }
 
     /// Records that a rank's process has ended without finishing, and wakes all ranks.
     pub fn announce(&self, rank: u32, death: Death) {
-        let words = self.board.words();
+        let words = self.status.words();
         words[DEATHS + rank as usize].store(death.emit(), Release);
-        words[BOARD_EPOCH].fetch_add(1, SeqCst);
+        words[STATUS_EPOCH].fetch_add(1, SeqCst);
         for rank in 0..self.ranks {
             let part = FUTEXES + rank * futex_words(self.ranks);
             self.common.futex(part).wake();
             // A rank whose program computes may hold packets for the dead rank.
-            self.common.futex(part + HELPER).wake_counted();
+            self.common.futex(part + PROGRESS).wake_counted();
         }
     }
 }
@@ -92,7 +92,7 @@ impl Board {
 #[derive(Debug)]
 pub(super) struct Pages {
     pub(super) common: Segment,
-    board: Segment,
+    status: Segment,
 }
 
 impl Pages {
@@ -100,30 +100,30 @@ impl Pages {
     ///
     /// # Errors
     /// The files are no such pages; the system refuses.
-    pub(super) fn open(ranks: usize, [common, board]: [BorrowedFd<'_>; 2]) -> io::Result<Pages> {
+    pub(super) fn open(ranks: usize, [common, status]: [BorrowedFd<'_>; 2]) -> io::Result<Pages> {
         let common = Segment::open(common, common_len(ranks), Writers::All)?;
-        let board = Segment::open(board, board_len(ranks), Writers::Owner)?;
-        let words = board.words();
-        if words[0].load(Acquire) != MAGIC || words[BOARD_RANKS].load(Relaxed) != ranks as u64 {
+        let status = Segment::open(status, status_page_len(ranks), Writers::Owner)?;
+        let words = status.words();
+        if words[0].load(Acquire) != MAGIC || words[STATUS_RANKS].load(Relaxed) != ranks as u64 {
             return Err(io::Error::other("the launcher is of another version"));
         }
-        Ok(Pages { common, board })
+        Ok(Pages { common, status })
     }
 
     /// A number that changes when a rank dies.
     #[inline(always)]
     pub(super) fn epoch(&self) -> u32 {
-        self.board.words()[BOARD_EPOCH].load(Acquire) as u32
+        self.status.words()[STATUS_EPOCH].load(Acquire) as u32
     }
 
     /// Whether a rank's process has ended, finished or not.
     pub(super) fn has_ended(&self, rank: u32) -> bool {
-        self.board.words()[DEATHS + rank as usize].load(Acquire) != 0
+        self.status.words()[DEATHS + rank as usize].load(Acquire) != 0
     }
 
     /// How a rank's process ended, if it ended without finishing.
     pub(super) fn death_of(&self, rank: u32) -> Option<String> {
-        let word = self.board.words()[DEATHS + rank as usize].load(Acquire);
+        let word = self.status.words()[DEATHS + rank as usize].load(Acquire);
         let low = word & 0xff;
         Some(match word >> 8 {
             0 | 4 => return None,
@@ -141,8 +141,8 @@ pub fn has_finished(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> bool {
 
 /// World rank of the first peer that a rank has seen fail on a connection, according to its segment. A rank
 /// that ends afterwards may have ended because of that failure.
-pub fn blamed(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> Option<u32> {
-    word(file, ranks, rank, BLAMED)?.checked_sub(1).and_then(|blamed| u32::try_from(blamed).ok())
+pub fn reported_failed_peer(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> Option<u32> {
+    word(file, ranks, rank, FAILED_PEER)?.checked_sub(1).and_then(|blamed| u32::try_from(blamed).ok())
 }
 
 /// A word of a rank's segment; `None` if the file is no such segment.
@@ -154,8 +154,8 @@ fn word(file: BorrowedFd<'_>, ranks: usize, rank: u32, at: usize) -> Option<u64>
 }
 
 /// Records the world rank of a peer that this rank has seen fail. Only the first one is kept.
-pub fn blame(pool: &SegmentPool, rank: u32) {
-    let _ = pool.segment.words()[BLAMED].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);
+pub fn report_failed_peer(pool: &SegmentPool, rank: u32) {
+    let _ = pool.segment.words()[FAILED_PEER].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);
 }
 
 /// Records in a rank's segment that it has failed, and why. The text is cut to its maximum.
@@ -175,6 +175,6 @@ pub fn fail_joining(pool: &SegmentPool, why: &str) {
 }
 
 /// Records that the process of this segment will not be the rank that it was registered as.
-pub fn resign(pool: &SegmentPool) {
+pub fn mark_finished(pool: &SegmentPool) {
     pool.segment.words()[STATE].store(FINISHED, Release);
 }

@@ -22,23 +22,23 @@ struct Rank {
 /// Octets of a segment's slabs.
 const SLABS: usize = 4 << 20;
 
-fn ranks_and_board(count: usize) -> (Vec<Rank>, Board) {
+fn ranks_and_status_page(count: usize) -> (Vec<Rank>, StatusPage) {
     let config = Config { credit: 1 << 16, ..Config::default() };
     let pools: Vec<_> = (0..count)
         .map(|rank| create(rank as u32, count, SLABS, &config, HeapPool::new(1 << 30)).expect("memory"))
         .collect();
-    let board = Board::create(count).expect("memory");
+    let status_page = StatusPage::create(count).expect("memory");
     let connect = |(rank, pool): (usize, &Arc<SegmentPool>)| {
         let files = pools.iter().map(|pool| pool.share().expect("a descriptor")).collect();
-        let job = Job::open(board.files(), files).expect("the pages");
+        let job = Job::open(status_page.files(), files).expect("the pages");
         let (transport, packet_source) = connect(rank as u32, &config, pool.clone(), Arc::new(job));
         Rank { transport, packet_source, pool: pool.clone() }
     };
-    (pools.iter().enumerate().map(connect).collect(), board)
+    (pools.iter().enumerate().map(connect).collect(), status_page)
 }
 
 fn ranks(count: usize) -> Vec<Rank> {
-    ranks_and_board(count).0
+    ranks_and_status_page(count).0
 }
 
 fn message(source: Arc<dyn SlabSource>, octets: usize) -> Message {
@@ -162,11 +162,11 @@ fn an_end_that_another_rank_hides_is_noticed_by_who_knows_the_rank() {
 #[test]
 fn a_helper_is_called_also_while_it_is_awake() {
     let ranks = ranks(2);
-    let mut helper = ranks[0].transport.helper_bell();
-    assert!(!helper.sleep(Duration::from_millis(1)));
+    let mut futex = ranks[0].transport.progress_futex();
+    assert!(!futex.sleep(Duration::from_millis(1)));
     ranks[1].transport.kick_progress_thread(0);
-    assert!(helper.sleep(Duration::from_secs(30)), "at once");
-    assert!(!helper.sleep(Duration::from_millis(1)), "once");
+    assert!(futex.sleep(Duration::from_secs(30)), "at once");
+    assert!(!futex.sleep(Duration::from_millis(1)), "once");
 }
 
 #[test]
@@ -231,13 +231,13 @@ fn threads_that_fail_at_once_leave_one_text_whole() {
 fn whom_a_rank_has_seen_fail_first_stands_in_its_segment() {
     let rank = ranks(2).remove(1);
     let file = rank.pool.share().expect("a descriptor");
-    assert_eq!(blamed(file.as_fd(), 2, 1), None);
-    blame(&rank.pool, 0);
-    blame(&rank.pool, 7);
-    assert_eq!(blamed(file.as_fd(), 2, 1), Some(0), "only the first is noted");
-    assert_eq!(blamed(file.as_fd(), 2, 0), None, "the segment of another rank");
+    assert_eq!(reported_failed_peer(file.as_fd(), 2, 1), None);
+    report_failed_peer(&rank.pool, 0);
+    report_failed_peer(&rank.pool, 7);
+    assert_eq!(reported_failed_peer(file.as_fd(), 2, 1), Some(0), "only the first is noted");
+    assert_eq!(reported_failed_peer(file.as_fd(), 2, 0), None, "the segment of another rank");
     // A rank may write any value there.
-    rank.pool.segment.words()[layout::BLAMED].store(u64::MAX, SeqCst);
-    assert_eq!(blamed(file.as_fd(), 2, 1), None, "no rank has that number");
+    rank.pool.segment.words()[layout::FAILED_PEER].store(u64::MAX, SeqCst);
+    assert_eq!(reported_failed_peer(file.as_fd(), 2, 1), None, "no rank has that number");
     assert!(!has_finished(file.as_fd(), 2, 1));
 }

@@ -12,14 +12,14 @@ use tracing::{debug, warn};
 
 use super::Job;
 use super::layout::{
-    ALIVE, CONSUMED, FAILED, FINISHED, LIFE, MATCHED, QUEUE_LINES_MAX, STATE, peer as peer_at,
+    ALIVE, CONSUMED, FAILED, FINISHED, HEARTBEAT, MATCHED, QUEUE_LINES_MAX, STATE, peer as peer_at,
 };
 use super::peer::{self, Peer};
 use super::pool::{Reclaim, SegmentPool, place};
 use super::ring::{Damaged, LEAST_OCTETS, OCTETS_MAX, lines};
-use super::send_queue::{Sending, Unsent};
+use super::send_queue::{SendQueue, Unsent};
 use super::status_page::set_failed;
-use super::wakeup::{Noticed, Room, bell_at};
+use super::wakeup::{EpochTracker, Room, futex_at};
 use crate::config::Config;
 use crate::{Header, Outgoing, Payload, PeerState, Transport, Unacked};
 
@@ -33,7 +33,7 @@ pub struct ShmTransport {
     pub(super) job: Arc<Job>,
     pub(super) peers: Box<[OnceLock<Arc<Peer>>]>,
     /// Queues to the others, from first contact on.
-    pub(super) sending: Box<[OnceLock<Mutex<Sending>>]>,
+    pub(super) send_queues: Box<[OnceLock<Mutex<SendQueue>>]>,
     /// Requests for room by destination, and their number.
     pub(super) room: Box<[Room]>,
     pub(super) room_asked: AtomicU32,
@@ -43,16 +43,16 @@ pub struct ShmTransport {
     pub(super) ignored: Box<[AtomicU64]>,
     /// Packets of this rank to itself.
     pub(super) own: Mutex<VecDeque<(Header, Option<Payload>)>>,
-    pub(super) own_waits: AtomicBool,
+    pub(super) loopback_waits: AtomicBool,
     /// Index of its first hint word.
-    pub(super) own_bell: usize,
+    pub(super) own_futex: usize,
     own_max: usize,
-    pub(super) noticed: Noticed,
+    pub(super) epochs: EpochTracker,
     abort: OnceLock<(u32, String)>,
     /// This rank has recorded why it fails.
-    said_why: Once,
+    failure_written: Once,
     /// The last epoch in which no rank had failed.
-    sound: AtomicU32,
+    checked_epoch: AtomicU32,
 }
 
 /// Lines of a queue. A sender that waits for room is woken before the queue is empty ([`Peer::quarter`]).
@@ -71,19 +71,19 @@ impl ShmTransport {
             inline_max: config.inline_max.min(OCTETS_MAX),
             queue_lines: queue_lines(config),
             peers: (0..ranks).map(|_| OnceLock::new()).collect(),
-            sending: (0..ranks).map(|_| OnceLock::new()).collect(),
+            send_queues: (0..ranks).map(|_| OnceLock::new()).collect(),
             room: (0..ranks).map(|_| Room::default()).collect(),
             room_asked: AtomicU32::new(0),
             active: bits(),
             ignored: bits(),
             own: Mutex::default(),
-            own_waits: AtomicBool::new(false),
-            own_bell: bell_at(ranks, rank),
+            loopback_waits: AtomicBool::new(false),
+            own_futex: futex_at(ranks, rank),
             own_max: config.queue_cells,
-            noticed: Noticed::default(),
+            epochs: EpochTracker::default(),
             abort: OnceLock::new(),
-            said_why: Once::new(),
-            sound: AtomicU32::new(0),
+            failure_written: Once::new(),
+            checked_epoch: AtomicU32::new(0),
             pool,
             job,
         }
@@ -133,7 +133,7 @@ impl ShmTransport {
             Outgoing::Message(message) => Some(Payload::Logical(message.clone())),
         };
         own.push_back((header, payload));
-        self.own_waits.store(true, Release);
+        self.loopback_waits.store(true, Release);
         drop(own);
         self.wake(self.rank);
         true
@@ -195,13 +195,15 @@ impl Drop for ShmTransport {
 }
 
 impl Reclaim for ShmTransport {
-    fn take_back(&self) {
-        for (rank, place) in self.sending.iter().enumerate() {
+    fn collect_returns(&self) {
+        for (rank, place) in self.send_queues.iter().enumerate() {
             let Some(peer) = self.peers[rank].get() else { continue };
             peer.flush_returns();
-            let Some(mut sending) = place.get().and_then(|sending| sending.try_lock().ok()) else { continue };
+            let Some(mut send_queue) = place.get().and_then(|send_queue| send_queue.try_lock().ok()) else {
+                continue;
+            };
             let has_ended = self.job.pages.has_ended(rank as u32);
-            if let Err(Damaged(what)) = sending.lending.take_back(peer, has_ended) {
+            if let Err(Damaged(what)) = send_queue.loans.collect_returns(peer, has_ended) {
                 self.fail_because_of(rank as u32, what);
             }
         }
@@ -218,8 +220,8 @@ impl Transport for ShmTransport {
     }
 
     fn cancel_room_request(&self, dest: u32) {
-        if let Some(sending) = self.sending[dest as usize].get() {
-            let _sending = sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(send_queue) = self.send_queues[dest as usize].get() {
+            let _send_queue = send_queue.lock().unwrap_or_else(PoisonError::into_inner);
             self.note_room(dest);
         }
     }
@@ -231,13 +233,13 @@ impl Transport for ShmTransport {
 
     #[inline]
     fn is_ready(&self) -> bool {
-        if self.own_waits.load(Relaxed) || self.has_room() {
+        if self.loopback_waits.load(Relaxed) || self.has_room() {
             return true;
         }
         let doorbells = self.own_doorbells();
         for (word, (active, rung)) in self.active.iter().zip(doorbells).enumerate() {
             let mut bits = active.load(Relaxed);
-            if rung.load(Relaxed) & !bits != 0 && self.has_news() {
+            if rung.load(Relaxed) & !bits != 0 && self.has_new_doorbells() {
                 return true;
             }
             while bits != 0 {
@@ -251,7 +253,7 @@ impl Transport for ShmTransport {
     }
 
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.sleep_on_bell(most, ready);
+        self.sleep_on_futex(most, ready);
     }
 
     fn has_progress_threads(&self) -> bool {
@@ -259,7 +261,7 @@ impl Transport for ShmTransport {
     }
 
     fn kick_progress_thread(&self, rank: u32) {
-        self.ring_helper(rank);
+        self.wake_progress_thread(rank);
     }
 
     fn wake(&self) {
@@ -268,7 +270,7 @@ impl Transport for ShmTransport {
 
     #[inline]
     fn epoch(&self) -> u32 {
-        self.noticed.epoch(self.hints())
+        self.epochs.epoch(self.hints())
     }
 
     fn peer(&self, rank: u32) -> PeerState {
@@ -283,7 +285,7 @@ impl Transport for ShmTransport {
             return Some(abort.clone());
         }
         let epoch = self.epoch();
-        if self.sound.load(Acquire) == epoch {
+        if self.checked_epoch.load(Acquire) == epoch {
             return None;
         }
         let failed = (0..self.job.ranks() as u32).find_map(|rank| match self.state_of(rank) {
@@ -297,7 +299,7 @@ impl Transport for ShmTransport {
                 failed
             }).clone()),
             None => {
-                self.sound.store(epoch, Release);
+                self.checked_epoch.store(epoch, Release);
                 None
             }
         }
@@ -307,7 +309,7 @@ impl Transport for ShmTransport {
         let state = &self.words()[STATE];
         if state.compare_exchange(ALIVE, FINISHED, SeqCst, SeqCst).is_ok() {
             debug!(target: "mpjdev::shm", rank = self.rank, "finish is written to the segment");
-            self.ring_all();
+            self.wake_all();
         }
         Vec::new()
     }
@@ -315,9 +317,9 @@ impl Transport for ShmTransport {
     fn fail(&self, why: &str) {
         let words = self.words();
         // Only the first text counts. A thread that fails at the same time returns when the text is complete.
-        self.said_why.call_once(|| {
+        self.failure_written.call_once(|| {
             set_failed(words, why);
-            self.ring_all();
+            self.wake_all();
         });
     }
 
@@ -335,15 +337,15 @@ impl Transport for ShmTransport {
     #[inline]
     fn heartbeat(&self) {
         // Every caller holds the rank's lock, so no read-modify-write is needed.
-        let life = &self.words()[LIFE];
-        life.store(life.load(Relaxed) + 1, Relaxed);
+        let heartbeat = &self.words()[HEARTBEAT];
+        heartbeat.store(heartbeat.load(Relaxed) + 1, Relaxed);
     }
 
     fn heartbeat_of(&self, rank: u32) -> u64 {
         if rank == self.rank {
-            return self.words()[LIFE].load(Relaxed);
+            return self.words()[HEARTBEAT].load(Relaxed);
         }
-        self.peer_of(rank).map_or(0, |peer| peer.life())
+        self.peer_of(rank).map_or(0, |peer| peer.heartbeat())
     }
 
     fn name(&self) -> &'static str {

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 
 use super::Job;
-use super::layout::{DOORBELLS, EPOCH, FUTEXES, HELPER, WAITS, futex_words};
+use super::layout::{DOORBELLS, EPOCH, FUTEXES, PROGRESS, WAITS, futex_words};
 use super::transport::ShmTransport;
 use crate::PeerState;
 
 /// Futex that the progress thread of a rank sleeps on. It keeps nothing of the rank alive.
 #[derive(Debug)]
-pub struct HelperBell {
+pub struct ProgressFutex {
     job: Arc<Job>,
     word: usize,
     /// Number of wakes at the last sleep.
@@ -24,22 +24,22 @@ pub struct HelperBell {
 
 /// Handle that wakes a progress thread.
 #[derive(Debug)]
-pub struct HelperCaller {
+pub struct ProgressWaker {
     job: Arc<Job>,
     word: usize,
 }
 
-impl HelperCaller {
+impl ProgressWaker {
     /// Ends the current sleep, or the next one.
-    pub fn call(&self) {
+    pub fn wake(&self) {
         self.job.pages.common.futex(self.word).wake_counted();
     }
 }
 
-impl HelperBell {
+impl ProgressFutex {
     /// A handle that wakes the progress thread.
-    pub fn caller(&self) -> HelperCaller {
-        HelperCaller { job: self.job.clone(), word: self.word }
+    pub fn waker(&self) -> ProgressWaker {
+        ProgressWaker { job: self.job.clone(), word: self.word }
     }
 
     /// Sleeps until a rank wakes the progress thread, at most for `most`. A wake since the last sleep returns
@@ -51,18 +51,18 @@ impl HelperBell {
     }
 }
 
-/// The changes of other ranks' states that a rank has noticed.
+/// Tracker of changes of other ranks' states.
 #[derive(Debug, Default)]
-pub(super) struct Noticed {
+pub(super) struct EpochTracker {
     /// Both epochs as last read.
     hints: AtomicU64,
     /// Changes with the hints. It starts at zero and never returns to zero.
     epoch: AtomicU32,
     /// Number of mapped ranks that were not alive at the last recovery of lost wake-ups.
-    gone: AtomicU32,
+    ended: AtomicU32,
 }
 
-impl Noticed {
+impl EpochTracker {
     #[inline(always)]
     pub(super) fn epoch(&self, hints: u64) -> u32 {
         if hints != self.hints.load(Acquire) {
@@ -88,19 +88,19 @@ pub(super) struct Room {
 }
 
 /// Index of the first hint word of a rank on the common page.
-pub(super) fn bell_at(ranks: usize, rank: u32) -> usize {
+pub(super) fn futex_at(ranks: usize, rank: u32) -> usize {
     FUTEXES + rank as usize * futex_words(ranks)
 }
 
 impl ShmTransport {
     fn futex_word(&self, rank: u32) -> usize {
-        bell_at(self.job.ranks(), rank)
+        futex_at(self.job.ranks(), rank)
     }
 
     /// The futex that this rank's progress thread sleeps on.
-    pub fn helper_bell(&self) -> HelperBell {
-        let word = self.futex_word(self.rank) + HELPER;
-        HelperBell { job: self.job.clone(), word, seen: self.job.pages.common.futex(word).wakes() }
+    pub fn progress_futex(&self) -> ProgressFutex {
+        let word = self.futex_word(self.rank) + PROGRESS;
+        ProgressFutex { job: self.job.clone(), word, seen: self.job.pages.common.futex(word).wakes() }
     }
 
     /// The doorbells of 64 ranks from `source` on. A set bit means that the rank has put a record into its
@@ -141,25 +141,25 @@ impl ShmTransport {
     }
 
     /// Wakes the progress thread of a rank, whether it sleeps or not.
-    pub(super) fn ring_helper(&self, rank: u32) {
-        self.job.pages.common.futex(self.futex_word(rank) + HELPER).wake_counted();
+    pub(super) fn wake_progress_thread(&self, rank: u32) {
+        self.job.pages.common.futex(self.futex_word(rank) + PROGRESS).wake_counted();
     }
 
     /// The doorbells that other ranks ring for this rank.
     #[inline(always)]
     pub(super) fn own_doorbells(&self) -> &[AtomicU64] {
-        &self.job.pages.common.words()[self.own_bell + DOORBELLS..]
+        &self.job.pages.common.words()[self.own_futex + DOORBELLS..]
     }
 
     /// Whether a doorbell is set for a source whose queue is not polled yet.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
+    pub(super) fn has_new_doorbells(&self) -> bool {
         let known = self.active.iter().zip(&self.ignored).map(|(a, b)| a.load(Relaxed) | b.load(Relaxed));
         self.own_doorbells().iter().zip(known).any(|(rung, known)| rung.load(Relaxed) & !known != 0)
     }
 
     /// Announces to all ranks that the state of this one has changed.
-    pub(super) fn ring_all(&self) {
+    pub(super) fn wake_all(&self) {
         self.job.pages.common.words()[EPOCH].fetch_add(1, SeqCst);
         for rank in 0..self.job.ranks() as u32 {
             self.wake(rank);
@@ -174,27 +174,27 @@ impl ShmTransport {
     }
 
     /// Parks until a packet arrives, a rank wakes this one, or `most` has passed.
-    pub(super) fn sleep_on_bell(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+    pub(super) fn sleep_on_futex(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let futex = self.job.pages.common.futex(self.futex_word(self.rank));
         let before = futex.wakes();
         futex.sleep(most, ready);
         if futex.wakes() == before {
-            self.look_around();
+            self.recover_lost_wakeups();
         }
     }
 
     /// Recovers lost wake-ups after a sleep that no wake ended.
     #[cold]
-    fn look_around(&self) {
+    fn recover_lost_wakeups(&self) {
         for dest in 0..self.job.ranks() as u32 {
             if self.has_unread(dest) {
                 self.notify(dest);
             }
         }
         let known = self.peers.iter().filter_map(|peer| peer.get());
-        let gone = known.filter(|peer| peer.state() != PeerState::Alive).count() as u32;
-        if self.noticed.gone.swap(gone, Relaxed) != gone {
-            self.noticed.advance();
+        let ended = known.filter(|peer| peer.state() != PeerState::Alive).count() as u32;
+        if self.epochs.ended.swap(ended, Relaxed) != ended {
+            self.epochs.advance();
         }
     }
 
@@ -247,8 +247,8 @@ impl ShmTransport {
     /// Wakes a rank because its queue to this one has room. Its progress thread is woken too, since its
     /// program may be computing.
     #[cold]
-    pub(super) fn tell_of_room(&self, source: u32) {
+    pub(super) fn notify_room(&self, source: u32) {
         self.wake(source);
-        self.ring_helper(source);
+        self.wake_progress_thread(source);
     }
 }

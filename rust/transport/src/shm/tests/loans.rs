@@ -18,12 +18,12 @@ impl Rank {
 
 #[test]
 fn slabs_that_a_dead_rank_has_come_back() {
-    let (mut ranks, board) = ranks_and_board(2);
+    let (mut ranks, status_page) = ranks_and_status_page(2);
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     assert_eq!(ranks[1].receive().len(), 5);
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     assert!(ranks[0].pool.used() >= 5 * 5000);
-    board.announce(1, Death::Killed(9));
+    status_page.announce(1, Death::Killed(9));
     assert_eq!(
         ranks[0].transport.peer(1),
         PeerState::Failed("its process was killed by signal 9".to_owned())
@@ -34,10 +34,10 @@ fn slabs_that_a_dead_rank_has_come_back() {
 /// The return ring of a dead rank is not read again: its counts no longer agree with the loans.
 #[test]
 fn packets_to_a_dead_rank_do_not_fail_the_job_after_its_loans_were_taken_back() {
-    let (mut ranks, board) = ranks_and_board(2);
+    let (mut ranks, status_page) = ranks_and_status_page(2);
     assert!((0..100).all(|_| ranks[0].send(1, 1100)));
     assert_eq!(ranks[1].receive_slabs().len(), 100);
-    board.announce(1, Death::Killed(9));
+    status_page.announce(1, Death::Killed(9));
     assert_eq!(ranks[0].pool.used(), 0, "all loans are ended");
     // These sends had passed their checks before the death was seen.
     assert!((0..80).all(|_| ranks[0].send(1, 1100)));
@@ -47,14 +47,14 @@ fn packets_to_a_dead_rank_do_not_fail_the_job_after_its_loans_were_taken_back() 
 
 #[test]
 fn slabs_that_a_finished_rank_holds_come_back_when_its_process_ends() {
-    let (mut ranks, board) = ranks_and_board(2);
+    let (mut ranks, status_page) = ranks_and_status_page(2);
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     let held = ranks[1].receive_slabs();
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     ranks[1].transport.finish();
     let used = ranks[0].pool.used();
     assert!(used >= 10 * 5000, "{used} octets: it may still read them");
-    board.note_end(1);
+    status_page.note_end(1);
     assert_eq!(ranks[0].pool.used(), 0);
     assert_eq!(ranks[0].transport.peer(1), PeerState::Finished, "it has not failed");
     assert_eq!(ranks[0].transport.abort(), None);
@@ -68,9 +68,9 @@ fn slabs_in_unread_packets_come_back_when_the_receiver_lets_go_of_its_memory() {
     let held = ranks[1].receive_slabs();
     // Rank 1 no longer polls the queue of rank 0, and never polled that of rank 2.
     assert!((0..5).all(|_| ranks[0].send(1, 5000) && ranks[2].send(1, 5000)));
-    let gone = ranks.remove(1);
+    let ended = ranks.remove(1);
     gone.transport.finish();
-    drop(gone);
+    drop(ended);
     assert_eq!(ranks[1].pool.used(), 0, "nothing of rank 2 is held");
     let used = ranks[0].pool.used();
     assert!(used >= 6 * 5000, "{used} octets: one slab is held, and its rank tells only when none is");
@@ -86,9 +86,9 @@ fn slabs_of_a_rank_that_has_let_go_of_its_memory_stay_readable() {
     let slab = |payload: &Payload| payload.clone().into_physical().expect("it is all here").0;
     let before: Vec<u64> = held.iter().map(|payload| slab(payload).words()[1].load(SeqCst)).collect();
     let pool = ranks[0].pool.clone();
-    let gone = ranks.remove(0);
+    let ended = ranks.remove(0);
     gone.transport.finish();
-    drop(gone);
+    drop(ended);
     // A holder of the pool gets no memory from it that another rank still reads.
     let fresh: Vec<_> = std::iter::from_fn(|| pool.own(5000)).collect();
     fresh.iter().for_each(|slab| slab.words().iter().for_each(|word| word.store(u64::MAX, SeqCst)));

@@ -6,7 +6,7 @@ use mpjdev_buffer::{Encoding, Message, SlabError, SlabSource, Type, WriteBuffer}
 use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::config::{Config, ENVELOPE_LEN};
 use mpjdev_transport::pool::HeapPool;
-use mpjdev_transport::shm::{self, Board, Death, SegmentPool, ShmSource, ShmTransport};
+use mpjdev_transport::shm::{self, Death, SegmentPool, ShmSource, ShmTransport, StatusPage};
 use mpjdev_transport::{Header, Incoming, Kind, Outgoing, PacketSource, Transport};
 
 use crate::error::DeviceError;
@@ -28,22 +28,22 @@ fn config() -> Config {
     Config { credit: 1 << 16, ..Config::default() }
 }
 
-fn ranks_and_board(count: usize) -> (Vec<Rank>, Board) {
+fn ranks_and_status_page(count: usize) -> (Vec<Rank>, StatusPage) {
     let config = config();
     let create = |rank| shm::create(rank, count, SLABS, &config, HeapPool::new(1 << 30)).expect("memory");
     let pools: Vec<_> = (0..count as u32).map(create).collect();
-    let board = Board::create(count).expect("memory");
+    let status_page = StatusPage::create(count).expect("memory");
     let connect = |(rank, pool): (u32, &Arc<SegmentPool>)| {
         let files = pools.iter().map(|pool| pool.share().expect("a descriptor")).collect();
-        let job = shm::Job::open(board.files(), files).expect("the pages");
+        let job = shm::Job::open(status_page.files(), files).expect("the pages");
         let (transport, packet_source) = shm::connect(rank, &config, pool.clone(), Arc::new(job));
         Rank { rank, transport, packet_source, pool: pool.clone() }
     };
-    ((0..).zip(&pools).map(connect).collect(), board)
+    ((0..).zip(&pools).map(connect).collect(), status_page)
 }
 
 fn ranks(count: usize) -> Vec<Rank> {
-    ranks_and_board(count).0
+    ranks_and_status_page(count).0
 }
 
 fn message(source: Arc<dyn SlabSource>, octets: usize) -> Message {
@@ -175,16 +175,16 @@ struct ClearedBells {
     sender: PacketEngine,
     receiver: PacketEngine,
     hostile: Rank,
-    board: Board,
+    status_page: StatusPage,
 }
 
-impl ClearedBells {
-    fn new() -> ClearedBells {
-        let (mut ranks, board) = ranks_and_board(3);
+impl ClearedDoorbells {
+    fn new() -> ClearedDoorbells {
+        let (mut ranks, status_page) = ranks_and_status_page(3);
         let receiver = ranks.pop().expect("three ranks").into_endpoint(3);
         let hostile = ranks.pop().expect("two ranks");
         let sender = ranks.pop().expect("one rank").into_endpoint(3);
-        ClearedBells { sender, receiver, hostile, board }
+        ClearedDoorbells { sender, receiver, hostile, status_page }
     }
 
     fn send(&self) {
@@ -208,7 +208,7 @@ impl ClearedBells {
 #[test]
 fn receive_posted_before_its_sender_finished_gets_the_message_whose_doorbell_was_cleared() {
     for source in [Some(0), None] {
-        let job = ClearedBells::new();
+        let job = ClearedDoorbells::new();
         let id = job.receive(source);
         job.send();
         assert_eq!(job.source_of(id), Ok(None), "the doorbell was cleared");
@@ -220,7 +220,7 @@ fn receive_posted_before_its_sender_finished_gets_the_message_whose_doorbell_was
 #[test]
 fn receive_posted_after_its_sender_finished_gets_the_message_whose_doorbell_was_cleared() {
     for source in [Some(0), None] {
-        let job = ClearedBells::new();
+        let job = ClearedDoorbells::new();
         job.send();
         job.sender.transport.finish();
         let id = job.receive(source);
@@ -230,9 +230,9 @@ fn receive_posted_after_its_sender_finished_gets_the_message_whose_doorbell_was_
 
 #[test]
 fn receive_gets_the_message_of_a_dead_sender_whose_doorbell_was_cleared() {
-    let job = ClearedBells::new();
+    let job = ClearedDoorbells::new();
     job.send();
-    job.board.announce(0, Death::Killed(9));
+    job.status_page.announce(0, Death::Killed(9));
     let id = job.receive(Some(0));
     assert_eq!(job.source_of(id), Ok(Some(0)));
     let id = job.receive(Some(0));
@@ -244,7 +244,7 @@ fn receive_gets_the_message_of_a_dead_sender_whose_doorbell_was_cleared() {
 
 #[test]
 fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
-    let job = ClearedBells::new();
+    let job = ClearedDoorbells::new();
     job.send();
     job.sender.transport.finish();
     // The epoch on the page that all ranks write is a hint as well.
@@ -256,7 +256,7 @@ fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
 
 #[test]
 fn synchronous_send_is_done_when_its_receiver_matched_it_and_finished_and_its_doorbell_was_cleared() {
-    let job = ClearedBells::new();
+    let job = ClearedDoorbells::new();
     let letter = message(job.receiver.source().clone(), 64);
     let sent = job.receiver.start_send(0, 7, 1, &letter, Mode::Synchronous).expect("it is alive");
     let selector = Selector { context: 7, source: Some(2), tag: None };

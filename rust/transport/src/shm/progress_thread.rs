@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::HelperBell;
+use super::ProgressFutex;
 use crate::{Progress, is_running};
 
 /// Longest sleep. After it the thread notices that its rank no longer exists.
@@ -18,15 +18,15 @@ const IDLE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// The system has no thread left.
-pub fn start(rank: &Arc<impl Progress>, mut bell: HelperBell) -> std::io::Result<()> {
-    let (name, caller) = (format!("mpjdev-helper-{}", rank.rank()), bell.caller());
+pub fn start(rank: &Arc<impl Progress>, mut futex: ProgressFutex) -> std::io::Result<()> {
+    let (name, waker) = (format!("mpjdev-shm-{}", rank.rank()), futex.waker());
     let weak: Weak<dyn Progress> = Arc::downgrade(rank) as _;
-    rank.spawn_progress_thread(name, Box::new(move || run(&weak, &mut bell)), Box::new(move || caller.call()))
+    rank.spawn_progress_thread(name, Box::new(move || run(&weak, &mut futex)), Box::new(move || waker.wake()))
 }
 
-fn run(rank: &Weak<dyn Progress>, bell: &mut HelperBell) {
+fn run(rank: &Weak<dyn Progress>, futex: &mut ProgressFutex) {
     while is_running(rank) {
-        if bell.sleep(IDLE)
+        if futex.sleep(IDLE)
             && let Some(rank) = rank.upgrade()
         {
             rank.drive_progress();
