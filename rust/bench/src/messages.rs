@@ -99,8 +99,15 @@ impl End {
         };
         let mut members = vec![Some(member); 2];
         members[rank as usize] = None;
-        let job =
-            udp::Job { rank, members, terms, socket, receive_window, early: Vec::new(), lines: Vec::new() };
+        let job = udp::Job {
+            rank,
+            members,
+            terms,
+            socket,
+            receive_window,
+            early: Vec::new(),
+            liveness: Vec::new(),
+        };
         let source: Arc<dyn SlabSource> = HeapPool::new(LIMIT);
         // Packets come a part of a millisecond apart at most: who yields that long keeps the network's relay from its processor.
         let config = Config { credit: CREDIT, yields: 0, ..Config::default() }.for_ranks(2).bounded();

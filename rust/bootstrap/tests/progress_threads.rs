@@ -84,7 +84,7 @@ fn between_sites() -> Vec<Rank> {
     let private = HeapPool::new(1 << 30);
     let jobs = hybrid::in_process::jobs(4, 2, &config(4), tcp::Terms::default(), 4 << 20, &private);
     let ranks = jobs.expect("shared memory and connections").into_iter().map(|(job, pool)| {
-        let number = job.far.rank;
+        let number = job.inter.rank;
         let (transport, packet_source, far) = hybrid::connect(job, &config(4), pool.clone()).expect("a wire");
         rank((number, 4), (transport, Box::new(packet_source)), &far, pool)
     });

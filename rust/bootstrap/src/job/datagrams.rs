@@ -76,7 +76,7 @@ pub fn udp_jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<udp::Job>> {
             socket,
             receive_window: windows[rank],
             early: Vec::new(),
-            lines: Vec::new(),
+            liveness: Vec::new(),
         }
     });
     Ok(ranks.collect())

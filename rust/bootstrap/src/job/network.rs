@@ -68,7 +68,7 @@ pub(super) fn connect(
     let clients = world.clients(rank);
     // A lone rank shares memory with no other one, and may sleep on the connections.
     if let Some(near) = near.filter(|near| near.ranks() > 1) {
-        let job = hybrid::Job { near, base: world.base, far: job };
+        let job = hybrid::Job { intra: near, base: world.base, inter: job };
         let world = sites_rank(job, clients, config, pool).map_err(system("the connections"))?;
         return Ok((world, pool.clone()));
     }
@@ -118,7 +118,7 @@ fn connect_by_datagrams(
         JoinError::Setup { rank, error: Box::new(error) }
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
-    let job = udp::Job { lines: sockets, ..job };
+    let job = udp::Job { liveness: sockets, ..job };
     let (transport, packet_source) =
         udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
     transport.tell_finish(memory.pool.clone());

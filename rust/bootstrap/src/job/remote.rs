@@ -63,14 +63,14 @@ pub(super) fn sites_rank(
     config: Config,
     pool: &Arc<SegmentPool>,
 ) -> io::Result<Comm> {
-    let (rank, size) = (job.far.rank, job.far.members.len() as u32);
-    let (transport, packet_source, far) = hybrid::connect(job, &config, pool.clone())?;
+    let (rank, size) = (job.inter.rank, job.inter.members.len() as u32);
+    let (transport, packet_source, inter) = hybrid::connect(job, &config, pool.clone())?;
     let futex = transport.progress_futex();
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(packet_source));
     let endpoint = Arc::new(PacketEngine::new(rank, size, config, ends, pool.clone()));
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     shm::progress_thread::start(&endpoint, futex)?;
-    progress_thread::start("tcp", &endpoint, &far)?;
+    progress_thread::start("tcp", &endpoint, &inter)?;
     Ok(Comm::world(endpoint))
 }
 

@@ -17,12 +17,12 @@ fn jobs_with_lines(count: usize, terms: Terms) -> Vec<Job> {
 /// Gives ranks lines to each other.
 pub(super) fn add_lines(jobs: &mut [Job]) {
     let count = jobs.len();
-    jobs.iter_mut().for_each(|job| job.lines = (0..count).map(|_| None).collect());
+    jobs.iter_mut().for_each(|job| job.liveness = (0..count).map(|_| None).collect());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     for (low, high) in (0..count).flat_map(|high| (0..high).map(move |low| (low, high))) {
         let one = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
         let (other, _) = listener.accept().expect("it has come");
-        (jobs[low].lines[high], jobs[high].lines[low]) = (Some(one.into()), Some(other.into()));
+        (jobs[low].liveness[high], jobs[high].liveness[low]) = (Some(one.into()), Some(other.into()));
     }
 }
 

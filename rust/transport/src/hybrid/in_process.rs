@@ -38,9 +38,9 @@ pub fn jobs(
         for (rank, mut sockets) in site.clone().zip(&mut sockets) {
             sockets[site.clone()].fill_with(|| None);
             let files = pools.iter().map(|pool| pool.share()).collect::<io::Result<_>>()?;
-            let near = shm::Job::open(status_page.files(), files)?;
-            let far = tcp::Job { rank: rank as u32, members: members.clone(), terms, sockets };
-            jobs.push((Job { near, base: base as u32, far }, pools[rank - base].clone()));
+            let intra = shm::Job::open(status_page.files(), files)?;
+            let inter = tcp::Job { rank: rank as u32, members: members.clone(), terms, sockets };
+            jobs.push((Job { intra, base: base as u32, inter }, pools[rank - base].clone()));
         }
     }
     Ok(jobs)

@@ -10,11 +10,11 @@
 //! any source is no special case.
 
 pub mod in_process;
+mod net_poll;
 mod packet_source;
 #[cfg(test)]
 mod tests;
 mod transport;
-mod turns;
 
 use std::io;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ pub use transport::HybridTransport;
 #[derive(Debug)]
 pub struct Job {
     /// The files that the ranks of the site share.
-    pub near: shm::Job,
+    pub intra: shm::Job,
     /// World rank of the first rank of the site; the others follow.
     pub base: u32,
     /// The world, with connections to all ranks of other sites.
-    pub far: tcp::Job,
+    pub inter: tcp::Job,
 }
 
 /// The transport and the packet source of a rank, and the transport of its connections. Messages and arriving
@@ -48,14 +48,14 @@ pub fn connect(
     config: &Config,
     pool: Arc<SegmentPool>,
 ) -> io::Result<(Arc<HybridTransport>, HybridSource, Arc<TcpTransport>)> {
-    let Job { near, base, far } = job;
-    let (rank, count) = (far.rank, near.ranks() as u32);
+    let Job { intra, base, inter } = job;
+    let (rank, count) = (inter.rank, intra.ranks() as u32);
     let source: Arc<dyn SlabSource> = pool.clone();
-    let (far, far_inbox) = tcp::connect(far, config, source)?;
-    let near = Arc::new(near.numbered_from(base));
-    far.tell_failures(pool.clone());
-    let (near, near_inbox) = shm::connect(rank - base, config, pool, near);
-    far.sleep_on(near.clone())?;
-    let transport = Arc::new(HybridTransport::new(rank, near, far.clone(), (base, count)));
-    Ok((transport.clone(), HybridSource::new(transport, near_inbox, far_inbox), far))
+    let (inter, inter_source) = tcp::connect(inter, config, source)?;
+    let intra = Arc::new(intra.numbered_from(base));
+    inter.tell_failures(pool.clone());
+    let (intra, intra_source) = shm::connect(rank - base, config, pool, intra);
+    inter.park_on(intra.clone())?;
+    let transport = Arc::new(HybridTransport::new(rank, intra, inter.clone(), (base, count)));
+    Ok((transport.clone(), HybridSource::new(transport, intra_source, inter_source), inter))
 }

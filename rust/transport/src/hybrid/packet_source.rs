@@ -11,36 +11,36 @@ use crate::{PacketHandler, PacketSource};
 #[derive(Debug)]
 pub struct HybridSource {
     transport: Arc<HybridTransport>,
-    near: ShmSource,
-    far: TcpSource,
+    intra: ShmSource,
+    inter: TcpSource,
     /// The last intra-node receive left packets behind.
-    is_near_full: bool,
+    is_intra_full: bool,
 }
 
 impl HybridSource {
-    pub(super) fn new(transport: Arc<HybridTransport>, near: ShmSource, far: TcpSource) -> HybridSource {
-        HybridSource { transport, near, far, is_near_full: false }
+    pub(super) fn new(transport: Arc<HybridTransport>, intra: ShmSource, inter: TcpSource) -> HybridSource {
+        HybridSource { transport, intra, inter, is_intra_full: false }
     }
 
     #[inline]
-    fn receive_near(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
+    fn receive_intra(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let base = self.transport.base;
-        let n = self.near.receive(most, &mut |source, header, body| each(base + source, header, body));
+        let n = self.intra.receive(most, &mut |source, header, body| each(base + source, header, body));
         if n > 0 {
-            self.transport.turns.note_near();
+            self.transport.net_poll.record_intra_packet();
         }
-        self.is_near_full = n == most;
+        self.is_intra_full = n == most;
         n
     }
 
     /// Receives inter-node packets that have arrived or can be read, if a poll is due.
-    fn receive_far(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
-        if !self.transport.is_far_worth_a_look() {
+    fn receive_inter(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
+        if !self.transport.should_poll_inter() {
             return 0;
         }
-        let n = self.far.receive(most, each);
+        let n = self.inter.receive(most, each);
         if n > 0 {
-            self.transport.turns.note_far();
+            self.transport.net_poll.record_inter_packet();
         }
         n
     }
@@ -51,19 +51,19 @@ impl PacketSource for HybridSource {
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         // Intra-node ranks that send without end must not starve the inter-node ones, nor the other way
         // round.
-        let far_first = std::mem::take(&mut self.is_near_full);
-        let mut n = if far_first { self.receive_far(most, each) } else { 0 };
+        let inter_first = std::mem::take(&mut self.is_intra_full);
+        let mut n = if inter_first { self.receive_inter(most, each) } else { 0 };
         if n < most {
-            n += self.receive_near(most - n, each);
+            n += self.receive_intra(most - n, each);
         }
-        match !far_first && n < most {
-            true => n += self.receive_far(most - n, each),
-            false => self.transport.write_to_far(),
+        match !inter_first && n < most {
+            true => n += self.receive_inter(most - n, each),
+            false => self.transport.flush_inter(),
         }
         n
     }
 
     fn poll_gone(&mut self) {
-        self.near.poll_gone();
+        self.intra.poll_gone();
     }
 }

@@ -119,7 +119,7 @@ fn a_failure_is_told_to_both_sides_and_what_comes_of_it_to_none() {
 #[test]
 fn far_ranks_hear_that_a_rank_has_failed_because_of_a_near_one() {
     let mut ranks = ranks();
-    ranks[0].transport.near.fail("the shared memory of rank 1 is damaged");
+    ranks[0].transport.intra.fail("the shared memory of rank 1 is damaged");
     assert!(!ranks[0].transport.is_ready());
     ranks[3]
         .hears(|rank| rank.transport.abort().is_some_and(|(rank, why)| rank == 0 && why.contains("damaged")));

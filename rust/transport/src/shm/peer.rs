@@ -309,21 +309,22 @@ impl Drop for ForeignSlab {
 pub(super) struct Source {
     peer: Arc<Peer>,
     consumer: Consumer,
-    /// The position last published to it. `told` is the position at the last check whether it waits for room.
-    said: u64,
-    told: u64,
+    /// The position last published to it. `checked` is the position at the last check whether it waits for
+    /// room.
+    published: u64,
+    checked: u64,
 }
 
 impl Source {
     pub(super) fn new(peer: Arc<Peer>) -> Source {
-        Source { peer, consumer: Consumer::default(), said: 0, told: 0 }
+        Source { peer, consumer: Consumer::default(), published: 0, checked: 0 }
     }
 
     /// The position of this rank in the queue, if it has changed since it was last published.
     #[inline]
     pub(super) fn new_position(&mut self) -> Option<u64> {
         let position = self.consumer.position();
-        (std::mem::replace(&mut self.said, position) != position).then_some(position)
+        (std::mem::replace(&mut self.published, position) != position).then_some(position)
     }
 
     #[inline]
@@ -335,10 +336,10 @@ impl Source {
     /// queue. The caller has published the position before.
     #[inline]
     pub(super) fn must_notify_room(&mut self) -> bool {
-        if self.consumer.position() - self.told < self.peer.quarter() {
+        if self.consumer.position() - self.checked < self.peer.quarter() {
             return false;
         }
-        self.told = self.consumer.position();
+        self.checked = self.consumer.position();
         fence(SeqCst);
         self.peer.waits_for_room()
     }

@@ -81,7 +81,7 @@ fn doorbells_that_mean_nothing_neither_end_nor_deafen_a_rank() {
     ranks[0].transport.doorbells(0, 0).store(u64::MAX, SeqCst);
     assert!(ranks[0].transport.is_ready());
     assert_eq!(ranks[0].receive(), []);
-    assert!(!ranks[0].transport.is_ready(), "it would look for ever");
+    assert!(!ranks[0].transport.is_ready(), "it would poll for ever");
     for octets in [64, 5000] {
         assert!(ranks[1].send(0, octets));
         assert!(ranks[0].transport.is_ready());
@@ -132,7 +132,7 @@ fn a_stamp_that_is_none_is_named() {
     assert_eq!(ranks[0].receive(), []);
     let why = "the shared memory of rank 1 is damaged: the stamp of a record".to_owned();
     assert_eq!(ranks[0].transport.abort(), Some((0, why)));
-    assert!(!ranks[0].transport.is_ready(), "it would look for ever");
+    assert!(!ranks[0].transport.is_ready(), "it would poll for ever");
 }
 
 #[test]

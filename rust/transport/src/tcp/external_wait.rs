@@ -15,20 +15,20 @@ use crate::Transport;
 use crate::net::epoll_waiter::EpollWaiter;
 
 impl TcpTransport {
-    /// Makes the rank's threads sleep on the transport `near`, and wakes them there. The caller does this
+    /// Makes the rank's threads sleep on the transport `other`, and wakes them there. The caller does this
     /// before any thread sleeps.
     ///
     /// # Errors
     /// The system refuses.
-    pub(crate) fn sleep_on(&self, near: Arc<dyn Transport>) -> io::Result<()> {
-        let epoll_waiter = EpollWaiter::new(near, &self.poller, &self.progress.poller)?;
+    pub(crate) fn park_on(&self, other: Arc<dyn Transport>) -> io::Result<()> {
+        let epoll_waiter = EpollWaiter::new(other, &self.poller, &self.progress.poller)?;
         let _ = self.progress.epoll_waiter.set(epoll_waiter);
         Ok(())
     }
 
     /// Sleeps on the other transport until there is an event there or on a channel, a wake, or `most` has
     /// passed. Returns at once if `ready`.
-    pub(crate) fn sleep_elsewhere(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+    pub(crate) fn park_external(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let Some(epoll_waiter) = self.progress.epoll_waiter.get() else { return };
         self.progress.begin_sleep();
         epoll_waiter.other.park(most, &mut || ready() || self.arm(epoll_waiter));
@@ -40,7 +40,7 @@ impl TcpTransport {
     /// true.
     fn arm(&self, epoll_waiter: &EpollWaiter) -> bool {
         self.watch_room(&self.poller, true);
-        let has_something = self.has_news() || self.look_at_all();
+        let has_something = self.has_ready_packets() || self.poll_channels();
         if !has_something {
             epoll_waiter.arm_for_sleeper(&self.poller);
         }
@@ -53,7 +53,7 @@ impl TcpTransport {
         while self.progress.is_asleep.load(SeqCst) {
             // Some thread may wait for data to be written, which completes no request.
             let waits = self.waiting_count.load(SeqCst) > 0;
-            self.look_at_all();
+            self.poll_channels();
             help();
             if waits {
                 epoll_waiter.wake_sleeper();
@@ -66,7 +66,7 @@ impl TcpTransport {
 
     /// Whether there is a packet to take, or room was found. Reads nothing.
     #[inline]
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_ready_packets(&self) -> bool {
         self.ready_count.load(Acquire) > 0 || self.loopback.has_packets() || self.has_room.load(Relaxed)
     }
 }

@@ -7,10 +7,10 @@ use mpjdev_buffer::octets::copy_out;
 use mpjdev_proto::impi::fini::EndOfStream;
 
 use super::channel::Channel;
-use super::dispatch::What;
-use super::rx_stream::{Place, Reading};
+use super::dispatch::BodyAction;
+use super::rx_stream::{Place, RxStream};
 use super::transport::TcpTransport;
-use super::tx_stream::Talk;
+use super::tx_stream::PeerSession;
 use crate::net::copy::copy_octets;
 use crate::{Header, Incoming, Kind, PacketHandler, PacketSource, Payload, ProtocolViolation, Transport};
 
@@ -32,41 +32,41 @@ impl TcpSource {
     fn receive_from(&self, channel: &Channel, most: usize, each: &mut PacketHandler<'_>) -> usize {
         channel.is_ready.store(false, SeqCst);
         self.transport.ready_count.fetch_sub(1, SeqCst);
-        let mut reading = channel.reading();
+        let mut rx = channel.rx();
         let mut n = 0;
         while n < most {
-            match self.next_packet(channel, &mut reading, each) {
+            match self.next_packet(channel, &mut rx, each) {
                 Ok(true) => n += 1,
                 Ok(false) => break,
                 Err(why) => {
-                    reading.give_up();
-                    drop(reading);
+                    rx.give_up();
+                    drop(rx);
                     self.transport.close(
                         channel,
-                        &mut channel.writing(),
+                        &mut channel.tx(),
                         &format!("it sends what it must not: {why}"),
                     );
                     return n;
                 }
             }
         }
-        if n == most && reading.has_something() {
+        if n == most && rx.has_something() {
             self.transport.note_ready(channel);
-        } else if reading.is_over && !channel.has_finished.load(Relaxed) {
-            let is_between_packets = reading.is_between_packets();
-            reading.give_up();
-            drop(reading);
-            let mut writing = channel.writing();
-            match writing.ending.handle_end_of_stream() {
+        } else if rx.is_over && !channel.has_finished.load(Relaxed) {
+            let is_between_packets = rx.is_between_packets();
+            rx.give_up();
+            drop(rx);
+            let mut tx = channel.tx();
+            match tx.ending.handle_end_of_stream() {
                 EndOfStream::Died => {}
                 // A thread that still waits for a packet from there learns that the rank has finished, as far
                 // as this can be known.
                 EndOfStream::Orderly | EndOfStream::Unknown
                     if is_between_packets
                         && channel.fault.get().is_none()
-                        && !writing.talks.iter().any(Talk::is_under_way) =>
+                        && !tx.sessions.iter().any(PeerSession::is_under_way) =>
                 {
-                    drop(writing);
+                    drop(tx);
                     self.transport.note_finished(channel);
                     return n;
                 }
@@ -74,7 +74,7 @@ impl TcpSource {
             }
             let why =
                 channel.fault.get().map_or("its connection has ended before it had finished", |why| why);
-            self.transport.close(channel, &mut writing, why);
+            self.transport.close(channel, &mut tx, why);
         }
         n
     }
@@ -83,18 +83,18 @@ impl TcpSource {
     fn next_packet(
         &self,
         channel: &Channel,
-        reading: &mut Reading<What>,
+        rx: &mut RxStream<BodyAction>,
         each: &mut PacketHandler<'_>,
     ) -> Result<bool, String> {
-        if reading.body.is_none() {
-            let Some(header) = reading.take_header() else { return Ok(false) };
-            reading.body = Some(self.transport.handle(channel, &header)?);
+        if rx.body.is_none() {
+            let Some(header) = rx.take_header() else { return Ok(false) };
+            rx.body = Some(self.transport.handle(channel, &header)?);
         }
-        let capture_headers = |what: &mut What, at: usize, words: &[_], from: usize, n: usize| {
-            if let What::Part { rank, token, offset, .. } = what {
-                let mut writing = channel.writing();
-                let talk = writing.talk_of(*rank);
-                if let Some(arriving) = writing.talks[talk].arrivals.get_mut(token) {
+        let capture_headers = |what: &mut BodyAction, at: usize, words: &[_], from: usize, n: usize| {
+            if let BodyAction::Rest { rank, token, offset, .. } = what {
+                let mut tx = channel.tx();
+                let session = tx.session_of(*rank);
+                if let Some(arriving) = tx.sessions[session].arrivals.get_mut(token) {
                     let octet = |i: usize| {
                         let mut octet = [0];
                         copy_out(words, from + i, &mut octet);
@@ -104,11 +104,11 @@ impl TcpSource {
                 }
             }
         };
-        if !reading.place_staged(capture_headers) {
+        if !rx.place_staged(capture_headers) {
             return Ok(false);
         }
-        self.take(channel, reading, each)?;
-        reading.end_body();
+        self.take(channel, rx, each)?;
+        rx.end_body();
         Ok(true)
     }
 
@@ -116,16 +116,16 @@ impl TcpSource {
     fn take(
         &self,
         channel: &Channel,
-        reading: &mut Reading<What>,
+        rx: &mut RxStream<BodyAction>,
         each: &mut PacketHandler<'_>,
     ) -> Result<(), String> {
-        let (words, at) = reading.staged();
-        let Some(body) = &reading.body else { return Ok(()) };
+        let (words, at) = rx.staged();
+        let Some(body) = &rx.body else { return Ok(()) };
         let len = body.len;
         let not_allowed = |ProtocolViolation(why): ProtocolViolation| why.to_owned();
         match body.what {
-            What::Nothing => Ok(()),
-            What::Packet(rank, header) => {
+            BodyAction::Nothing => Ok(()),
+            BodyAction::Packet(rank, header) => {
                 let incoming = match &body.place {
                     Place::Skipped => Incoming::Nothing,
                     Place::Slab(slab, _) => Incoming::Reference(Payload::Physical(slab.clone(), len)),
@@ -139,32 +139,32 @@ impl TcpSource {
                 };
                 each(rank, header, incoming).map_err(not_allowed)
             }
-            What::Beginning { rank, header, msglen } => {
+            BodyAction::FirstPart { rank, header, msglen } => {
                 if let Place::Slab(slab, _) = &body.place {
-                    let mut writing = channel.writing();
-                    let talk = writing.talk_of(rank);
-                    if let Some(arriving) = writing.talks[talk].arrivals.get_mut(&header.token) {
+                    let mut tx = channel.tx();
+                    let session = tx.session_of(rank);
+                    if let Some(arriving) = tx.sessions[session].arrivals.get_mut(&header.token) {
                         arriving.begin(slab.clone(), len);
                     }
                 }
                 let begun = Payload::Partial { len: msglen, here: len };
                 each(rank, header, Incoming::Reference(begun)).map_err(not_allowed)
             }
-            What::Part { last: false, .. } => Ok(()),
-            What::Part { rank, token, .. } => {
-                let mut writing = channel.writing();
-                let talk = writing.talk_of(rank);
-                let Some(arriving) = writing.talks[talk].arrivals.remove(&token) else { return Ok(()) };
-                drop(writing);
+            BodyAction::Rest { last: false, .. } => Ok(()),
+            BodyAction::Rest { rank, token, .. } => {
+                let mut tx = channel.tx();
+                let session = tx.session_of(rank);
+                let Some(arriving) = tx.sessions[session].arrivals.remove(&token) else { return Ok(()) };
+                drop(tx);
                 let header = Header { kind: Kind::RendezvousData, token, ..Header::default() };
                 each(rank, header, arriving.into_whole()).map_err(not_allowed)
             }
-            What::Control { rank, tag } => {
+            BodyAction::Control { rank, tag } => {
                 let mut octets = vec![0; len];
                 copy_out(words, at, &mut octets);
                 self.transport.handle_control(rank, tag, &octets)
             }
-            What::Fini => {
+            BodyAction::Fini => {
                 self.transport.note_finished(channel);
                 Ok(())
             }
@@ -177,7 +177,7 @@ impl PacketSource for TcpSource {
         self.transport.has_room.store(false, Relaxed);
         let mut n = self.transport.loopback.receive(self.transport.rank, self.inline_max, most, each);
         if n == 0 {
-            self.transport.look();
+            self.transport.poll();
         }
         let channels = self.transport.channels.len();
         for i in 0..channels {

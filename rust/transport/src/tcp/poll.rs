@@ -5,29 +5,29 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use super::channel::Channel;
-use super::rx_stream::Look;
+use super::rx_stream::ReadOutcome;
 use super::transport::TcpTransport;
 
 /// Polls of the most recently active channel for each poll of all channels.
-const LOOKS: u32 = 4;
+const HOT_POLLS: u32 = 4;
 
 impl TcpTransport {
     /// Reads one channel. Returns whether there is a packet to take.
-    pub(super) fn look_at(&self, at: usize) -> bool {
+    pub(super) fn poll_channel(&self, at: usize) -> bool {
         let channel = &self.channels[at];
         if channel.is_closed.load(Relaxed) {
             return false;
         }
-        let Some(mut reading) = channel.try_reading() else { return false };
-        match reading.look(channel.socket.as_fd()) {
-            Ok(Look::Nothing) => return false,
-            Ok(Look::Octets | Look::End) => {}
+        let Some(mut rx) = channel.try_rx() else { return false };
+        match rx.poll(channel.socket.as_fd()) {
+            Ok(ReadOutcome::Nothing) => return false,
+            Ok(ReadOutcome::Octets | ReadOutcome::End) => {}
             // Octets that arrived before the error are taken first. They may contain the other end's finish.
             Err(error) => self.note_fault(channel, &error),
         }
-        let has_something = reading.has_something();
-        let is_over = reading.is_over;
-        drop(reading);
+        let has_something = rx.has_something();
+        let is_over = rx.is_over;
+        drop(rx);
         if is_over {
             self.unwatch(channel);
         }
@@ -45,38 +45,38 @@ impl TcpTransport {
     }
 
     /// Polls: reads the channels and writes pending octets. Returns whether there is a packet to take.
-    pub(super) fn look(&self) -> bool {
-        if self.has_news() {
+    pub(super) fn poll(&self) -> bool {
+        if self.has_ready_packets() {
             return true;
         }
         self.write_waiting();
         if self.channels.is_empty() {
             return false;
         }
-        if self.look_at(self.hot.load(Relaxed)) {
+        if self.poll_channel(self.hot.load(Relaxed)) {
             return true;
         }
-        let is_turn = self.looks.fetch_add(1, Relaxed).is_multiple_of(LOOKS);
-        self.channels.len() > 1 && is_turn && self.look_at_all()
+        let is_turn = self.polls.fetch_add(1, Relaxed).is_multiple_of(HOT_POLLS);
+        self.channels.len() > 1 && is_turn && self.poll_channels()
     }
 
     /// Reads the channels with events.
-    pub(super) fn look_at_all(&self) -> bool {
-        self.read_told(|told| self.poller.poll(told))
+    pub(super) fn poll_channels(&self) -> bool {
+        self.read_reported(|reported| self.poller.poll(reported))
     }
 
     /// Waits until a channel has an event or a wake arrives, and reads the channels with events.
-    pub(super) fn wait_for_all(&self, most: Duration) -> bool {
-        self.read_told(|told| self.poller.wait(most, told))
+    pub(super) fn wait_for_channels(&self, most: Duration) -> bool {
+        self.read_reported(|reported| self.poller.wait(most, reported))
     }
 
-    fn read_told(&self, tell: impl FnOnce(&mut dyn FnMut(usize))) -> bool {
-        let mut told = [0; 64];
+    fn read_reported(&self, tell: impl FnOnce(&mut dyn FnMut(usize))) -> bool {
+        let mut reported = [0; 64];
         let mut n = 0;
         tell(&mut |channel| {
-            told[n] = channel;
+            reported[n] = channel;
             n += 1;
         });
-        told[..n].iter().filter(|channel| self.look_at(**channel)).count() > 0
+        reported[..n].iter().filter(|channel| self.poll_channel(**channel)).count() > 0
     }
 }

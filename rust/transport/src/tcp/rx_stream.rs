@@ -45,7 +45,7 @@ pub(super) struct Body<W> {
 
 /// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ReadOutcome {
     /// There is nothing new.
     Nothing,
     /// Octets were read.
@@ -56,8 +56,8 @@ pub(super) enum Look {
 
 /// Receiving direction of one channel. `W` is the meaning of a body.
 #[derive(Debug)]
-pub(super) struct Reading<W> {
-    stage: Memory,
+pub(super) struct RxStream<W> {
+    staging: Memory,
     start: usize,
     end: usize,
     /// `None` where a header is expected.
@@ -66,10 +66,10 @@ pub(super) struct Reading<W> {
     pub(super) is_over: bool,
 }
 
-impl<W> Reading<W> {
-    pub(super) fn new() -> io::Result<Reading<W>> {
-        let stage = Memory::zeroed(STAGE_LEN).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Reading { stage, start: 0, end: 0, body: None, is_over: false })
+impl<W> RxStream<W> {
+    pub(super) fn new() -> io::Result<RxStream<W>> {
+        let staging = Memory::zeroed(STAGE_LEN).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(RxStream { staging, start: 0, end: 0, body: None, is_over: false })
     }
 
     fn staged_len(&self) -> usize {
@@ -101,20 +101,20 @@ impl<W> Reading<W> {
 
     /// Reads as many octets as the socket has and the buffer can take. Any thread may poll again before the
     /// octets are taken: with a full buffer nothing is read.
-    pub(super) fn look(&mut self, socket: BorrowedFd<'_>) -> io::Result<Look> {
+    pub(super) fn poll(&mut self, socket: BorrowedFd<'_>) -> io::Result<ReadOutcome> {
         if self.is_over {
-            return Ok(Look::Nothing);
+            return Ok(ReadOutcome::Nothing);
         }
         self.make_room();
         if self.end == STAGE_LEN {
-            return Ok(Look::Octets);
+            return Ok(ReadOutcome::Octets);
         }
-        let stage = Part::new(self.stage.words(), self.end, READ_LEN.min(STAGE_LEN - self.end));
+        let staging = Part::new(self.staging.words(), self.end, READ_LEN.min(STAGE_LEN - self.end));
         let body = self.body.as_mut().filter(|body| self.start == self.end && body.done < body.len);
         let received = match body {
             Some(Body { place: Place::Slab(slab, at), len, done, .. }) => {
                 let direct = Part::new(slab.words(), *at + *done, *len - *done);
-                match stream::receive(socket, &[direct, stage]) {
+                match stream::receive(socket, &[direct, staging]) {
                     Ok(received) => {
                         let placed = received.min(*len - *done);
                         *done += placed;
@@ -124,16 +124,16 @@ impl<W> Reading<W> {
                     other => other,
                 }
             }
-            _ => stream::receive(socket, &[stage]).inspect(|received| self.end += received),
+            _ => stream::receive(socket, &[staging]).inspect(|received| self.end += received),
         };
         match received {
             Ok(0) => {
                 self.is_over = true;
-                Ok(Look::End)
+                Ok(ReadOutcome::End)
             }
-            Ok(_) => Ok(Look::Octets),
+            Ok(_) => Ok(ReadOutcome::Octets),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(Look::Nothing)
+                Ok(ReadOutcome::Nothing)
             }
             Err(error) => {
                 self.is_over = true;
@@ -152,11 +152,11 @@ impl<W> Reading<W> {
         }
         let len = self.staged_len();
         if self.start.is_multiple_of(8) {
-            copy_words(self.stage.words(), self.start, self.stage.words(), 0, len);
+            copy_words(self.staging.words(), self.start, self.staging.words(), 0, len);
         } else {
             let mut octets = vec![0; len];
-            copy_out(self.stage.words(), self.start, &mut octets);
-            copy_in(self.stage.words(), 0, &octets);
+            copy_out(self.staging.words(), self.start, &mut octets);
+            copy_in(self.staging.words(), 0, &octets);
         }
         (self.start, self.end) = (0, len);
     }
@@ -167,14 +167,14 @@ impl<W> Reading<W> {
             return None;
         }
         let mut header = [0; HEADER_LEN];
-        copy_out(self.stage.words(), self.start, &mut header);
+        copy_out(self.staging.words(), self.start, &mut header);
         self.start += HEADER_LEN;
         Some(header)
     }
 
     /// Words and offset of the next staged octets.
     pub(super) fn staged(&self) -> (&[std::sync::atomic::AtomicU64], usize) {
-        (self.stage.words(), self.start)
+        (self.staging.words(), self.start)
     }
 
     /// Moves staged octets of the body to their destination. Returns whether the body is complete. `skipped`
@@ -189,9 +189,9 @@ impl<W> Reading<W> {
         match &mut body.place {
             Place::Staged => return staged >= body.len,
             Place::Slab(slab, at) => {
-                copy_octets(self.stage.words(), self.start, slab.words(), *at + body.done, n);
+                copy_octets(self.staging.words(), self.start, slab.words(), *at + body.done, n);
             }
-            Place::Skipped => skipped(&mut body.what, body.done, self.stage.words(), self.start, n),
+            Place::Skipped => skipped(&mut body.what, body.done, self.staging.words(), self.start, n),
         }
         body.done += n;
         self.start += n;
@@ -225,23 +225,23 @@ mod tests {
 
     /// Several threads poll and none takes: octets beyond the buffer stay in the socket.
     #[test]
-    fn a_full_stage_is_looked_at_again_and_nothing_is_lost() {
+    fn full_staging_buffer_is_polled_again_without_loss() {
         let (mut sender, receiver) = connected().expect("a connection");
         let octets: Vec<u8> = (0..2 * STAGE_LEN).map(|i| (i / HEADER_LEN) as u8).collect();
         let writer = std::thread::spawn(move || sender.write_all(&octets));
-        let mut reading = Reading::<()>::new().expect("memory");
+        let mut rx = RxStream::<()>::new().expect("memory");
         let begun = Instant::now();
-        while reading.staged_len() < STAGE_LEN {
-            reading.look(receiver.as_fd()).expect("no end");
-            assert!(begun.elapsed() < Duration::from_secs(30), "{} octets", reading.staged_len());
+        while rx.staged_len() < STAGE_LEN {
+            rx.poll(receiver.as_fd()).expect("no end");
+            assert!(begun.elapsed() < Duration::from_secs(30), "{} octets", rx.staged_len());
         }
-        assert_eq!(reading.look(receiver.as_fd()).expect("no end"), Look::Octets);
-        assert!(reading.has_something());
+        assert_eq!(rx.poll(receiver.as_fd()).expect("no end"), ReadOutcome::Octets);
+        assert!(rx.has_something());
         for i in 0..2 * STAGE_LEN / HEADER_LEN {
             let header = loop {
-                match reading.take_header() {
+                match rx.take_header() {
                     Some(header) => break header,
-                    None => reading.look(receiver.as_fd()).expect("no end"),
+                    None => rx.poll(receiver.as_fd()).expect("no end"),
                 };
                 assert!(begun.elapsed() < Duration::from_secs(30), "header {i}");
             };

@@ -7,7 +7,7 @@ use mpjdev_proto::impi::message_tx::{Mode, Send};
 
 use super::channel::Channel;
 use super::transport::TcpTransport;
-use super::tx_stream::Writing;
+use super::tx_stream::TxStream;
 use crate::net::control::{self, ControlMessage};
 use crate::{Header, Kind, Outgoing, Payload, Transport};
 
@@ -16,7 +16,7 @@ impl TcpTransport {
     /// have to wait.
     pub(super) fn send_message(
         &self,
-        writing: &mut Writing,
+        tx: &mut TxStream,
         at: usize,
         header: Header,
         body: Outgoing<'_>,
@@ -26,8 +26,8 @@ impl TcpTransport {
             Outgoing::Payload(Payload::Physical(slab, len)) => (slab, *len),
             _ => unreachable!("ranks whose messages are copied get physical ones"),
         };
-        let talk = &mut writing.talks[at];
-        if !talk.pair.flow().is_open() || talk.pair.wants_to_send() {
+        let session = &mut tx.sessions[at];
+        if !session.pair.flow().is_open() || session.pair.wants_to_send() {
             return false;
         }
         let mode = if header.kind == Kind::Eager { Mode::Standard } else { Mode::Synchronous };
@@ -41,37 +41,37 @@ impl TcpTransport {
             cancellable: false,
             token: header.token + 1,
         };
-        if let Some(packet) = talk.pair.try_send_now(&send) {
-            writing.put(at, &packet, Some((slab, 0, len)));
+        if let Some(packet) = session.pair.try_send_now(&send) {
+            tx.put(at, &packet, Some((slab, 0, len)));
             return true;
         }
-        talk.sends.insert(send.token, slab.clone());
-        if talk.pair.send(send).is_err() {
-            talk.sends.remove(&send.token);
+        session.sends.insert(send.token, slab.clone());
+        if session.pair.send(send).is_err() {
+            session.sends.remove(&send.token);
             return false;
         }
-        writing.pump();
+        tx.fill_from_sessions();
         true
     }
 
     /// Writes as many octets as the socket takes, and records whether some are left.
-    pub(super) fn write(&self, channel: &Channel, writing: &mut Writing) {
+    pub(super) fn write(&self, channel: &Channel, tx: &mut TxStream) {
         loop {
-            if let Err(error) = writing.write(channel.socket.as_fd()) {
-                return self.break_off(channel, writing, &error);
+            if let Err(error) = tx.write(channel.socket.as_fd()) {
+                return self.stop_sending(channel, tx, &error);
             }
             // Written octets make room for more.
-            if writing.waiting_len() > 0 {
+            if tx.waiting_len() > 0 {
                 break;
             }
-            self.flush_control(writing);
-            writing.pump();
-            if writing.waiting_len() == 0 {
+            self.flush_control(tx);
+            tx.fill_from_sessions();
+            if tx.waiting_len() == 0 {
                 break;
             }
         }
-        self.note_waiting(channel, writing);
-        let is_full = writing.waiting_len() > 0;
+        self.note_waiting(channel, tx);
+        let is_full = tx.waiting_len() > 0;
         if channel.is_full.swap(is_full, SeqCst) != is_full && is_full {
             // A sleeping thread must watch for room from now on.
             self.wake();
@@ -79,8 +79,8 @@ impl TcpTransport {
     }
 
     /// Records for the next poll whether octets wait.
-    pub(super) fn note_waiting(&self, channel: &Channel, writing: &Writing) {
-        let waits = writing.waiting_len() > 0;
+    pub(super) fn note_waiting(&self, channel: &Channel, tx: &TxStream) {
+        let waits = tx.waiting_len() > 0;
         if channel.has_waiting.swap(waits, SeqCst) != waits {
             match waits {
                 true => self.waiting_count.fetch_add(1, SeqCst),
@@ -98,8 +98,8 @@ impl TcpTransport {
 
     /// Writes pending octets, and control messages that had to wait for them.
     pub(crate) fn write_waiting(&self) {
-        // A turn of another thread counts as well: it only makes this one's packets leave one by one again.
-        self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
+        // A round of another thread counts as well: it only makes this one's packets leave one by one again.
+        self.write_rounds.store(self.write_rounds.load(Relaxed).wrapping_add(1), Relaxed);
         if self.waiting_count.load(Relaxed) == 0 {
             return;
         }
@@ -107,16 +107,16 @@ impl TcpTransport {
             if !channel.has_waiting.load(Relaxed) {
                 continue;
             }
-            let mut writing = channel.writing();
-            self.write(channel, &mut writing);
-            if writing.has_room() {
+            let mut tx = channel.tx();
+            self.write(channel, &mut tx);
+            if tx.has_room() {
                 self.note_room(channel);
             }
         }
     }
 
     /// Sends a control message to a rank of ours. Returns false when it would have to wait.
-    pub(super) fn say(&self, writing: &mut Writing, at: usize, message: &ControlMessage) -> bool {
+    pub(super) fn say(&self, tx: &mut TxStream, at: usize, message: &ControlMessage) -> bool {
         let octets = message.octets_within(self.terms.maxdatalen as usize);
         let send = Send {
             cid: control::CONTEXT,
@@ -125,39 +125,39 @@ impl TcpTransport {
             msglen: octets.len() as u64,
             ..Send::default()
         };
-        if !writing.has_room() {
+        if !tx.has_room() {
             return false;
         }
-        let Some(packet) = writing.talks[at].pair.try_send_now(&send) else { return false };
-        writing.put(at, &packet, None);
-        writing.put_octets(&octets);
+        let Some(packet) = tx.sessions[at].pair.try_send_now(&send) else { return false };
+        tx.put(at, &packet, None);
+        tx.put_octets(&octets);
         true
     }
 
     pub(super) fn send_control(&self, rank: u32, message: &ControlMessage) {
         if let Some(channel) = self.channel(rank).filter(|_| !self.is_foreign[rank as usize]) {
-            let mut writing = channel.writing();
-            if !writing.is_closed {
-                let at = writing.talk_of(rank);
-                self.say(&mut writing, at, message);
-                self.write(channel, &mut writing);
+            let mut tx = channel.tx();
+            if !tx.is_closed {
+                let at = tx.session_of(rank);
+                self.say(&mut tx, at, message);
+                self.write(channel, &mut tx);
             }
         }
     }
 
-    pub(super) fn flush_control(&self, writing: &mut Writing) {
-        for at in 0..writing.talks.len() {
-            if let Some(octets) = writing.talks[at].pending_credit
-                && self.say(writing, at, &ControlMessage::Credit(octets))
+    pub(super) fn flush_control(&self, tx: &mut TxStream) {
+        for at in 0..tx.sessions.len() {
+            if let Some(octets) = tx.sessions[at].pending_credit
+                && self.say(tx, at, &ControlMessage::Credit(octets))
             {
-                writing.talks[at].pending_credit = None;
+                tx.sessions[at].pending_credit = None;
             }
-            if let Some(why) = writing.talks[at].failure.take() {
+            if let Some(why) = tx.sessions[at].failure.take() {
                 let message = ControlMessage::JobFailed(why);
-                if !self.say(writing, at, &message)
+                if !self.say(tx, at, &message)
                     && let ControlMessage::JobFailed(why) = message
                 {
-                    writing.talks[at].failure = Some(why);
+                    tx.sessions[at].failure = Some(why);
                 }
             }
         }

@@ -67,24 +67,24 @@ impl TcpTransport {
 
     pub(super) fn check_channel(&self, channel: &Channel, now: Instant) {
         let socket = channel.socket.as_fd();
-        let mut writing = channel.writing();
-        if writing.is_closed || writing.is_broken {
+        let mut tx = channel.tx();
+        if tx.is_closed || tx.is_broken {
             return;
         }
         let is_outstanding = stream::untaken_len(socket).is_ok_and(|len| len > 0);
-        match writing.outstanding_since {
+        match tx.outstanding_since {
             None if is_outstanding => {
                 let _ = set_tcp_user_timeout(socket, 0);
-                writing.outstanding_since = Some(now);
+                tx.outstanding_since = Some(now);
             }
             Some(_) if !is_outstanding => {
                 let _ = set_tcp_user_timeout(socket, self.silence.most.as_millis() as u32);
-                writing.outstanding_since = None;
+                tx.outstanding_since = None;
             }
             Some(since) => {
                 let since_ack = stream::since_ack(socket).unwrap_or_default();
                 if self.silence.is_over(now - since, since_ack) {
-                    self.break_off(channel, &mut writing, &Errno::TIMEDOUT.into());
+                    self.stop_sending(channel, &mut tx, &Errno::TIMEDOUT.into());
                 }
             }
             None => {}

@@ -80,7 +80,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
         let begun = Instant::now();
         while !is_over() {
             assert!(begun.elapsed() < LONG, "{:?} octets have left", sender.tx_pending());
-            receiver.look();
+            receiver.poll();
             packet_source.receive(100, &mut |_, _, _| Ok(()));
         }
     };
@@ -88,7 +88,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
         let sleeper = scope.spawn(|| {
             while sender.tx_pending() == Some(left) {
                 sender.park(LONG, &mut || false);
-                sender.look();
+                sender.poll();
             }
         });
         let begun = Instant::now();
@@ -112,12 +112,12 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
     let message = message(8);
     let sent_len = 2 * (HEADER_LEN + message.first_len()) as u64;
     (0..2).for_each(|_| assert!(sender.try_send(1, Header::default(), Outgoing::Message(&message))));
-    sender.look();
+    sender.poll();
     let begun = Instant::now();
     while rustix::io::ioctl_fionread(&receiver.channels[0].socket).expect("a socket") < sent_len {
         assert!(begun.elapsed() < LONG, "two packets do not arrive");
     }
-    assert!(receiver.look());
+    assert!(receiver.poll());
     receiver.progress.is_asleep.store(true, SeqCst);
     assert_eq!(packet_source.receive(1, &mut |_, _, _| Ok(())), 1);
     let begun = Instant::now();
@@ -132,7 +132,7 @@ fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
     let [(_sender, _answers), (receiver, _inbox)] = pair().expect("connections");
     receiver.progress.is_asleep.store(true, SeqCst);
     receiver.wake();
-    assert!(!receiver.look_at_all(), "nothing was sent");
+    assert!(!receiver.poll_channels(), "nothing was sent");
     let begun = Instant::now();
     receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something"));
     assert!(begun.elapsed() < LONG, "the bell was taken");
@@ -149,7 +149,7 @@ fn fini_waits_for_room_behind_a_full_stage() {
     let send = |message: &Message| {
         assert!(sender.try_send(1, Header::default(), Outgoing::Message(message)));
         // A sent packet does not wait for others to leave with it.
-        sender.look();
+        sender.poll();
     };
     while sender.tx_pending().is_none() {
         send(&most);
@@ -161,7 +161,7 @@ fn fini_waits_for_room_behind_a_full_stage() {
         let begun = Instant::now();
         while receiver.peer(0) != PeerState::Finished {
             assert!(begun.elapsed() < LONG, "it does not hear of the end");
-            receiver.look();
+            receiver.poll();
             packet_source.receive(100, &mut |_, _, _| Ok(()));
         }
     });
@@ -181,7 +181,7 @@ fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
     let mut token = None;
     while token.is_none() {
         assert!(begun.elapsed() < LONG, "the message does not arrive");
-        peer.look();
+        peer.poll();
         requests.receive(100, &mut |_, header, _| {
             token = Some(header.token);
             Ok(())
@@ -191,13 +191,13 @@ fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
     let matched = Header { kind: Kind::MatchAck, token: token.expect("a number"), ..Header::default() };
     assert!(ended.try_send(1, matched, Outgoing::Nothing));
     let channel = &ended.channels[0];
-    assert!(channel.writing().has_queued(), "the answer waits");
+    assert!(channel.tx().has_queued(), "the answer waits");
     // A finish makes these calls.
     ended.say_fini();
     let mut answers = 0;
     while peer.peer(0) != PeerState::Finished {
         assert!(begun.elapsed() < LONG, "it does not hear of the end");
-        peer.look();
+        peer.poll();
         packet_source.receive(100, &mut |_, header, _| {
             answers += u32::from(header.kind == Kind::MatchAck);
             Ok(())
@@ -221,7 +221,7 @@ fn stream_ends_behind_an_answer_that_was_put_and_not_written() {
     let mut header = [0; HEADER_LEN];
     packet.emit(Dialect::Draft, &mut header);
     // The peer has sent it, as far as its own machine knows.
-    let sent = peer.channels[0].writing().talks[0].pair.try_send_now(&Send::default());
+    let sent = peer.channels[0].tx().sessions[0].pair.try_send_now(&Send::default());
     assert!(sent.is_some());
     assert!(ended.handle(channel, &header).is_ok());
     assert!(ended.tx_pending().is_some(), "the answer waits");
@@ -229,7 +229,7 @@ fn stream_ends_behind_an_answer_that_was_put_and_not_written() {
     let begun = Instant::now();
     while peer.peer(0) != PeerState::Finished {
         assert!(begun.elapsed() < LONG, "it does not hear of the end");
-        peer.look();
+        peer.poll();
         packet_source.receive(100, &mut |_, _, _| Ok(()));
     }
 }
@@ -244,7 +244,7 @@ fn abort_reason_is_cut_when_packets_are_short() {
     let begun = Instant::now();
     while other.abort().is_none() {
         assert!(begun.elapsed() < LONG, "it does not hear of the failure");
-        other.look();
+        other.poll();
         packet_source.receive(100, &mut |_, _, _| Ok(()));
     }
     assert_eq!(other.abort(), Some((0, "the file system ".to_owned())));
@@ -279,7 +279,7 @@ fn peer_that_does_not_read_is_not_taken_for_dead() {
         while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
     });
     wait_for(LONG, &mut || {
-        receiver.look();
+        receiver.poll();
         packet_source.receive(100, &mut |_, _, _| Ok(()));
     });
     assert_eq!(sender.peer(1), PeerState::Alive);
@@ -308,9 +308,9 @@ fn finish_gives_the_octets_to_a_machine_that_was_given_up_before() {
         let message = message(100_000);
         while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
         let channel = &sender.channels[0];
-        let given = channel.writing().given();
-        sender.break_off(channel, &mut channel.writing(), &error.into());
-        assert_eq!(channel.writing().given(), given);
+        let given = channel.tx().given();
+        sender.stop_sending(channel, &mut channel.tx(), &error.into());
+        assert_eq!(channel.tx().given(), given);
         sender.finish()
     };
     let unacked = unacked_after(Errno::TIMEDOUT);

@@ -13,9 +13,9 @@ use mpjdev_proto::impi::pair::{Pair, Settings};
 use tracing::{debug, info, warn};
 
 use super::channel::Channel;
-use super::rx_stream::Reading;
+use super::rx_stream::RxStream;
 use super::silence::Silence;
-use super::tx_stream::{Talk, Writing};
+use super::tx_stream::{PeerSession, TxStream};
 use super::{Job, Terms};
 use crate::config::UNMATCHED_MAX;
 use crate::net::control::ControlMessage;
@@ -53,9 +53,9 @@ pub struct TcpTransport {
     pub(super) waiting_count: AtomicUsize,
     /// The most recently active channel.
     pub(super) hot: AtomicUsize,
-    pub(super) looks: AtomicU32,
+    pub(super) polls: AtomicU32,
     /// Number of times the rank has checked for octets to write.
-    pub(super) turns: AtomicU32,
+    pub(super) write_rounds: AtomicU32,
     /// State shared with the progress thread.
     pub(super) progress: Arc<ProgressShared>,
     pub(super) silence: Silence,
@@ -72,7 +72,7 @@ impl TcpTransport {
         for (host, socket) in sockets.into_iter().enumerate() {
             let Some(socket) = socket else { continue };
             let here = members.iter().enumerate().filter(|(_, member)| member.host as usize == host);
-            let talks = here.map(|(peer, member)| {
+            let sessions = here.map(|(peer, member)| {
                 channel_of[peer] = Some(channels.len());
                 let settings = Settings {
                     dialect: terms.dialect,
@@ -87,15 +87,15 @@ impl TcpTransport {
                     arrivals_max: 2 * UNMATCHED_MAX as usize + 4 * terms.hiwater as usize,
                 };
                 let pair = Pair::new(settings).map_err(io::Error::other)?;
-                Ok(Talk::new(peer as u32, !member.is_ours, pair))
+                Ok(PeerSession::new(peer as u32, !member.is_ours, pair))
             });
-            let talks: Vec<Talk> = talks.collect::<io::Result<_>>()?;
+            let sessions: Vec<PeerSession> = sessions.collect::<io::Result<_>>()?;
             poller.add(channels.len(), socket.as_fd())?;
             progress.poller.add(channels.len(), socket.as_fd())?;
-            let ranks: Vec<u32> = talks.iter().map(|talk| talk.rank).collect();
+            let ranks: Vec<u32> = sessions.iter().map(|session| session.rank).collect();
             let foreign = !members[ranks.first().map_or(0, |rank| *rank as usize)].is_ours;
             debug!(target: "mpjdev::tcp", rank, peers = ?ranks, foreign, "channel is open");
-            channels.push(Channel::new(socket, ranks, Reading::new()?, Writing::new(talks, terms.dialect)?));
+            channels.push(Channel::new(socket, ranks, RxStream::new()?, TxStream::new(sessions, terms.dialect)?));
         }
         Ok(TcpTransport {
             rank,
@@ -112,8 +112,8 @@ impl TcpTransport {
             has_room: AtomicBool::new(false),
             waiting_count: AtomicUsize::new(0),
             hot: AtomicUsize::new(0),
-            looks: AtomicU32::new(0),
-            turns: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
+            write_rounds: AtomicU32::new(0),
             progress,
         })
     }
@@ -133,16 +133,16 @@ impl TcpTransport {
     }
 
     /// Closes a channel. Its ranks have failed, unless they had finished.
-    pub(super) fn close(&self, channel: &Channel, writing: &mut Writing, why: &str) {
-        if writing.is_closed {
+    pub(super) fn close(&self, channel: &Channel, tx: &mut TxStream, why: &str) {
+        if tx.is_closed {
             return;
         }
         let (rank, peers) = (self.rank, &channel.ranks);
         info!(target: "mpjdev::tcp", rank, ?peers, why, "channel is closed before its end");
-        writing.close(untaken(channel));
+        tx.close(untaken(channel));
         channel.is_closed.store(true, SeqCst);
         channel.is_full.store(false, SeqCst);
-        self.note_waiting(channel, writing);
+        self.note_waiting(channel, tx);
         self.note_room(channel);
         self.unwatch(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
@@ -155,12 +155,12 @@ impl TcpTransport {
 
     /// Stops sending on a channel. Octets that the other end has sent before are still taken: a closed peer
     /// may have finished, and left answers unread. The end of reading decides its state.
-    pub(super) fn break_off(&self, channel: &Channel, writing: &mut Writing, error: &io::Error) {
+    pub(super) fn stop_sending(&self, channel: &Channel, tx: &mut TxStream, error: &io::Error) {
         let (rank, peers) = (self.rank, &channel.ranks);
         info!(target: "mpjdev::tcp", rank, ?peers, %error, "channel is broken, the octets before are still read");
         self.note_fault(channel, error);
-        writing.break_off(untaken(channel));
-        self.note_waiting(channel, writing);
+        tx.stop_sending(untaken(channel));
+        self.note_waiting(channel, tx);
         self.note_room(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
     }
@@ -169,7 +169,7 @@ impl TcpTransport {
     pub(super) fn note_fault(&self, channel: &Channel, error: &io::Error) {
         let is_reset = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
         if !is_reset {
-            channel.is_cut.store(true, SeqCst);
+            channel.is_unreachable.store(true, SeqCst);
         }
         // A process that ends with unread octets resets its connections. In the draft dialect that is a
         // regular end.
@@ -222,37 +222,37 @@ impl TcpTransport {
     /// Sends the end of packets, in dialects that have a packet for it.
     pub(super) fn say_fini(&self) {
         for channel in &self.channels {
-            let mut writing = channel.writing();
-            if !writing.is_closed && !writing.is_broken {
-                self.write_fini(channel, &mut writing);
+            let mut tx = channel.tx();
+            if !tx.is_closed && !tx.is_broken {
+                self.write_fini(channel, &mut tx);
             }
         }
     }
 
     /// Writes pending octets, and then the Fini when it is due and there is room. An answer that waits for
     /// flow control delays it: the Fini states that all packets were sent.
-    fn write_fini(&self, channel: &Channel, writing: &mut Writing) {
-        self.write(channel, writing);
-        if writing.has_queued() {
+    fn write_fini(&self, channel: &Channel, tx: &mut TxStream) {
+        self.write(channel, tx);
+        if tx.has_queued() {
             return;
         }
-        writing.ending.finish();
-        if writing.has_room()
-            && let Some(fini) = writing.ending.poll_transmit()
+        tx.ending.finish();
+        if tx.has_room()
+            && let Some(fini) = tx.ending.poll_transmit()
         {
-            writing.put(0, &fini, None);
-            self.write(channel, writing);
+            tx.put(0, &fini, None);
+            self.write(channel, tx);
         }
     }
 
     /// Ends the stream after all pending octets. The progress thread may have put an answer since the last
     /// write, which must not hide the end from the peer.
     pub(super) fn end_stream(&self, channel: &Channel) {
-        let mut writing = channel.writing();
-        if !writing.is_closed && !writing.is_broken {
-            self.write(channel, &mut writing);
+        let mut tx = channel.tx();
+        if !tx.is_closed && !tx.is_broken {
+            self.write(channel, &mut tx);
         }
-        if writing.tx_pending().is_none() {
+        if tx.tx_pending().is_none() {
             debug!(target: "mpjdev::tcp", rank = self.rank, peers = ?channel.ranks, "end of packets is sent");
             let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
         }
@@ -261,31 +261,31 @@ impl TcpTransport {
     /// Octets given to a channel that the other side's system has not acknowledged. Ranks that have finished
     /// take nothing more, and neither do those whose end has closed the channel.
     fn unacked(&self, channel: &Channel, given: u64) -> Option<Unacked> {
-        let has_left = self.has_left(channel) && !channel.is_cut.load(SeqCst);
+        let has_left = self.has_left(channel) && !channel.is_unreachable.load(SeqCst);
         if has_left || channel.has_finished.load(Relaxed) {
             return None;
         }
-        let writing = channel.writing();
+        let tx = channel.tx();
         // The Fini of this rank is no message.
-        let octets = given.saturating_sub(writing.acked(untaken(channel)));
+        let octets = given.saturating_sub(tx.acked(untaken(channel)));
         (octets > 0).then_some(Unacked { rank: channel.ranks[0], messages: None, octets })
     }
 
     /// Whether the other side's system has taken all octets of a channel.
     pub(super) fn has_left(&self, channel: &Channel) -> bool {
-        let mut writing = channel.writing();
-        if writing.is_closed || writing.is_broken {
+        let mut tx = channel.tx();
+        if tx.is_closed || tx.is_broken {
             return true;
         }
         // A peer that has ended its own direction takes nothing more.
-        if channel.try_reading().is_some_and(|reading| reading.is_over) {
+        if channel.try_rx().is_some_and(|rx| rx.is_over) {
             return true;
         }
-        writing.pump();
-        self.write_fini(channel, &mut writing);
+        tx.fill_from_sessions();
+        self.write_fini(channel, &mut tx);
         // A peer that has finished returns no credit for answers any more.
-        let waits = writing.has_queued() && !channel.has_finished.load(Relaxed);
-        !waits && writing.waiting_len() == 0 && untaken(channel) == 0
+        let waits = tx.has_queued() && !channel.has_finished.load(Relaxed);
+        !waits && tx.waiting_len() == 0 && untaken(channel) == 0
     }
 }
 
@@ -306,7 +306,7 @@ impl ProgressTarget for TcpTransport {
     fn prepare_wait(&self) -> bool {
         self.check_silence();
         self.watch_room(&self.progress.poller, true);
-        !self.look()
+        !self.poll()
     }
 
     fn end_wait(&self) {
@@ -316,8 +316,8 @@ impl ProgressTarget for TcpTransport {
     fn has_pending_work(&self) -> bool {
         self.waiting_count.load(SeqCst) > 0
             || self.channels.iter().any(|channel| {
-                let writing = channel.writing();
-                writing.tx_pending().is_some() || writing.talks.iter().any(Talk::has_rest)
+                let tx = channel.tx();
+                tx.tx_pending().is_some() || tx.sessions.iter().any(PeerSession::has_rest)
             })
     }
 
@@ -338,28 +338,28 @@ impl Transport for TcpTransport {
             return self.loopback.send(header, body);
         }
         let Some(channel) = self.channel(dest) else { return true };
-        let mut writing = channel.writing();
-        if writing.is_closed || writing.is_broken {
+        let mut tx = channel.tx();
+        if tx.is_closed || tx.is_broken {
             // Packets to a dead rank are dropped.
             return true;
         }
-        let at = if writing.talks.len() == 1 { 0 } else { writing.talk_of(dest) };
+        let at = if tx.sessions.len() == 1 { 0 } else { tx.session_of(dest) };
         let sent = match header.kind {
             Kind::MatchAck => {
-                writing.matched(at, header.token, header.context, &self.source);
-                writing.pump();
+                tx.matched(at, header.token, header.context, &self.source);
+                tx.fill_from_sessions();
                 true
             }
-            _ => writing.has_room() && self.send_message(&mut writing, at, header, body),
+            _ => tx.has_room() && self.send_message(&mut tx, at, header, body),
         };
         if sent {
             // Every wait, poll and receive of the rank writes pending octets.
-            if header.kind == Kind::Eager && writing.may_wait(self.turns.load(Relaxed)) {
-                self.note_waiting(channel, &writing);
+            if header.kind == Kind::Eager && tx.may_wait(self.write_rounds.load(Relaxed)) {
+                self.note_waiting(channel, &tx);
                 self.progress.kick();
             } else {
-                self.write(channel, &mut writing);
-                if writing.tx_pending().is_some() || writing.talks[at].has_rest() {
+                self.write(channel, &mut tx);
+                if tx.tx_pending().is_some() || tx.sessions[at].has_rest() {
                     // The packet leaves when the other end answers or takes octets, whatever the program does
                     // until then.
                     self.progress.kick();
@@ -367,8 +367,8 @@ impl Transport for TcpTransport {
             }
         } else {
             channel.has_refused.store(true, SeqCst);
-            writing.pump();
-            self.note_waiting(channel, &writing);
+            tx.fill_from_sessions();
+            self.note_waiting(channel, &tx);
         }
         sent
     }
@@ -389,11 +389,11 @@ impl Transport for TcpTransport {
 
     fn set_backpressure(&self, source: u32, full: bool) {
         if let Some(channel) = self.channel(source) {
-            let mut writing = channel.writing();
-            let at = writing.talk_of(source);
-            writing.talks[at].set_backpressure(full);
-            writing.pump();
-            self.note_waiting(channel, &writing);
+            let mut tx = channel.tx();
+            let at = tx.session_of(source);
+            tx.sessions[at].set_backpressure(full);
+            tx.fill_from_sessions();
+            self.note_waiting(channel, &tx);
         }
     }
 
@@ -402,14 +402,14 @@ impl Transport for TcpTransport {
     }
 
     fn is_ready(&self) -> bool {
-        self.look()
+        self.poll()
     }
 
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.progress.begin_sleep();
-        if !ready() && !self.look() {
+        if !ready() && !self.poll() {
             self.watch_room(&self.poller, true);
-            self.wait_for_all(most);
+            self.wait_for_channels(most);
             self.watch_room(&self.poller, false);
         }
         self.progress.end_sleep(false);
@@ -450,17 +450,17 @@ impl Transport for TcpTransport {
     fn tx_pending(&self) -> Option<u64> {
         // A peer that has finished takes nothing more.
         let live = self.channels.iter().filter(|channel| !channel.has_finished.load(Relaxed));
-        let left = live.filter_map(|channel| channel.writing().tx_pending());
+        let left = live.filter_map(|channel| channel.tx().tx_pending());
         left.reduce(u64::wrapping_add)
     }
 
     fn finish(&self) -> Vec<Unacked> {
         let deadline = Instant::now() + LINGER;
-        let given: Vec<u64> = self.channels.iter().map(|channel| channel.writing().given()).collect();
+        let given: Vec<u64> = self.channels.iter().map(|channel| channel.tx().given()).collect();
         self.say_fini();
         // An octet that the other side's system has not taken is lost when this process ends.
         while Instant::now() < deadline && !self.channels.iter().all(|channel| self.has_left(channel)) {
-            self.wait_for_all(Duration::from_millis(1));
+            self.wait_for_channels(Duration::from_millis(1));
         }
         let channels = self.channels.iter().zip(given);
         let unacked = channels.filter_map(|(channel, given)| self.unacked(channel, given)).collect();
@@ -476,11 +476,11 @@ impl Transport for TcpTransport {
     fn fail(&self, why: &str) {
         if self.peer_table.set_abort(self.rank, why.to_owned()) {
             for channel in &self.channels {
-                let mut writing = channel.writing();
-                if !writing.is_closed {
-                    let ours = writing.talks.iter_mut().filter(|talk| !talk.is_foreign);
-                    ours.for_each(|talk| talk.failure = Some(why.to_owned()));
-                    self.write(channel, &mut writing);
+                let mut tx = channel.tx();
+                if !tx.is_closed {
+                    let ours = tx.sessions.iter_mut().filter(|session| !session.is_foreign);
+                    ours.for_each(|session| session.failure = Some(why.to_owned()));
+                    self.write(channel, &mut tx);
                 }
             }
             self.note_change();
@@ -502,13 +502,13 @@ impl Transport for TcpTransport {
         if self.is_foreign[source as usize] {
             return;
         }
-        let mut writing = channel.writing();
-        if !writing.is_closed {
-            let at = writing.talk_of(source);
-            writing.talks[at].pending_credit = Some(octets);
-            self.flush_control(&mut writing);
-            self.write(channel, &mut writing);
-            if writing.tx_pending().is_some() || writing.talks[at].has_rest() {
+        let mut tx = channel.tx();
+        if !tx.is_closed {
+            let at = tx.session_of(source);
+            tx.sessions[at].pending_credit = Some(octets);
+            self.flush_control(&mut tx);
+            self.write(channel, &mut tx);
+            if tx.tx_pending().is_some() || tx.sessions[at].has_rest() {
                 self.progress.kick();
             }
         }

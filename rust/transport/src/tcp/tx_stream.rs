@@ -37,12 +37,12 @@ enum Piece {
     /// Octets of the staging buffer.
     Staged(usize),
     /// Octets of a message.
-    Lent { slab: Slab, offset: usize, len: usize },
+    Referenced { slab: Slab, offset: usize, len: usize },
 }
 
 /// Session with one rank behind a channel.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct PeerSession {
     pub(super) rank: u32,
     pub(super) is_foreign: bool,
     pub(super) pair: Pair,
@@ -62,12 +62,23 @@ pub(super) struct Talk {
     pub(super) failure: Option<String>,
 }
 
-impl Talk {
-    pub(super) fn new(rank: u32, is_foreign: bool, pair: Pair) -> Talk {
+impl PeerSession {
+    pub(super) fn new(rank: u32, is_foreign: bool, pair: Pair) -> PeerSession {
         let (sends, arrivals) = Default::default();
         let (is_full, granted, under_way) = Default::default();
         let (pending_credit, failure) = (None, None);
-        Talk { rank, is_foreign, pair, sends, arrivals, is_full, granted, under_way, pending_credit, failure }
+        PeerSession {
+            rank,
+            is_foreign,
+            pair,
+            sends,
+            arrivals,
+            is_full,
+            granted,
+            under_way,
+            pending_credit,
+            failure,
+        }
     }
 
     /// Holds back ProtoAcks while memory is full. The rest of matched messages in flight must arrive,
@@ -129,10 +140,10 @@ impl Talk {
 
 /// Sending direction of one channel.
 #[derive(Debug)]
-pub(super) struct Writing {
+pub(super) struct TxStream {
     /// Sessions, one for each rank behind the channel.
-    pub(super) talks: Vec<Talk>,
-    stage: Memory,
+    pub(super) sessions: Vec<PeerSession>,
+    staging: Memory,
     start: usize,
     end: usize,
     pieces: VecDeque<Piece>,
@@ -142,7 +153,7 @@ pub(super) struct Writing {
     /// When writing ended: octets that waited, and octets that the other side's system had not taken.
     dropped: u64,
     untaken: u64,
-    /// The rank's turn in which packets were put last, and their number.
+    /// The rank's write round in which packets were put last, and their number.
     burst: (u32, u32),
     /// Time since which octets were outstanding at every check.
     pub(super) outstanding_since: Option<Instant>,
@@ -154,13 +165,13 @@ pub(super) struct Writing {
     pub(super) is_closed: bool,
 }
 
-impl Writing {
-    pub(super) fn new(talks: Vec<Talk>, dialect: Dialect) -> io::Result<Writing> {
-        let stage = Memory::zeroed(STAGE_LEN).ok_or(io::ErrorKind::OutOfMemory)?;
+impl TxStream {
+    pub(super) fn new(sessions: Vec<PeerSession>, dialect: Dialect) -> io::Result<TxStream> {
+        let staging = Memory::zeroed(STAGE_LEN).ok_or(io::ErrorKind::OutOfMemory)?;
         let pieces = VecDeque::new();
-        Ok(Writing {
-            talks,
-            stage,
+        Ok(TxStream {
+            sessions,
+            staging,
             start: 0,
             end: 0,
             pieces,
@@ -194,7 +205,7 @@ impl Writing {
 
     /// Whether packets wait for a peer's acknowledgement, or for room.
     pub(super) fn has_queued(&self) -> bool {
-        self.talks.iter().any(|talk| talk.pair.has_queued())
+        self.sessions.iter().any(|session| session.pair.has_queued())
     }
 
     /// `None` when all octets have left; else the number of octets that have.
@@ -208,17 +219,17 @@ impl Writing {
         self.waiting < WAITING_MAX && STAGE_LEN - self.end >= HEADER_LEN + COPY_MAX
     }
 
-    /// Whether the packet put in this turn of the rank may wait for others to leave with. A few have left one
-    /// by one before.
-    pub(super) fn may_wait(&mut self, turn: u32) -> bool {
-        let before = if self.burst.0 == turn { self.burst.1 } else { 0 };
-        self.burst = (turn, before.saturating_add(1));
+    /// Whether the packet put in this write round of the rank may wait for others to leave with. A few have
+    /// left one by one before.
+    pub(super) fn may_wait(&mut self, round: u32) -> bool {
+        let before = if self.burst.0 == round { self.burst.1 } else { 0 };
+        self.burst = (round, before.saturating_add(1));
         before >= BURST && self.waiting < TOGETHER_LEN
     }
 
     /// Index of the session with a rank.
-    pub(super) fn talk_of(&self, rank: u32) -> usize {
-        self.talks.iter().position(|talk| talk.rank == rank).expect("each rank has its channel")
+    pub(super) fn session_of(&self, rank: u32) -> usize {
+        self.sessions.iter().position(|session| session.rank == rank).expect("each rank has its channel")
     }
 
     /// Puts a packet after the pending ones.
@@ -227,11 +238,11 @@ impl Writing {
             return;
         }
         let mut header = [0; HEADER_LEN];
-        packet.emit(self.talks[at].pair.settings().dialect, &mut header);
+        packet.emit(self.sessions[at].pair.settings().dialect, &mut header);
         self.put_octets(&header);
         match body {
             Some((slab, offset, len)) if len > COPY_MAX => {
-                self.pieces.push_back(Piece::Lent { slab: slab.clone(), offset, len });
+                self.pieces.push_back(Piece::Referenced { slab: slab.clone(), offset, len });
                 self.waiting += len;
             }
             Some((slab, offset, len)) => self.put_words(slab, offset, len),
@@ -244,17 +255,17 @@ impl Writing {
         if self.is_broken {
             return;
         }
-        copy_in(self.stage.words(), self.end, octets);
+        copy_in(self.staging.words(), self.end, octets);
         self.staged(octets.len());
     }
 
     fn put_words(&mut self, slab: &Slab, offset: usize, len: usize) {
         if self.end.is_multiple_of(8) && offset.is_multiple_of(8) {
-            copy_words(slab.words(), offset, self.stage.words(), self.end, len);
+            copy_words(slab.words(), offset, self.staging.words(), self.end, len);
         } else {
             let mut octets = vec![0; len];
             mpjdev_buffer::octets::copy_out(slab.words(), offset, &mut octets);
-            copy_in(self.stage.words(), self.end, &octets);
+            copy_in(self.staging.words(), self.end, &octets);
         }
         self.staged(len);
     }
@@ -269,25 +280,25 @@ impl Writing {
     }
 
     /// Puts the packets of the sessions, as far as there is room.
-    pub(super) fn pump(&mut self) {
-        for at in 0..self.talks.len() {
+    pub(super) fn fill_from_sessions(&mut self) {
+        for at in 0..self.sessions.len() {
             while self.has_room() {
-                let talk = &mut self.talks[at];
-                if !talk.pair.wants_to_send() {
+                let session = &mut self.sessions[at];
+                if !session.pair.wants_to_send() {
                     break;
                 }
-                let Some(Transmit { packet, body }) = talk.pair.poll_transmit() else { break };
+                let Some(Transmit { packet, body }) = session.pair.poll_transmit() else { break };
                 let Some(body) = body else {
                     self.put(at, &packet, None);
                     continue;
                 };
-                let Some(slab) = talk.sends.get(&body.token).cloned() else {
+                let Some(slab) = session.sends.get(&body.token).cloned() else {
                     debug_assert_eq!(body.len, 0, "octets of a message that is not there");
                     self.put(at, &packet, None);
                     continue;
                 };
                 if body.last {
-                    talk.sends.remove(&body.token);
+                    session.sends.remove(&body.token);
                 }
                 self.put(at, &packet, Some((&slab, body.offset as usize, body.len as usize)));
             }
@@ -303,11 +314,11 @@ impl Writing {
             for (part, piece) in parts.iter_mut().zip(&self.pieces) {
                 *part = match piece {
                     Piece::Staged(len) => {
-                        let part = Part::new(self.stage.words(), staged_at, *len);
+                        let part = Part::new(self.staging.words(), staged_at, *len);
                         staged_at += len;
                         part
                     }
-                    Piece::Lent { slab, offset, len } => Part::new(slab.words(), *offset, *len),
+                    Piece::Referenced { slab, offset, len } => Part::new(slab.words(), *offset, *len),
                 };
                 n += 1;
             }
@@ -334,7 +345,7 @@ impl Writing {
                     written -= n;
                     *len == 0
                 }
-                Piece::Lent { offset, len, .. } => {
+                Piece::Referenced { offset, len, .. } => {
                     let n = written.min(*len);
                     *len -= n;
                     *offset += n;
@@ -352,7 +363,7 @@ impl Writing {
     }
 
     /// Drops pending octets. The sessions stay while octets of the other end are still to be taken.
-    pub(super) fn break_off(&mut self, untaken: u64) {
+    pub(super) fn stop_sending(&mut self, untaken: u64) {
         if !self.is_broken {
             (self.dropped, self.untaken) = (self.waiting as u64, untaken);
         }
@@ -364,30 +375,30 @@ impl Writing {
     /// Drops pending octets, and accepts nothing more.
     pub(super) fn close(&mut self, untaken: u64) {
         self.is_closed = true;
-        self.break_off(untaken);
-        for talk in &mut self.talks {
-            let _ = talk.pair.abandon();
-            talk.sends.clear();
-            talk.arrivals.clear();
-            talk.pending_credit = None;
-            talk.failure = None;
+        self.stop_sending(untaken);
+        for session in &mut self.sessions {
+            let _ = session.pair.abandon();
+            session.sends.clear();
+            session.arrivals.clear();
+            session.pending_credit = None;
+            session.failure = None;
         }
     }
 
     /// Records that a receive has matched a numbered message. `wanted` octets of a long one are wanted.
     pub(super) fn matched(&mut self, at: usize, token: u64, wanted: u64, source: &Arc<dyn SlabSource>) {
-        let talk = &mut self.talks[at];
-        let Some(arriving) = talk.arrivals.get_mut(&token) else { return };
+        let session = &mut self.sessions[at];
+        let Some(arriving) = session.arrivals.get_mut(&token) else { return };
         let id: ArrivalId = arriving.id;
-        if talk.pair.matched(id).is_err() {
+        if session.pair.matched(id).is_err() {
             return;
         }
         match arriving.is_long() {
             true => {
                 arriving.make_room(wanted, &**source);
-                talk.note_long();
+                session.note_long();
             }
-            false => drop(talk.arrivals.remove(&token)),
+            false => drop(session.arrivals.remove(&token)),
         }
     }
 }

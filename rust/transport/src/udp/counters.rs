@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use super::peer::{Peer, Side};
+use super::peer::{Peer, PeerSession};
 use super::transport::UdpTransport;
 use crate::stats::{Datagrams, UdpStats};
 
@@ -21,12 +21,12 @@ impl UdpTransport {
             data_copied_after: seen.moved,
             ..Datagrams::default()
         };
-        let peers = self.peers().map(|peer: &Peer| (peer.rank, peer.side().counted())).collect();
+        let peers = self.peers().map(|peer: &Peer| (peer.rank, peer.session().counted())).collect();
         UdpStats { socket, peers }
     }
 }
 
-impl Side {
+impl PeerSession {
     fn counted(&self) -> Datagrams {
         let (counters, left) = (self.connection.counters(), self.outgoing.left());
         Datagrams {

@@ -18,10 +18,10 @@ use mpjdev_proto::datagram::reliable::settings::RTS_DATA_LEN;
 use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
-use super::peer::{Coming, Eager, Peer, Side};
+use super::peer::{Coming, Eager, Peer, PeerSession};
 use super::placement::Expected;
 use super::probe::is_probe;
-use super::stage::{Stage, Staged};
+use super::stage::{Staged, StagingBuffer};
 use super::transport::UdpTransport;
 use crate::net::control;
 use crate::net::copy::copy_octets;
@@ -60,7 +60,7 @@ impl Reader {
     pub(super) fn take(
         &mut self,
         transport: &UdpTransport,
-        stage: &mut Stage,
+        stage: &mut StagingBuffer,
         staged: &Staged,
         now: Nanos,
         each: &mut PacketHandler<'_>,
@@ -185,7 +185,7 @@ const SUMMED_LEN: usize = 4 << 10;
 fn take_packet(
     transport: &UdpTransport,
     peer: &Peer,
-    stage: &mut Stage,
+    stage: &mut StagingBuffer,
     staged: &Staged,
     head_len: usize,
     packet: &Packet,
@@ -195,21 +195,21 @@ fn take_packet(
     let (at, len) = (staged.at + head_len, packet.header.len as usize);
     let rank = peer.rank as usize;
     let landed = stage.take_landed(staged.at);
-    let mut side = peer.side();
-    if side.connection.is_over() {
+    let mut session = peer.session();
+    if session.connection.is_over() {
         return Ok(false);
     }
-    match side.connection.handle_datagram(now, packet) {
+    match session.connection.handle_datagram(now, packet) {
         Verdict::Drop => {}
         Verdict::Deliver(delivery) => {
             let data = match &landed {
                 Some(landed) => Data { words: landed.place().0, at: landed.place().1, len },
                 None => Data { words: stage.words(), at, len },
             };
-            let what = side.resolve(peer, &*transport.source, delivery, data)?;
+            let what = session.resolve(peer, &*transport.source, delivery, data)?;
             // The checksum is verified before octets go to their destination.
-            let expected = side.expected.take().filter(|_| !peer.is_checked);
-            drop(side);
+            let expected = session.expected.take().filter(|_| !peer.is_checked);
+            drop(session);
             let was_expected = landed.is_some();
             // The receiver of the message may need to be the only holder of its memory.
             drop(landed);
@@ -219,27 +219,27 @@ fn take_packet(
                 _ => Data { words: stage.words(), at, len },
             };
             hand_over(transport, peer, what, data, each)?;
-            side = peer.side();
+            session = peer.session();
         }
         Verdict::Buffer { slot } => {
             if !stage.keep(rank, slot, landed.as_ref(), at, len) {
                 return Err(format!("{len} octets that have no place here"));
             }
-            side.tally.copied += len as u64;
+            session.tally.copied += len as u64;
         }
     }
     // A peer that was closed meanwhile delivers nothing more.
-    while !side.is_gone
-        && let Some((slot, delivery)) = side.connection.poll_buffered(now)
+    while !session.is_gone
+        && let Some((slot, delivery)) = session.connection.poll_buffered(now)
     {
         let words = stage.kept(rank, slot).unwrap_or_default();
         let data = Data { words, at: 0, len: len_of(&delivery) };
-        let what = side.resolve(peer, &*transport.source, delivery, data)?;
-        let expected = side.expected.take().filter(|_| !peer.is_checked);
-        drop(side);
+        let what = session.resolve(peer, &*transport.source, delivery, data)?;
+        let expected = session.expected.take().filter(|_| !peer.is_checked);
+        drop(session);
         hand_over(transport, peer, what, data, each)?;
         stage.go_on(rank, &delivery, false, expected);
-        side = peer.side();
+        session = peer.session();
     }
     Ok(true)
 }
@@ -266,7 +266,7 @@ fn hand_over(
     }
 }
 
-impl Side {
+impl PeerSession {
     /// Moves user data to their destination. Returns the packet to pass on.
     fn resolve(
         &mut self,

@@ -11,7 +11,7 @@ use super::transport::UdpTransport;
 impl UdpTransport {
     /// Settings of the connection to a peer; `None` for this rank itself.
     pub fn settings(&self, rank: u32) -> Option<Settings> {
-        Some(*self.peer_of(rank)?.side().connection.settings())
+        Some(*self.peer_of(rank)?.session().connection.settings())
     }
 
     /// The socket of the rank.

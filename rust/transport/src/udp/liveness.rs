@@ -32,7 +32,7 @@ pub(super) struct Ended {
     /// The reason of failure, unless the rank had finished.
     pub(super) why: String,
     /// Whether the system has given up the other machine.
-    pub(super) is_cut: bool,
+    pub(super) is_unreachable: bool,
     /// The time at which the end was seen.
     at: Instant,
 }
@@ -46,7 +46,7 @@ impl Ended {
 
 /// The liveness connections of a rank.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LivenessConnections {
     epoll: OwnedFd,
     state: Mutex<State>,
     /// Some connections have ended, and no thread has taken them.
@@ -60,12 +60,12 @@ struct State {
     ended: Vec<Ended>,
 }
 
-impl Lines {
+impl LivenessConnections {
     /// The liveness connections of a rank, by the other rank.
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn new(sockets: Vec<Option<OwnedFd>>) -> io::Result<Lines> {
+    pub(super) fn new(sockets: Vec<Option<OwnedFd>>) -> io::Result<LivenessConnections> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         for (rank, socket) in (0..).zip(&sockets) {
             if let Some(socket) = socket {
@@ -73,10 +73,10 @@ impl Lines {
             }
         }
         let state = Mutex::new(State { sockets, ended: Vec::new() });
-        Ok(Lines { epoll, state, has_ended: AtomicBool::new(false) })
+        Ok(LivenessConnections { epoll, state, has_ended: AtomicBool::new(false) })
     }
 
-    /// A descriptor that becomes readable when a connection ends that [`look`](Self::look) has not seen.
+    /// A descriptor that becomes readable when a connection ends that [`poll`](Self::poll) has not seen.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -88,13 +88,13 @@ impl Lines {
     }
 
     /// Polls the connections. Returns whether some have ended. Never blocks.
-    pub(super) fn look(&self) -> bool {
+    pub(super) fn poll(&self) -> bool {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // The next poll makes up for an interrupted one.
         if let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
             for event in events {
-                state.look_at(event.data.u64() as usize, &self.epoll);
+                state.check(event.data.u64() as usize, &self.epoll);
             }
         }
         let has_ended = !state.ended.is_empty();
@@ -130,10 +130,10 @@ impl Lines {
 }
 
 impl State {
-    fn look_at(&mut self, rank: usize, epoll: &OwnedFd) {
+    fn check(&mut self, rank: usize, epoll: &OwnedFd) {
         let Some(place) = self.sockets.get_mut(rank) else { return };
         let Some(socket) = place else { return };
-        let mut is_cut = false;
+        let mut is_unreachable = false;
         let why = match recv(&*socket, &mut [0; 1], RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Ok((0, _)) | Err(Errno::CONNRESET) => {
@@ -141,13 +141,13 @@ impl State {
             }
             Ok(_) => "it sends what it must not: octets beside its datagrams".to_owned(),
             Err(error) => {
-                is_cut = true;
+                is_unreachable = true;
                 format!("its connection is broken: {}", io::Error::from(error))
             }
         };
         let _ = epoll::delete(epoll, &*socket);
         *place = None;
-        self.ended.push(Ended { rank: rank as u32, why, is_cut, at: Instant::now() });
+        self.ended.push(Ended { rank: rank as u32, why, is_unreachable, at: Instant::now() });
     }
 }
 
@@ -167,19 +167,19 @@ mod tests {
     /// Result of a poll of the connection to rank 2 after this action at its other end.
     fn after(what: impl FnOnce(TcpStream)) -> String {
         let [own, other] = pair();
-        let lines = Lines::new(vec![None, None, Some(own.into())]).expect("an epoll");
-        assert!(!lines.look() && lines.take_ended().is_empty(), "nothing was done to it");
+        let liveness = LivenessConnections::new(vec![None, None, Some(own.into())]).expect("an epoll");
+        assert!(!liveness.poll() && liveness.take_ended().is_empty(), "nothing was done to it");
         what(other);
         let begun = Instant::now();
-        while !lines.look() {
+        while !liveness.poll() {
             assert!(begun.elapsed() < Duration::from_secs(20), "not seen");
         }
-        assert!(lines.have_ended());
-        let ended = lines.take_ended();
-        assert!(!lines.have_ended() && !lines.look(), "it is told once");
-        lines.put_back(ended.clone());
-        assert_eq!((lines.have_ended(), lines.take_ended()), (true, ended.clone()));
-        let [Ended { rank: 2, why, is_cut: false, .. }] = &ended[..] else { panic!("{ended:?}") };
+        assert!(liveness.have_ended());
+        let ended = liveness.take_ended();
+        assert!(!liveness.have_ended() && !liveness.poll(), "reported once");
+        liveness.put_back(ended.clone());
+        assert_eq!((liveness.have_ended(), liveness.take_ended()), (true, ended.clone()));
+        let [Ended { rank: 2, why, is_unreachable: false, .. }] = &ended[..] else { panic!("{ended:?}") };
         why.clone()
     }
 

@@ -151,7 +151,7 @@ pub struct Job {
     pub early: Vec<Early>,
     /// Liveness connections to the other ranks, by rank. They carry no data, and the end of one is the end of
     /// the rank there. Without a connection, a rank that dies is noticed only by its silence.
-    pub lines: Vec<Option<OwnedFd>>,
+    pub liveness: Vec<Option<OwnedFd>>,
 }
 
 /// Octets of datagrams, the longest first: the maximum, the most that Ethernet with long frames takes, and

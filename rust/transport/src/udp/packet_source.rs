@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::dispatch::Reader;
 use super::liveness::Ended;
-use super::poll::Told;
+use super::poll::PeerEvents;
 use super::transport::UdpTransport;
 use crate::{PacketHandler, PacketSource, Transport};
 
@@ -14,27 +14,27 @@ use crate::{PacketHandler, PacketSource, Transport};
 pub struct UdpSource {
     transport: Arc<UdpTransport>,
     inline_max: usize,
-    told: Told,
+    events: PeerEvents,
     reader: Reader,
 }
 
 impl UdpSource {
     pub(super) fn new(transport: Arc<UdpTransport>, inline_max: usize) -> UdpSource {
-        UdpSource { transport, inline_max, told: Told::default(), reader: Reader::default() }
+        UdpSource { transport, inline_max, events: PeerEvents::default(), reader: Reader::default() }
     }
 }
 
 impl PacketSource for UdpSource {
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
-        let UdpSource { transport, inline_max, told, reader } = self;
+        let UdpSource { transport, inline_max, events, reader } = self;
         transport.has_room.store(false, Relaxed);
         let mut n = transport.loopback.receive(transport.rank, *inline_max, most, each);
         let mut stage = transport.stage.lock().unwrap_or_else(PoisonError::into_inner);
         transport.is_staged.store(false, Relaxed);
         let now = transport.timers.now();
         let (ended, later): (Vec<_>, _) =
-            transport.lines.take_ended().into_iter().partition(Ended::is_certain);
-        transport.lines.put_back(later);
+            transport.liveness.take_ended().into_iter().partition(Ended::is_certain);
+        transport.liveness.put_back(later);
         let mut is_drained = false;
         let mut may_have_more = !ended.is_empty() || stage.is_empty() || stage.may_have_more(now);
         loop {
@@ -58,10 +58,10 @@ impl PacketSource for UdpSource {
         transport.send_waiting();
         let has_more = !stage.is_empty();
         transport.is_staged.store(has_more, Release);
-        n += transport.settle(&mut stage, told, now, each);
+        n += transport.process_peers(&mut stage, events, now, each);
         match is_drained {
             true => transport.judge(ended),
-            false => transport.lines.put_back(ended),
+            false => transport.liveness.put_back(ended),
         }
         if has_more {
             // The kernel does not report data that was read but not taken, and the thread that takes it may

@@ -12,7 +12,7 @@ use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::options;
 use tracing::info;
 
-use super::peer::{Peer, Side};
+use super::peer::{Peer, PeerSession};
 use super::transport::UdpTransport;
 
 /// Octets of the headers of UDP and IP.
@@ -32,21 +32,21 @@ pub fn len_within(mtu: usize, address: IpAddr) -> usize {
 impl UdpTransport {
     /// Sends the pending datagrams of a peer that are too long for its path.
     #[cold]
-    pub(super) fn send_in_fragments(&self, peer: &Peer, side: &mut Side, now: Nanos) {
-        let before = side.connection.settings().datagram_len_max;
+    pub(super) fn send_in_fragments(&self, peer: &Peer, session: &mut PeerSession, now: Nanos) {
+        let before = session.connection.settings().datagram_len_max;
         let way_len = self.way_len(peer);
         if let Some(len) = way_len.filter(|len| *len < before) {
             let (rank, peer) = (self.rank, peer.rank);
             info!(target: "mpjdev::udp", rank, peer, before, octets = len, "path is shortened");
-            side.connection.shorten(len);
-            side.outgoing.shorten(len);
+            session.connection.shorten(len);
+            session.outgoing.shorten(len);
         }
         // Meanwhile another thread's datagrams to other peers may leave in fragments, which is harmless.
         let _ = options::fragment_where_needed(self.socket());
-        side.outgoing.flush_in_fragments(now, self.socket(), &side.store);
+        session.outgoing.flush_in_fragments(now, self.socket(), &session.store);
         let _ = options::never_fragment(self.socket());
-        if side.outgoing.is_too_long() {
-            side.outgoing.clear();
+        if session.outgoing.is_too_long() {
+            session.outgoing.clear();
             let takes = way_len
                 .map_or_else(String::new, |len| format!(", which are {len} octets as far as it knows"));
             let why = format!(
@@ -54,7 +54,7 @@ impl UdpTransport {
                  --datagram-len makes them shorter",
                 peer.address.ip().to_canonical()
             );
-            side.fault = Some(why);
+            session.fault = Some(why);
         }
     }
 

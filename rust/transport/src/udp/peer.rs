@@ -36,7 +36,7 @@ pub(super) struct Peer {
     pub(super) eager_len: usize,
     /// Most octets of a message from it that arrive before it is matched.
     pub(super) eager_max: usize,
-    side: Mutex<Side>,
+    session: Mutex<PeerSession>,
     /// Time of its next timer.
     pub(super) next_timeout: AtomicU64,
     /// A send found no room.
@@ -49,7 +49,7 @@ pub(super) struct Peer {
 
 /// State machine of a peer, and the octets that belong to it.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct PeerSession {
     pub(super) connection: Connection,
     pub(super) store: Store,
     pub(super) outgoing: Outgoing,
@@ -67,7 +67,7 @@ pub(super) struct Side {
     pub(super) alive: Option<u64>,
     /// Octets of the messages that wait for others to leave with them, and the number of messages.
     pub(super) waiting: (usize, u32),
-    /// The rank's turn in which messages were sent last, and their number.
+    /// The rank's write round in which messages were sent last, and their number.
     burst: (u32, u32),
     /// The end of this rank's packets was sent.
     pub(super) has_fin_left: bool,
@@ -121,7 +121,7 @@ impl Peer {
         outgoing: Outgoing,
     ) -> Peer {
         let is_checked = connection.settings().checked;
-        let side = Side {
+        let session = PeerSession {
             connection,
             store: Store::default(),
             outgoing,
@@ -145,7 +145,7 @@ impl Peer {
             is_checked,
             eager_len,
             eager_max,
-            side: Mutex::new(side),
+            session: Mutex::new(session),
             next_timeout: AtomicU64::new(NEVER),
             has_refused: AtomicBool::new(false),
             has_waiting: AtomicBool::new(false),
@@ -153,17 +153,17 @@ impl Peer {
         }
     }
 
-    pub(super) fn side(&self) -> MutexGuard<'_, Side> {
-        self.side.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn session(&self) -> MutexGuard<'_, PeerSession> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Side {
-    /// Whether the message sent in this turn of the rank may wait for others to leave with. A few have left
-    /// one by one before.
-    pub(super) fn may_wait(&mut self, turn: u32) -> bool {
-        let before = if self.burst.0 == turn { self.burst.1 } else { 0 };
-        self.burst = (turn, before.saturating_add(1));
+impl PeerSession {
+    /// Whether the message sent in this write round of the rank may wait for others to leave with. A few have
+    /// left one by one before.
+    pub(super) fn may_wait(&mut self, round: u32) -> bool {
+        let before = if self.burst.0 == round { self.burst.1 } else { 0 };
+        self.burst = (round, before.saturating_add(1));
         before >= BURST && self.waiting.0 < TOGETHER_LEN && self.waiting.1 < TOGETHER
     }
 
@@ -207,10 +207,10 @@ impl Side {
         self.connection.close(deadline);
     }
 
-    /// Stops sending, and drops all octets. `is_cut`: the peer's machine was given up, so unacked octets are
-    /// lost. Otherwise the peer itself has ended and takes nothing more.
-    pub(super) fn close(&mut self, is_cut: bool) {
-        if is_cut && !self.is_gone {
+    /// Stops sending, and drops all octets. `is_unreachable`: the peer's machine was given up, so unacked
+    /// octets are lost. Otherwise the peer itself has ended and takes nothing more.
+    pub(super) fn close(&mut self, is_unreachable: bool) {
+        if is_unreachable && !self.is_gone {
             self.lost = self.store.held_messages();
         }
         self.is_gone = true;

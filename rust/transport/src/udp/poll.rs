@@ -8,14 +8,14 @@ use mpjdev_proto::datagram::reliable::time::Nanos;
 use tracing::{Level, debug};
 
 use super::path_mtu::LEN_SAFE;
-use super::peer::{Peer, Side};
-use super::stage::Stage;
+use super::peer::{Peer, PeerSession};
+use super::stage::StagingBuffer;
 use super::transport::UdpTransport;
 use crate::{Header, Incoming, Kind, PacketHandler, PeerState};
 
 /// Events of the state machine of a peer.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct PeerEvents {
     /// Requests that are answered.
     matched: Vec<u64>,
     /// Messages that were cancelled.
@@ -27,11 +27,11 @@ pub(super) struct Told {
 
 impl UdpTransport {
     /// Polls: reads the socket and sends delayed messages. Returns whether there is work for the rank.
-    pub(super) fn look(&self) -> bool {
+    pub(super) fn poll(&self) -> bool {
         if self.is_staged.load(Acquire) || self.loopback.has_packets() || self.has_room.load(Relaxed) {
             return true;
         }
-        if self.lines.have_ended() || self.has_line_told() && self.lines.look() {
+        if self.liveness.have_ended() || self.has_liveness_event() && self.liveness.poll() {
             return true;
         }
         self.send_waiting();
@@ -46,17 +46,17 @@ impl UdpTransport {
     }
 
     /// Whether a wait has ended because of a liveness connection.
-    fn has_line_told(&self) -> bool {
+    fn has_liveness_event(&self) -> bool {
         self.poller.take_other() | self.progress.poller.take_other()
     }
 
     /// Reads datagrams from the socket. Returns whether the stage has some.
-    pub(super) fn fill(&self, stage: &mut Stage, now: Nanos) -> bool {
+    pub(super) fn fill(&self, stage: &mut StagingBuffer, now: Nanos) -> bool {
         if self.expecting.load(Relaxed) != 0 {
             let peer = self.peer_of(self.expecting.swap(0, Relaxed) - 1);
-            stage.expect(peer.and_then(|peer| peer.side().expected.take()));
+            stage.expect(peer.and_then(|peer| peer.session().expected.take()));
         }
-        stage.look(self.socket(), now).unwrap_or_else(|error| {
+        stage.poll(self.socket(), now).unwrap_or_else(|error| {
             // No packets arrive from any peer after this.
             if self.fault.set(error.to_string()).is_ok() {
                 let why = format!("this rank's socket is broken: {error}");
@@ -68,10 +68,10 @@ impl UdpTransport {
 
     /// Handles expired timers and the peers that datagrams arrived from. Returns the number of packets passed
     /// on.
-    pub(super) fn settle(
+    pub(super) fn process_peers(
         &self,
-        stage: &mut Stage,
-        told: &mut Told,
+        stage: &mut StagingBuffer,
+        events: &mut PeerEvents,
         now: Nanos,
         each: &mut PacketHandler<'_>,
     ) -> usize {
@@ -89,34 +89,40 @@ impl UdpTransport {
         }
         while let Some(rank) = stage.take_touched() {
             if let Some(peer) = &self.peers[rank] {
-                n += self.settle_peer(peer, told, now, each);
+                n += self.process_peer(peer, events, now, each);
             }
         }
         n
     }
 
-    fn settle_peer(&self, peer: &Peer, told: &mut Told, now: Nanos, each: &mut PacketHandler<'_>) -> usize {
-        let mut side = peer.side();
+    fn process_peer(
+        &self,
+        peer: &Peer,
+        events: &mut PeerEvents,
+        now: Nanos,
+        each: &mut PacketHandler<'_>,
+    ) -> usize {
+        let mut session = peer.session();
         if peer.next_timeout.load(Relaxed) <= now {
-            self.handle_timeout(peer, &mut side, now);
+            self.handle_timeout(peer, &mut session, now);
         }
-        side.connection.handle_drained(now);
-        side.take_events(told);
-        if !side.is_gone {
-            self.note_room(peer, &side);
+        session.connection.handle_drained(now);
+        session.take_events(events);
+        if !session.is_gone {
+            self.note_room(peer, &session);
         }
-        self.transmit(peer, &mut side, now);
-        drop(side);
-        self.tell(peer, told, each)
+        self.transmit(peer, &mut session, now);
+        drop(session);
+        self.deliver_events(peer, events, each)
     }
 
     /// Passes an expired timer to the state machine. An event reports a retransmission timeout.
-    fn handle_timeout(&self, peer: &Peer, side: &mut Side, now: Nanos) {
+    fn handle_timeout(&self, peer: &Peer, session: &mut PeerSession, now: Nanos) {
         let is_logged = tracing::enabled!(target: "mpjdev::udp", Level::DEBUG);
-        let before = is_logged.then(|| side.connection.counters().timeouts);
-        side.connection.handle_timeout(now);
+        let before = is_logged.then(|| session.connection.counters().timeouts);
+        session.connection.handle_timeout(now);
         let Some(before) = before else { return };
-        let counters = side.connection.counters();
+        let counters = session.connection.counters();
         if before != counters.timeouts {
             let (rtt_us, timeouts) = (counters.smoothed_rtt / 1000, counters.timeouts);
             debug!(
@@ -127,33 +133,33 @@ impl UdpTransport {
     }
 
     /// Passes on the events of a state machine.
-    fn tell(&self, peer: &Peer, told: &mut Told, each: &mut PacketHandler<'_>) -> usize {
-        let n = told.matched.len() + told.withdrawn.len();
-        let matched = told.matched.drain(..).map(|token| (Kind::MatchAck, token));
-        let withdrawn = told.withdrawn.drain(..).map(|token| (Kind::Cancelled, token));
+    fn deliver_events(&self, peer: &Peer, events: &mut PeerEvents, each: &mut PacketHandler<'_>) -> usize {
+        let n = events.matched.len() + events.withdrawn.len();
+        let matched = events.matched.drain(..).map(|token| (Kind::MatchAck, token));
+        let withdrawn = events.withdrawn.drain(..).map(|token| (Kind::Cancelled, token));
         for (kind, token) in matched.chain(withdrawn) {
             let header = Header { kind, token, ..Header::default() };
             // Answers and cancellations are always allowed.
             let _ = each(peer.rank, header, Incoming::Nothing);
         }
-        if std::mem::take(&mut told.has_finished) && !peer.has_finished.swap(true, SeqCst) {
+        if std::mem::take(&mut events.has_finished) && !peer.has_finished.swap(true, SeqCst) {
             debug!(target: "mpjdev::udp", rank = self.rank, peer = peer.rank, "peer has finished");
             self.peer_table.set(peer.rank, PeerState::Finished);
             self.note_change();
         }
-        if let Some((why, is_cut)) = told.failure.take()
+        if let Some((why, is_unreachable)) = events.failure.take()
             && !peer.has_finished.load(Relaxed)
         {
-            self.close(peer, &why, is_cut);
+            self.close(peer, &why, is_unreachable);
         }
         n
     }
 }
 
-impl Side {
+impl PeerSession {
     /// The reason of a failed connection, with advice to the user.
     #[cold]
-    fn words(&self, failure: &Failure) -> String {
+    fn describe(&self, failure: &Failure) -> String {
         if failure.cause == Cause::Silence && self.connection.counters().received == 0 {
             return format!("{failure}; no datagram of it has ever come: a firewall may let none through");
         }
@@ -168,24 +174,24 @@ impl Side {
     }
 
     /// Takes the events of the state machine.
-    fn take_events(&mut self, told: &mut Told) {
-        told.failure = self.fault.take().map(|why| (why, true));
+    fn take_events(&mut self, events: &mut PeerEvents) {
+        events.failure = self.fault.take().map(|why| (why, true));
         while let Some(event) = self.connection.poll_event() {
             match event {
                 Event::Released { token } => {
                     self.outgoing.forget(token);
                     self.store.release(token);
                 }
-                Event::Matched { token } => told.matched.extend(self.store.answer(token)),
+                Event::Matched { token } => events.matched.extend(self.store.answer(token)),
                 Event::Withdraw { arrival } => {
                     let token = u64::from(arrival.destination_id());
                     self.arrivals.remove(&token);
-                    told.withdrawn.push(token);
+                    events.withdrawn.push(token);
                 }
-                Event::PeerFinished => told.has_finished = true,
+                Event::PeerFinished => events.has_finished = true,
                 Event::Failed(failure) if !self.is_gone => {
-                    let is_cut = matches!(failure.cause, Cause::Silence | Cause::Deadline);
-                    told.failure = Some((self.words(&failure), is_cut));
+                    let is_unreachable = matches!(failure.cause, Cause::Silence | Cause::Deadline);
+                    events.failure = Some((self.describe(&failure), is_unreachable));
                 }
                 Event::Failed(_) | Event::Closed => {}
                 Event::Cancelled { token } => {

@@ -8,7 +8,7 @@ use mpjdev_proto::datagram::layout::{CONTEXT_LEN, LRANK_MAX};
 use mpjdev_proto::datagram::reliable::message_tx::{Completion, Send};
 use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos};
 
-use super::peer::{Peer, Side};
+use super::peer::{Peer, PeerSession};
 use super::retransmit_buffer::Whose;
 use super::timers::{NEVER, Sleeper};
 use super::transport::UdpTransport;
@@ -24,7 +24,7 @@ const EXTRAS_MAX: usize = 16;
 
 impl UdpTransport {
     /// Passes a message to the state machine. Returns false when it would have to wait.
-    pub(super) fn send_message(&self, side: &mut Side, header: Header, body: Outgoing<'_>) -> bool {
+    pub(super) fn send_message(&self, session: &mut PeerSession, header: Header, body: Outgoing<'_>) -> bool {
         let (slab, len) = match body {
             Outgoing::Message(message) => (message.first_slab(), message.first_len()),
             Outgoing::Payload(Payload::Physical(slab, len)) => (slab, *len),
@@ -33,7 +33,7 @@ impl UdpTransport {
         let waits = header.kind != Kind::Eager;
         // The other messages end when their octets have arrived. Synchronous ones may wait for a match for
         // ever.
-        if !waits && side.store.held() >= self.terms.sends_max {
+        if !waits && session.store.held() >= self.terms.sends_max {
             return false;
         }
         let whose = if waits { Whose::Request(header.token) } else { Whose::Program };
@@ -47,22 +47,22 @@ impl UdpTransport {
             cancellable: false,
             token: 0,
         };
-        let is_put = self.put(side, &send, slab, whose);
+        let is_put = self.put(session, &send, slab, whose);
         if is_put {
-            side.tally.sent += 1;
-            side.tally.data_sent += send.len;
+            session.tally.sent += 1;
+            session.tally.data_sent += send.len;
         }
         is_put
     }
 
     /// Returns false when there is no room. A closing connection accepts everything and sends nothing.
-    fn put(&self, side: &mut Side, send: &Send, slab: &Slab, whose: Whose) -> bool {
-        let token = side.store.put(slab, send.len as usize, whose, &*self.source);
-        match side.connection.send(Send { token, ..*send }) {
+    fn put(&self, session: &mut PeerSession, send: &Send, slab: &Slab, whose: Whose) -> bool {
+        let token = session.store.put(slab, send.len as usize, whose, &*self.source);
+        match session.connection.send(Send { token, ..*send }) {
             Ok(()) => true,
             Err(error) => {
-                side.store.release(token);
-                side.store.answer(token);
+                session.store.release(token);
+                session.store.answer(token);
                 !matches!(error, mpjdev_proto::datagram::reliable::error::SendError::Full { .. })
             }
         }
@@ -74,13 +74,13 @@ impl UdpTransport {
     }
 
     /// Sends a control message to a rank of ours. Returns false when it would have to wait.
-    pub(super) fn say(&self, side: &mut Side, message: &ControlMessage) -> bool {
-        if side.store.held() >= self.terms.sends_max + EXTRAS_MAX {
+    pub(super) fn say(&self, session: &mut PeerSession, message: &ControlMessage) -> bool {
+        if session.store.held() >= self.terms.sends_max + EXTRAS_MAX {
             return false;
         }
         let mut octets = message.octets();
         // A reason that does not fit a datagram is cut.
-        let mut fits = octets.len().min(side.connection.settings().room() - CONTEXT_LEN);
+        let mut fits = octets.len().min(session.connection.settings().room() - CONTEXT_LEN);
         while fits < octets.len() && octets[fits] & 0xc0 == 0x80 {
             fits -= 1;
         }
@@ -95,55 +95,55 @@ impl UdpTransport {
             len: octets.len() as u64,
             ..Send::default()
         };
-        self.put(side, &send, &slab, Whose::Control)
+        self.put(session, &send, &slab, Whose::Control)
     }
 
-    fn flush_control(&self, side: &mut Side) {
-        if let Some(octets) = side.pending_credit
-            && self.say(side, &ControlMessage::Credit(octets))
+    fn flush_control(&self, session: &mut PeerSession) {
+        if let Some(octets) = session.pending_credit
+            && self.say(session, &ControlMessage::Credit(octets))
         {
-            side.pending_credit = None;
+            session.pending_credit = None;
         }
-        if let Some(calls) = side.alive
-            && self.say(side, &ControlMessage::Heartbeat(calls))
+        if let Some(calls) = session.alive
+            && self.say(session, &ControlMessage::Heartbeat(calls))
         {
-            side.alive = None;
+            session.alive = None;
         }
-        if let Some(why) = side.failure.take() {
+        if let Some(why) = session.failure.take() {
             let message = ControlMessage::JobFailed(why);
-            if !self.say(side, &message)
+            if !self.say(session, &message)
                 && let ControlMessage::JobFailed(why) = message
             {
-                side.failure = Some(why);
+                session.failure = Some(why);
             }
         }
     }
 
     /// Sends packets that may leave now, and records the next timer. Returns whether more may leave right
     /// after the next poll.
-    pub(super) fn transmit(&self, peer: &Peer, side: &mut Side, now: Nanos) -> bool {
-        side.waiting = (0, 0);
+    pub(super) fn transmit(&self, peer: &Peer, session: &mut PeerSession, now: Nanos) -> bool {
+        session.waiting = (0, 0);
         if peer.has_waiting.load(Relaxed) && peer.has_waiting.swap(false, SeqCst) {
             self.waiting_count.fetch_sub(1, SeqCst);
         }
-        self.flush_control(side);
+        self.flush_control(session);
         loop {
-            while !side.outgoing.is_full()
-                && let Some(transmit) = side.connection.poll_transmit(now)
+            while !session.outgoing.is_full()
+                && let Some(transmit) = session.connection.poll_transmit(now)
             {
-                side.has_fin_left |= transmit.packet.extension.fin;
-                side.outgoing.push(&transmit.packet, transmit.body, &side.store);
+                session.has_fin_left |= transmit.packet.extension.fin;
+                session.outgoing.push(&transmit.packet, transmit.body, &session.store);
             }
-            let was_full = side.outgoing.is_full();
-            side.outgoing.flush(now, self.socket(), &side.store);
-            if side.outgoing.is_too_long() {
-                self.send_in_fragments(peer, side, now);
+            let was_full = session.outgoing.is_full();
+            session.outgoing.flush(now, self.socket(), &session.store);
+            if session.outgoing.is_too_long() {
+                self.send_in_fragments(peer, session, now);
             }
-            if !was_full || side.outgoing.is_blocked() {
+            if !was_full || session.outgoing.is_blocked() {
                 break;
             }
         }
-        self.note_timeout(peer, side, now)
+        self.note_timeout(peer, session, now)
     }
 
     /// Records that messages to a peer wait for others. Every caller holds the peer's lock.
@@ -155,23 +155,23 @@ impl UdpTransport {
 
     /// Sends the messages that wait for others.
     pub(super) fn send_waiting(&self) {
-        // A turn of another thread counts as well: it only makes this one's messages leave one by one again.
-        self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
+        // A round of another thread counts as well: it only makes this one's messages leave one by one again.
+        self.write_rounds.store(self.write_rounds.load(Relaxed).wrapping_add(1), Relaxed);
         if self.waiting_count.load(SeqCst) == 0 {
             return;
         }
         let now = self.timers.now();
         for peer in self.peers().filter(|peer| peer.has_waiting.load(Relaxed)) {
-            self.transmit(peer, &mut peer.side(), now);
+            self.transmit(peer, &mut peer.session(), now);
         }
     }
 
     /// Records the time of the next timer of a peer. Returns whether it is very soon.
-    fn note_timeout(&self, peer: &Peer, side: &Side, now: Nanos) -> bool {
-        let machine = side.connection.next_timeout().unwrap_or(NEVER);
-        let network = side.outgoing.next_time().unwrap_or(NEVER);
-        let blocked = if side.outgoing.is_blocked() { now + BLOCKED } else { NEVER };
-        let fault = if side.fault.is_some() { now } else { NEVER };
+    fn note_timeout(&self, peer: &Peer, session: &PeerSession, now: Nanos) -> bool {
+        let machine = session.connection.next_timeout().unwrap_or(NEVER);
+        let network = session.outgoing.next_time().unwrap_or(NEVER);
+        let blocked = if session.outgoing.is_blocked() { now + BLOCKED } else { NEVER };
+        let fault = if session.fault.is_some() { now } else { NEVER };
         let at = machine.min(network).min(blocked).min(fault);
         peer.next_timeout.store(at, SeqCst);
         self.wake_sleepers(self.timers.arm(at));
@@ -189,9 +189,9 @@ impl UdpTransport {
     }
 
     /// Records that a send that found no room at a peer may find some now.
-    pub(super) fn note_room(&self, peer: &Peer, side: &Side) {
+    pub(super) fn note_room(&self, peer: &Peer, session: &PeerSession) {
         if peer.has_refused.load(Relaxed)
-            && side.store.held() < self.terms.sends_max
+            && session.store.held() < self.terms.sends_max
             && peer.has_refused.swap(false, SeqCst)
         {
             self.has_room.store(true, SeqCst);

@@ -54,7 +54,7 @@ pub(super) struct Seen {
 
 /// Staging buffer of received datagrams.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct StagingBuffer {
     memory: Memory,
     /// The predicted next datagram.
     expected: Option<Expected>,
@@ -87,11 +87,11 @@ pub(super) struct Stage {
     is_touched: Vec<bool>,
 }
 
-impl Stage {
-    pub(super) fn new(ranks: usize, mut early: Vec<Early>) -> io::Result<Stage> {
+impl StagingBuffer {
+    pub(super) fn new(ranks: usize, mut early: Vec<Early>) -> io::Result<StagingBuffer> {
         early.reverse();
         let memory = |len| Memory::zeroed(len).ok_or(io::Error::from(io::ErrorKind::OutOfMemory));
-        Ok(Stage {
+        Ok(StagingBuffer {
             memory: memory(ROOMS * ROOM_LEN)?,
             expected: None,
             landed: None,
@@ -126,7 +126,7 @@ impl Stage {
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn look(&mut self, socket: BorrowedFd<'_>, now: Nanos) -> io::Result<bool> {
+    pub(super) fn poll(&mut self, socket: BorrowedFd<'_>, now: Nanos) -> io::Result<bool> {
         if !self.is_empty() {
             return Ok(true);
         }
@@ -135,7 +135,7 @@ impl Stage {
             return Ok(true);
         }
         self.seen.calls += 1;
-        let Stage { memory, arrived, expected, .. } = self;
+        let StagingBuffer { memory, arrived, expected, .. } = self;
         let words = memory.words();
         let wanted = if expected.is_some() { 1 } else { self.wanted };
         let received = match expected {
@@ -328,8 +328,8 @@ fn room_around<'a>(words: &'a [AtomicU64], expected: &'a Expected) -> [Part<'a>;
 mod tests {
     use super::*;
 
-    fn stage(arrived: &[Arrived]) -> Stage {
-        let mut stage = Stage::new(1, Vec::new()).expect("memory");
+    fn stage(arrived: &[Arrived]) -> StagingBuffer {
+        let mut stage = StagingBuffer::new(1, Vec::new()).expect("memory");
         stage.arrived[..arrived.len()].copy_from_slice(arrived);
         stage.count = arrived.len();
         stage
@@ -354,9 +354,9 @@ mod tests {
     fn datagrams_that_came_early_are_taken_first_and_in_order() {
         let from = SocketAddr::from(([127, 0, 0, 1], 4711));
         let early: Vec<Early> = (0..40).map(|at| (from, vec![at; 20 + usize::from(at)])).collect();
-        let mut stage = Stage::new(1, early).expect("memory");
+        let mut stage = StagingBuffer::new(1, early).expect("memory");
         let (socket, mut taken) = (std::net::UdpSocket::bind("127.0.0.1:0").expect("a port"), 0);
-        while stage.look(std::os::fd::AsFd::as_fd(&socket), 0).expect("no error") {
+        while stage.poll(std::os::fd::AsFd::as_fd(&socket), 0).expect("no error") {
             while let Some(staged) = stage.take() {
                 let mut octets = vec![0; staged.len];
                 copy_out(stage.words(), staged.at, &mut octets);
@@ -372,7 +372,7 @@ mod tests {
         let mut stage = stage(&[]);
         mpjdev_buffer::octets::copy_in(stage.words(), 0, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         assert!(stage.keep(0, 5, None, 3, 9) && stage.keep(0, 2, None, 0, 8));
-        let octets = |stage: &Stage, slot, len| {
+        let octets = |stage: &StagingBuffer, slot, len| {
             let mut octets = vec![0; len];
             mpjdev_buffer::octets::copy_out(stage.kept(0, slot).expect("kept"), 0, &mut octets);
             octets

@@ -20,9 +20,9 @@ use tracing::{debug, info, warn};
 
 use super::gso::Outgoing;
 use super::ids::Ids;
-use super::liveness::{Ended, Lines};
+use super::liveness::{Ended, LivenessConnections};
 use super::peer::Peer;
-use super::stage::Stage;
+use super::stage::StagingBuffer;
 use super::timers::{Sleeper, Timers};
 use super::{Job, Terms};
 use crate::net::control::ControlMessage;
@@ -53,7 +53,7 @@ pub struct UdpTransport {
     pub(super) loopback: Loopback,
     pub(super) peer_table: PeerTable,
     pub(super) timers: Timers,
-    pub(super) stage: Mutex<Stage>,
+    pub(super) stage: Mutex<StagingBuffer>,
     /// The staging buffer has datagrams.
     pub(super) is_staged: AtomicBool,
     /// A send that found no room may find some.
@@ -63,11 +63,11 @@ pub struct UdpTransport {
     /// Number of peers with messages that wait for others.
     pub(super) waiting_count: AtomicUsize,
     /// Number of times the rank has sent the waiting messages.
-    pub(super) turns: AtomicU32,
+    pub(super) write_rounds: AtomicU32,
     pub(super) poller: Poller,
     /// State shared with the progress thread.
     pub(super) progress: Arc<ProgressShared>,
-    pub(super) lines: Lines,
+    pub(super) liveness: LivenessConnections,
     /// Whether this rank has announced the end of its packets to all.
     has_finished: AtomicBool,
     /// Error that the system has reported for the socket.
@@ -75,21 +75,21 @@ pub struct UdpTransport {
 }
 
 /// Whether the kernel cuts GSO batches. The probe runs once.
-fn cuts() -> bool {
+fn supports_gso() -> bool {
     static CUTS: OnceLock<bool> = OnceLock::new();
     *CUTS.get_or_init(|| Offload::probe(false).is_ok_and(|offload| offload.cuts))
 }
 
 impl UdpTransport {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpTransport> {
-        let Job { rank, members, terms, socket, receive_window, early, lines } = job;
+        let Job { rank, members, terms, socket, receive_window, early, liveness } = job;
         let (poller, progress, timers) = (Poller::new(1)?, Arc::new(ProgressShared::new(1)?), Timers::new());
         socket.set_nonblocking(true)?;
-        let has_line: Vec<bool> = lines.iter().map(Option::is_some).collect();
-        let lines = Lines::new(lines)?;
-        poller.add_other(lines.as_fd())?;
-        progress.poller.add_other(lines.as_fd())?;
-        let cuts = cuts();
+        let has_liveness: Vec<bool> = liveness.iter().map(Option::is_some).collect();
+        let liveness = LivenessConnections::new(liveness)?;
+        poller.add_other(liveness.as_fd())?;
+        progress.poller.add_other(liveness.as_fd())?;
+        let cuts = supports_gso();
         let mut others = members.iter().flatten();
         let only = others.next().filter(|_| others.next().is_none());
         if let Some(member) = only {
@@ -99,9 +99,10 @@ impl UdpTransport {
         let is_connected = only.is_some();
         let peer = |(peer, member): (usize, Option<super::Member>)| {
             let Some(member) = member else { return Ok(None) };
-            let has_line = has_line.get(peer).is_some_and(|has_line| *has_line);
+            let has_liveness = has_liveness.get(peer).is_some_and(|has_liveness| *has_liveness);
             // The end of the liveness connection is authoritative, and no outsider can end it.
-            let settings = Settings { trusts_resets: !has_line, ..terms.settings(&member, receive_window) };
+            let settings =
+                Settings { trusts_resets: !has_liveness, ..terms.settings(&member, receive_window) };
             let connection = Connection::new(settings, timers.now()).map_err(io::Error::other)?;
             let network = terms.impairment.map(|(impairment, seed)| {
                 Network::new(impairment, seed.wrapping_add(u64::from(rank) << 32 | peer as u64))
@@ -125,7 +126,7 @@ impl UdpTransport {
             socket,
             loopback: Loopback::default(),
             peer_table: PeerTable::new(peers.len()),
-            stage: Mutex::new(Stage::new(peers.len(), early)?),
+            stage: Mutex::new(StagingBuffer::new(peers.len(), early)?),
             peers,
             ids: Ids::new(&ids),
             timers,
@@ -133,10 +134,10 @@ impl UdpTransport {
             has_room: AtomicBool::new(false),
             expecting: AtomicU32::new(0),
             waiting_count: AtomicUsize::new(0),
-            turns: AtomicU32::new(0),
+            write_rounds: AtomicU32::new(0),
             poller,
             progress,
-            lines,
+            liveness,
             has_finished: AtomicBool::new(false),
             fault: OnceLock::new(),
         })
@@ -150,7 +151,7 @@ impl UdpTransport {
 
     /// Counters of a peer's connection; `None` for this rank itself.
     pub fn counters(&self, rank: u32) -> Option<Counters> {
-        Some(self.peer_of(rank)?.side().connection.counters())
+        Some(self.peer_of(rank)?.session().connection.counters())
     }
 
     /// Datagrams that the system has dropped because this rank's socket was full.
@@ -174,16 +175,16 @@ impl UdpTransport {
     }
 
     /// Gives up a peer.
-    pub(super) fn close(&self, peer: &Peer, why: &str, is_cut: bool) {
+    pub(super) fn close(&self, peer: &Peer, why: &str, is_unreachable: bool) {
         let rank = self.rank;
-        info!(target: "mpjdev::udp", rank, peer = peer.rank, is_cut, why, "peer is closed before its end");
+        info!(target: "mpjdev::udp", rank, peer = peer.rank, is_unreachable, why, "peer is closed before its end");
         warn!(target: "mpjdev::failure", rank, peer = peer.rank, why, "peer has failed");
-        let mut side = peer.side();
+        let mut session = peer.session();
         let now = self.timers.now();
-        side.close(is_cut);
-        self.transmit(peer, &mut side, now);
-        drop(side);
-        self.lines.end(peer.rank);
+        session.close(is_unreachable);
+        self.transmit(peer, &mut session, now);
+        drop(session);
+        self.liveness.end(peer.rank);
         self.peer_table.set_failed(peer.rank, why);
         self.has_room.store(true, SeqCst);
         // The memory of its predicted fragment is released.
@@ -193,16 +194,16 @@ impl UdpTransport {
 
     /// Handles ended liveness connections, after all earlier datagrams were handled.
     pub(super) fn judge(&self, ended: Vec<Ended>) {
-        for Ended { rank, why, is_cut, .. } in ended {
+        for Ended { rank, why, is_unreachable, .. } in ended {
             let Some(peer) = self.peer_of(rank) else { continue };
             if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
                 // No packet is expected from it, and it takes none.
                 debug!(target: "mpjdev::udp", rank = self.rank, peer = rank, why, "peer is closed");
-                let mut side = peer.side();
-                side.close(is_cut);
-                self.transmit(peer, &mut side, self.timers.now());
+                let mut session = peer.session();
+                session.close(is_unreachable);
+                self.transmit(peer, &mut session, self.timers.now());
             } else {
-                self.close(peer, &why, is_cut);
+                self.close(peer, &why, is_unreachable);
             }
         }
     }
@@ -216,9 +217,9 @@ impl UdpTransport {
     pub(super) fn handle_control(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
         match (self.peer_table.handle(rank, tag, octets)?, self.peer_of(rank)) {
             (Reaction::Heartbeat, Some(peer)) => {
-                let mut side = peer.side();
-                side.alive = Some(self.progress.calls.load(Relaxed));
-                self.transmit(peer, &mut side, self.timers.now());
+                let mut session = peer.session();
+                session.alive = Some(self.progress.calls.load(Relaxed));
+                self.transmit(peer, &mut session, self.timers.now());
             }
             (Reaction::Wake, _) => {
                 warn!(target: "mpjdev::failure", rank = self.rank, peer = rank, "peer has ended the job");
@@ -233,24 +234,24 @@ impl UdpTransport {
     /// nothing. But after packet loss the answer to its last packet may be lost too, so it is answered again
     /// for some time.
     fn has_got_all(&self, peer: &Peer, is_late: bool) -> bool {
-        let side = peer.side();
-        if side.is_gone || side.connection.is_over() {
+        let session = peer.session();
+        if session.is_gone || session.connection.is_over() {
             return true;
         }
         if !peer.has_finished.load(Relaxed) {
-            return side.has_fin_left && side.connection.is_flushed();
+            return session.has_fin_left && session.connection.is_flushed();
         }
-        let counters = side.connection.counters();
+        let counters = session.connection.counters();
         is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.buffered == 0)
     }
 
     /// Data that a peer has not acked. A peer that has finished takes nothing more.
     fn unacked(peer: &Peer) -> Option<Unacked> {
-        let side = peer.side();
+        let session = peer.session();
         if peer.has_finished.load(Relaxed) {
             return None;
         }
-        let (messages, octets) = if side.is_gone { side.lost } else { side.store.held_messages() };
+        let (messages, octets) = if session.is_gone { session.lost } else { session.store.held_messages() };
         (messages > 0).then_some(Unacked { rank: peer.rank, messages: Some(messages), octets })
     }
 
@@ -273,7 +274,7 @@ impl ProgressTarget for UdpTransport {
     }
 
     fn prepare_wait(&self) -> bool {
-        let is_idle = !self.look();
+        let is_idle = !self.poll();
         if is_idle {
             self.listen(&self.progress.poller);
         }
@@ -286,7 +287,7 @@ impl ProgressTarget for UdpTransport {
     }
 
     fn tick(&self) {
-        self.lines.look();
+        self.liveness.poll();
     }
 
     fn idle(&self) -> Duration {
@@ -294,7 +295,7 @@ impl ProgressTarget for UdpTransport {
     }
 
     fn has_pending_work(&self) -> bool {
-        self.timers.are_armed() || self.peers().any(|peer| peer.side().has_rest())
+        self.timers.are_armed() || self.peers().any(|peer| peer.session().has_rest())
     }
 }
 
@@ -304,9 +305,9 @@ impl Drop for UdpTransport {
             // No thread drives this rank any more. The peers are notified, as the end of a stream would
             // notify them.
             for peer in self.peers.iter().flatten() {
-                let mut side = peer.side();
-                side.close(false);
-                self.transmit(peer, &mut side, self.timers.now());
+                let mut session = peer.session();
+                session.close(false);
+                self.transmit(peer, &mut session, self.timers.now());
             }
         }
         self.progress.kick();
@@ -319,8 +320,8 @@ impl Transport for UdpTransport {
             return self.loopback.send(header, body);
         }
         let Some(peer) = self.peer_of(dest) else { return true };
-        let mut side = peer.side();
-        if side.is_gone {
+        let mut session = peer.session();
+        if session.is_gone {
             // Packets to a dead rank are dropped.
             return true;
         }
@@ -331,26 +332,26 @@ impl Transport for UdpTransport {
         };
         let sent = match header.kind {
             Kind::MatchAck => {
-                side.matched(header.token, header.context, &*self.source, self.terms.datagram_len_max);
-                if side.expected.is_some() {
+                session.matched(header.token, header.context, &*self.source, self.terms.datagram_len_max);
+                if session.expected.is_some() {
                     self.expecting.store(dest + 1, Relaxed);
                 }
                 true
             }
-            _ => self.send_message(&mut side, header, body),
+            _ => self.send_message(&mut session, header, body),
         };
         if !sent {
             peer.has_refused.store(true, SeqCst);
-        } else if header.kind == Kind::Eager && side.may_wait(self.turns.load(Relaxed)) {
+        } else if header.kind == Kind::Eager && session.may_wait(self.write_rounds.load(Relaxed)) {
             // Every wait, poll and receive of the rank sends waiting messages.
-            side.waiting.0 += octets_len;
-            side.waiting.1 += 1;
+            session.waiting.0 += octets_len;
+            session.waiting.1 += 1;
             self.note_waiting(peer);
             self.progress.kick();
             return true;
         }
         let now = self.timers.now();
-        if self.transmit(peer, &mut side, now) || side.has_rest() {
+        if self.transmit(peer, &mut session, now) || session.has_rest() {
             // The packet leaves when this rank has read earlier datagrams, whatever the program does until
             // then.
             self.progress.kick();
@@ -371,12 +372,12 @@ impl Transport for UdpTransport {
     }
 
     fn is_ready(&self) -> bool {
-        self.look()
+        self.poll()
     }
 
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         self.progress.begin_sleep();
-        if !ready() && !self.look() {
+        if !ready() && !self.poll() {
             self.listen(&self.poller);
             let most = self.begin_sleep(Sleeper::Program, most);
             self.poller.wait(most, &mut |_| ());
@@ -420,13 +421,13 @@ impl Transport for UdpTransport {
         // A peer that has finished takes nothing more.
         let live = self.peers().filter(|peer| !peer.has_finished.load(Relaxed));
         let left = live.filter_map(|peer| {
-            let mut side = peer.side();
-            if side.is_gone || side.connection.is_over() || !side.store.holds_messages() {
+            let mut session = peer.session();
+            if session.is_gone || session.connection.is_over() || !session.store.holds_messages() {
                 return None;
             }
-            side.connection.flush();
-            self.transmit(peer, &mut side, self.timers.now());
-            Some(side.connection.counters().sent.wrapping_sub(side.connection.unacknowledged()))
+            session.connection.flush();
+            self.transmit(peer, &mut session, self.timers.now());
+            Some(session.connection.counters().sent.wrapping_sub(session.connection.unacknowledged()))
         });
         left.reduce(u64::wrapping_add)
     }
@@ -436,10 +437,10 @@ impl Transport for UdpTransport {
         self.has_finished.store(true, SeqCst);
         let now = self.timers.now();
         for peer in self.peers() {
-            let mut side = peer.side();
-            if !side.is_gone {
-                side.finish(now + self.terms.linger.as_nanos() as Nanos);
-                self.transmit(peer, &mut side, now);
+            let mut session = peer.session();
+            if !session.is_gone {
+                session.finish(now + self.terms.linger.as_nanos() as Nanos);
+                self.transmit(peer, &mut session, now);
             }
         }
         // The progress thread of this rank handles the answers.
@@ -461,10 +462,10 @@ impl Transport for UdpTransport {
         if self.peer_table.set_abort(self.rank, why.to_owned()) {
             let now = self.timers.now();
             for peer in self.peers() {
-                let mut side = peer.side();
-                if !side.is_gone {
-                    side.failure = Some(why.to_owned());
-                    self.transmit(peer, &mut side, now);
+                let mut session = peer.session();
+                if !session.is_gone {
+                    session.failure = Some(why.to_owned());
+                    self.transmit(peer, &mut session, now);
                 }
             }
             self.note_change();
@@ -483,10 +484,10 @@ impl Transport for UdpTransport {
         let Some(peer) = self.peer_of(source) else {
             return self.peer_table.set_matched(source, octets);
         };
-        let mut side = peer.side();
-        if !side.is_gone {
-            side.pending_credit = Some(octets);
-            self.transmit(peer, &mut side, self.timers.now());
+        let mut session = peer.session();
+        if !session.is_gone {
+            session.pending_credit = Some(octets);
+            self.transmit(peer, &mut session, self.timers.now());
         }
     }
 
@@ -496,9 +497,9 @@ impl Transport for UdpTransport {
 
     fn heartbeat_of(&self, rank: u32) -> u64 {
         for peer in self.peer_table.to_ask().filter_map(|peer| self.peer_of(peer)) {
-            let mut side = peer.side();
-            if !side.is_gone && self.say(&mut side, &ControlMessage::HeartbeatRequest) {
-                self.transmit(peer, &mut side, self.timers.now());
+            let mut session = peer.session();
+            if !session.is_gone && self.say(&mut session, &ControlMessage::HeartbeatRequest) {
+                self.transmit(peer, &mut session, self.timers.now());
             }
         }
         self.peer_table.heartbeat_of(rank)

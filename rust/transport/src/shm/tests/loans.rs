@@ -69,7 +69,7 @@ fn slabs_in_unread_packets_come_back_when_the_receiver_lets_go_of_its_memory() {
     // Rank 1 no longer polls the queue of rank 0, and never polled that of rank 2.
     assert!((0..5).all(|_| ranks[0].send(1, 5000) && ranks[2].send(1, 5000)));
     let ended = ranks.remove(1);
-    gone.transport.finish();
+    ended.transport.finish();
     drop(ended);
     assert_eq!(ranks[1].pool.used(), 0, "nothing of rank 2 is held");
     let used = ranks[0].pool.used();
@@ -87,7 +87,7 @@ fn slabs_of_a_rank_that_has_let_go_of_its_memory_stay_readable() {
     let before: Vec<u64> = held.iter().map(|payload| slab(payload).words()[1].load(SeqCst)).collect();
     let pool = ranks[0].pool.clone();
     let ended = ranks.remove(0);
-    gone.transport.finish();
+    ended.transport.finish();
     drop(ended);
     // A holder of the pool gets no memory from it that another rank still reads.
     let fresh: Vec<_> = std::iter::from_fn(|| pool.own(5000)).collect();
