@@ -19,6 +19,7 @@ pub mod room;
 #[cfg(not(loom))]
 pub mod shm;
 pub mod stats;
+mod status_reporter;
 #[cfg(not(loom))]
 pub mod tcp;
 #[cfg(not(loom))]
@@ -36,6 +37,7 @@ use crate::stats::UdpStats;
 pub use progress::Progress;
 #[cfg(not(loom))]
 pub(crate) use progress::is_running;
+pub use status_reporter::StatusReporter;
 
 /// Kind of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

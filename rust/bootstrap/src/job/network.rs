@@ -13,11 +13,11 @@ use mpjdev_transport::config::Config;
 use mpjdev_transport::hybrid;
 use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::pool::HeapPool;
-use mpjdev_transport::shm::{self, SegmentPool, report_failed_peer};
+use mpjdev_transport::shm::{self, SegmentPool};
 use mpjdev_transport::tcp;
 use mpjdev_transport::udp;
 use mpjdev_transport::wait::Uninterruptible;
-use mpjdev_transport::{PacketSource, Transport};
+use mpjdev_transport::{PacketSource, StatusReporter, Transport};
 
 use super::error::{JoinError, system};
 use super::remote::sites_rank;
@@ -76,7 +76,7 @@ pub(super) fn connect(
     let source: Arc<dyn SlabSource> = private.clone();
     let (transport, packet_source) =
         tcp::connect(job, &config, source.clone()).map_err(system("the connections"))?;
-    transport.tell_finish(pool.clone());
+    transport.report_to(pool.clone());
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint = PacketEngine::new(rank, world.members.len() as u32, config, ends, source.clone());
     clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
@@ -121,7 +121,7 @@ fn connect_by_datagrams(
     let job = udp::Job { liveness: sockets, ..job };
     let (transport, packet_source) =
         udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
-    transport.tell_finish(memory.pool.clone());
+    transport.report_to(memory.pool.clone());
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint =
         Arc::new(PacketEngine::new(rank, world.members.len() as u32, config, ends, source.clone()));

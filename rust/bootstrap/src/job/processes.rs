@@ -14,7 +14,7 @@ use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::room;
 use mpjdev_transport::shm::{SegmentPool, StatusPage};
 use mpjdev_transport::wait::WaitControl;
-use mpjdev_transport::{PacketSource, Transport, shm};
+use mpjdev_transport::{PacketSource, StatusReporter, Transport, shm};
 use tracing::{debug, warn};
 
 use crate::control;
@@ -134,7 +134,7 @@ pub fn join(
         JoinError::Launcher(_) | JoinError::Descriptors { .. } | JoinError::System { .. } => {
             shm::fail_joining(&pool, &error.to_string())
         }
-        _ => shm::mark_finished(&pool),
+        _ => pool.mark_finished(),
     })
 }
 

@@ -23,6 +23,7 @@ use mpjdev_buffer::SlabSource;
 
 use super::shm::{self, SegmentPool};
 use super::tcp::{self, TcpTransport};
+use crate::StatusReporter;
 use crate::config::Config;
 pub use packet_source::HybridSource;
 pub use transport::HybridTransport;
@@ -53,9 +54,22 @@ pub fn connect(
     let source: Arc<dyn SlabSource> = pool.clone();
     let (inter, inter_source) = tcp::connect(inter, config, source)?;
     let intra = Arc::new(intra.numbered_from(base));
-    inter.tell_failures(pool.clone());
+    inter.report_to(Arc::new(FailureReporter(pool.clone())));
     let (intra, intra_source) = shm::connect(rank - base, config, pool, intra);
     inter.park_on(intra.clone())?;
     let transport = Arc::new(HybridTransport::new(rank, intra, inter.clone(), (base, count)));
     Ok((transport.clone(), HybridSource::new(transport, intra_source, inter_source), inter))
+}
+
+/// Reporter of failed peers alone: the finish of the intra-node transport, which comes last, reports the finish
+/// of the rank.
+#[derive(Debug)]
+struct FailureReporter(Arc<SegmentPool>);
+
+impl StatusReporter for FailureReporter {
+    fn report_failed_peer(&self, rank: u32) {
+        self.0.report_failed_peer(rank);
+    }
+
+    fn mark_finished(&self) {}
 }

@@ -8,4 +8,3 @@ pub(super) mod loopback;
 pub(super) mod peer_table;
 pub(super) mod poller;
 pub mod progress_thread;
-pub(super) mod status_reporter;

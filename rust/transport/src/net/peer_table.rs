@@ -2,12 +2,11 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::control::ControlMessage;
-use super::status_reporter::Teller;
-use crate::PeerState;
+use crate::{PeerState, StatusReporter};
 
 /// Shortest time between two requests for a heartbeat.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -23,8 +22,8 @@ pub(in super::super) struct PeerTable {
     /// Heartbeats.
     heartbeats: Vec<AtomicU64>,
     asked: Mutex<Option<Instant>>,
-    /// Reporter of states to the launcher.
-    pub(in super::super) status: Teller,
+    /// Receiver of status reports; none without a launcher.
+    reporter: OnceLock<Arc<dyn StatusReporter>>,
 }
 
 /// Action that a control message requires.
@@ -47,7 +46,19 @@ impl PeerTable {
             matched: numbers(),
             heartbeats: numbers(),
             asked: Mutex::new(None),
-            status: Teller::default(),
+            reporter: OnceLock::new(),
+        }
+    }
+
+    /// Sets the receiver of status reports. The first call wins.
+    pub(in super::super) fn report_to(&self, reporter: Arc<dyn StatusReporter>) {
+        let _ = self.reporter.set(reporter);
+    }
+
+    /// Reports a failed peer to the launcher.
+    pub(in super::super) fn report_failed_peer(&self, rank: u32) {
+        if let Some(reporter) = self.reporter.get() {
+            reporter.report_failed_peer(rank);
         }
     }
 
@@ -60,7 +71,7 @@ impl PeerTable {
     /// this rank acts on it, because this rank may end as a consequence.
     pub(in super::super) fn set_failed(&self, rank: u32, why: &str) {
         if self.states[rank as usize].get().is_none() {
-            self.status.report_failed_peer(rank);
+            self.report_failed_peer(rank);
         }
         self.set(rank, PeerState::Failed(why.to_owned()));
     }
@@ -68,8 +79,10 @@ impl PeerTable {
     /// Records that this rank has finished, and notifies the launcher unless the rank had failed.
     pub(in super::super) fn finish(&self, own: u32) {
         self.set(own, PeerState::Finished);
-        if self.abort().is_none_or(|(rank, _)| *rank != own) {
-            self.status.finish();
+        if self.abort().is_none_or(|(rank, _)| *rank != own)
+            && let Some(reporter) = self.reporter.get()
+        {
+            reporter.mark_finished();
         }
     }
 
@@ -83,7 +96,7 @@ impl PeerTable {
             Some(ControlMessage::HeartbeatRequest) => return Ok(Reaction::Heartbeat),
             Some(ControlMessage::Heartbeat(calls)) => self.set_heartbeat(rank, calls),
             Some(ControlMessage::JobFailed(why)) => {
-                self.status.report_failed_peer(rank);
+                self.report_failed_peer(rank);
                 if self.set_abort(rank, why) {
                     return Ok(Reaction::Wake);
                 }

@@ -38,9 +38,7 @@ pub use packet_source::ShmSource;
 use pool::Reclaim;
 pub use pool::SegmentPool;
 use status_page::Pages;
-pub use status_page::{
-    Death, StatusPage, fail_joining, has_finished, mark_finished, report_failed_peer, reported_failed_peer,
-};
+pub use status_page::{Death, StatusPage, fail_joining, has_finished, reported_failed_peer};
 pub use transport::ShmTransport;
 pub use wakeup::{ProgressFutex, ProgressWaker};
 

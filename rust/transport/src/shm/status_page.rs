@@ -13,6 +13,7 @@ use super::layout::{
     DEATHS, FAILED, FAILED_PEER, FINISHED, FUTEXES, MAGIC, PROGRESS, RANK, STATE, STATUS_EPOCH, STATUS_RANKS,
     WHY, WHY_LEN, WHY_MAX, common_len, futex_words, status_page_len, tables_len,
 };
+use crate::StatusReporter;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,11 +154,6 @@ fn word(file: BorrowedFd<'_>, ranks: usize, rank: u32, at: usize) -> Option<u64>
     is_its.then(|| words[at].load(Acquire))
 }
 
-/// Records the world rank of a peer that this rank has seen fail. Only the first one is kept.
-pub fn report_failed_peer(pool: &SegmentPool, rank: u32) {
-    let _ = pool.segment.words()[FAILED_PEER].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);
-}
-
 /// Records in a rank's segment that it has failed, and why. The text is cut to its maximum.
 pub(super) fn set_failed(words: &[AtomicU64], why: &str) {
     let mut len = why.len().min(WHY_MAX);
@@ -174,7 +170,14 @@ pub fn fail_joining(pool: &SegmentPool, why: &str) {
     set_failed(pool.segment.words(), why);
 }
 
-/// Records that the process of this segment will not be the rank that it was registered as.
-pub fn mark_finished(pool: &SegmentPool) {
-    pool.segment.words()[STATE].store(FINISHED, Release);
+/// Reports in the rank's own segment. A process that does not become the rank that it was registered as marks
+/// itself as finished.
+impl StatusReporter for SegmentPool {
+    fn report_failed_peer(&self, rank: u32) {
+        let _ = self.segment.words()[FAILED_PEER].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);
+    }
+
+    fn mark_finished(&self) {
+        self.segment.words()[STATE].store(FINISHED, Release);
+    }
 }

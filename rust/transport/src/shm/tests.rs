@@ -11,7 +11,7 @@ use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use super::layout::queue_at;
 use super::ring::LINE;
 use super::*;
-use crate::{Header, Incoming, Outgoing, PacketSource, PeerState, Transport};
+use crate::{Header, Incoming, Outgoing, PacketSource, PeerState, StatusReporter, Transport};
 
 struct Rank {
     transport: Arc<ShmTransport>,
@@ -232,8 +232,8 @@ fn whom_a_rank_has_seen_fail_first_stands_in_its_segment() {
     let rank = ranks(2).remove(1);
     let file = rank.pool.share().expect("a descriptor");
     assert_eq!(reported_failed_peer(file.as_fd(), 2, 1), None);
-    report_failed_peer(&rank.pool, 0);
-    report_failed_peer(&rank.pool, 7);
+    rank.pool.report_failed_peer(0);
+    rank.pool.report_failed_peer(7);
     assert_eq!(reported_failed_peer(file.as_fd(), 2, 1), Some(0), "only the first is noted");
     assert_eq!(reported_failed_peer(file.as_fd(), 2, 0), None, "the segment of another rank");
     // A rank may write any value there.

@@ -23,8 +23,7 @@ use crate::net::loopback::Loopback;
 use crate::net::peer_table::{PeerTable, Reaction};
 use crate::net::poller::Poller;
 use crate::net::progress_thread::{ProgressShared, ProgressTarget};
-use crate::shm::SegmentPool;
-use crate::{Header, Kind, Outgoing, PeerState, Transport, Unacked};
+use crate::{Header, Kind, Outgoing, PeerState, StatusReporter, Transport, Unacked};
 
 /// Octets of a message between our own ranks that leave before it is matched.
 const EAGER_MAX: usize = 128 << 10;
@@ -95,7 +94,12 @@ impl TcpTransport {
             let ranks: Vec<u32> = sessions.iter().map(|session| session.rank).collect();
             let foreign = !members[ranks.first().map_or(0, |rank| *rank as usize)].is_ours;
             debug!(target: "mpjdev::tcp", rank, peers = ?ranks, foreign, "channel is open");
-            channels.push(Channel::new(socket, ranks, RxStream::new()?, TxStream::new(sessions, terms.dialect)?));
+            channels.push(Channel::new(
+                socket,
+                ranks,
+                RxStream::new()?,
+                TxStream::new(sessions, terms.dialect)?,
+            ));
         }
         Ok(TcpTransport {
             rank,
@@ -118,14 +122,9 @@ impl TcpTransport {
         })
     }
 
-    /// Reports the first peer that this rank sees fail in the segment, for the launcher.
-    pub fn tell_failures(&self, own_segment: Arc<SegmentPool>) {
-        self.peer_table.status.tell_failures(own_segment);
-    }
-
-    /// Reports in addition when this rank has finished.
-    pub fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
-        self.peer_table.status.tell_finish(own_segment);
+    /// Sets the receiver of status reports: the first peer that this rank sees fail, and its finish.
+    pub fn report_to(&self, reporter: Arc<dyn StatusReporter>) {
+        self.peer_table.report_to(reporter);
     }
 
     pub(super) fn channel(&self, rank: u32) -> Option<&Channel> {
@@ -488,7 +487,7 @@ impl Transport for TcpTransport {
     }
 
     fn report_failed_peer(&self, rank: u32) {
-        self.peer_table.status.report_failed_peer(rank);
+        self.peer_table.report_failed_peer(rank);
     }
 
     fn credits_returned_by(&self, dest: u32) -> u64 {

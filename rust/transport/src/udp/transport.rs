@@ -30,9 +30,8 @@ use crate::net::loopback::Loopback;
 use crate::net::peer_table::{PeerTable, Reaction};
 use crate::net::poller::Poller;
 use crate::net::progress_thread::{ProgressShared, ProgressTarget};
-use crate::shm::SegmentPool;
 use crate::stats::UdpStats;
-use crate::{Header, Kind, Outgoing as Body, PeerState, Transport, Unacked};
+use crate::{Header, Kind, Outgoing as Body, PeerState, StatusReporter, Transport, Unacked};
 
 /// Time for which a rank still answers peers that have finished.
 const ANSWERING: Duration = Duration::from_millis(300);
@@ -143,10 +142,9 @@ impl UdpTransport {
         })
     }
 
-    /// Reports the first peer that this rank sees fail, and the finish of this rank, in the segment, for the
-    /// launcher.
-    pub fn tell_finish(&self, own_segment: Arc<SegmentPool>) {
-        self.peer_table.status.tell_finish(own_segment);
+    /// Sets the receiver of status reports: the first peer that this rank sees fail, and its finish.
+    pub fn report_to(&self, reporter: Arc<dyn StatusReporter>) {
+        self.peer_table.report_to(reporter);
     }
 
     /// Counters of a peer's connection; `None` for this rank itself.
@@ -473,7 +471,7 @@ impl Transport for UdpTransport {
     }
 
     fn report_failed_peer(&self, rank: u32) {
-        self.peer_table.status.report_failed_peer(rank);
+        self.peer_table.report_failed_peer(rank);
     }
 
     fn credits_returned_by(&self, dest: u32) -> u64 {
