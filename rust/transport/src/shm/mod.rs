@@ -8,6 +8,7 @@
 //! All ranks write the common page with its hints: which queues to poll and which rank to wake. The end of a
 //! sleep corrects lost and false hints. The monitor's status page states which ranks have died.
 
+mod hints;
 mod layout;
 mod loans;
 mod packet_source;
@@ -15,6 +16,7 @@ mod peer;
 mod pool;
 pub mod progress_thread;
 mod ring;
+mod send;
 mod send_queue;
 mod status_page;
 #[cfg(test)]
@@ -33,6 +35,7 @@ use tracing::debug;
 use super::Kind;
 use crate::config::Config;
 use crate::pool::HeapPool;
+pub use hints::{ProgressFutex, ProgressWaker};
 use layout::{ALIVE, CREDIT, LEN, MAGIC, RANK, RANKS, STATE, huge_at, slabs_at, tables_len};
 pub use packet_source::ShmSource;
 use pool::Reclaim;
@@ -40,7 +43,6 @@ pub use pool::SegmentPool;
 use status_page::Pages;
 pub use status_page::{Death, StatusPage, fail_joining, has_finished, reported_failed_peer};
 pub use transport::ShmTransport;
-pub use wakeup::{ProgressFutex, ProgressWaker};
 
 /// The shared files that the ranks of a job hold before the first packet.
 #[derive(Debug)]

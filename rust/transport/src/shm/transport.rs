@@ -11,6 +11,7 @@ use mpjdev_buffer::Slab;
 use tracing::{debug, warn};
 
 use super::Job;
+use super::hints::{EpochTracker, Room, futex_at};
 use super::layout::{
     ALIVE, CONSUMED, FAILED, FINISHED, HEARTBEAT, MATCHED, QUEUE_LINES_MAX, STATE, peer as peer_at,
 };
@@ -19,7 +20,6 @@ use super::pool::{Reclaim, SegmentPool, place};
 use super::ring::{Damaged, LEAST_OCTETS, OCTETS_MAX, lines};
 use super::send_queue::{SendQueue, Unsent};
 use super::status_page::set_failed;
-use super::wakeup::{EpochTracker, Room, futex_at};
 use crate::config::Config;
 use crate::{Header, Outgoing, Payload, PeerState, Transport, Unacked};
 

@@ -3,94 +3,14 @@
 //! Every rank may write the hints, so correctness never depends on them. A sleep that no wake ended recovers
 //! lost wake-ups, and the queue of a rank that has ended is polled without a doorbell.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
+use std::sync::atomic::{AtomicU64, fence};
 use std::time::Duration;
 
-use super::Job;
-use super::layout::{DOORBELLS, EPOCH, FUTEXES, PROGRESS, WAITS, futex_words};
+use super::hints::{ProgressFutex, futex_at};
+use super::layout::{DOORBELLS, EPOCH, PROGRESS, WAITS};
 use super::transport::ShmTransport;
 use crate::PeerState;
-
-/// Futex that the progress thread of a rank sleeps on. It keeps nothing of the rank alive.
-#[derive(Debug)]
-pub struct ProgressFutex {
-    job: Arc<Job>,
-    word: usize,
-    /// Number of wakes at the last sleep.
-    seen: u32,
-}
-
-/// Handle that wakes a progress thread.
-#[derive(Debug)]
-pub struct ProgressWaker {
-    job: Arc<Job>,
-    word: usize,
-}
-
-impl ProgressWaker {
-    /// Ends the current sleep, or the next one.
-    pub fn wake(&self) {
-        self.job.pages.common.futex(self.word).wake_counted();
-    }
-}
-
-impl ProgressFutex {
-    /// A handle that wakes the progress thread.
-    pub fn waker(&self) -> ProgressWaker {
-        ProgressWaker { job: self.job.clone(), word: self.word }
-    }
-
-    /// Sleeps until a rank wakes the progress thread, at most for `most`. A wake since the last sleep returns
-    /// at once. Returns whether there was a wake.
-    pub fn sleep(&mut self, most: Duration) -> bool {
-        let futex = self.job.pages.common.futex(self.word);
-        futex.sleep(most, || futex.wakes() != self.seen);
-        std::mem::replace(&mut self.seen, futex.wakes()) != self.seen
-    }
-}
-
-/// Tracker of changes of other ranks' states.
-#[derive(Debug, Default)]
-pub(super) struct EpochTracker {
-    /// Both epochs as last read.
-    hints: AtomicU64,
-    /// Changes with the hints. It starts at zero and never returns to zero.
-    epoch: AtomicU32,
-    /// Number of mapped ranks that were not alive at the last recovery of lost wake-ups.
-    ended: AtomicU32,
-}
-
-impl EpochTracker {
-    #[inline(always)]
-    pub(super) fn epoch(&self, hints: u64) -> u32 {
-        if hints != self.hints.load(Acquire) {
-            // The epoch advances before the hints are stored: a thread that reads the new hints reads the new
-            // epoch.
-            self.advance();
-            self.hints.store(hints, SeqCst);
-        }
-        self.epoch.load(Acquire)
-    }
-
-    #[cold]
-    fn advance(&self) {
-        let _ = self.epoch.fetch_update(SeqCst, SeqCst, |epoch| Some(epoch.wrapping_add(1).max(1)));
-    }
-}
-
-/// A queue to another rank that had no room, and the position of that rank at that time.
-#[derive(Debug, Default)]
-pub(super) struct Room {
-    waits: AtomicBool,
-    seen: AtomicU64,
-}
-
-/// Index of the first hint word of a rank on the common page.
-pub(super) fn futex_at(ranks: usize, rank: u32) -> usize {
-    FUTEXES + rank as usize * futex_words(ranks)
-}
 
 impl ShmTransport {
     fn futex_word(&self, rank: u32) -> usize {
@@ -100,7 +20,7 @@ impl ShmTransport {
     /// The futex that this rank's progress thread sleeps on.
     pub fn progress_futex(&self) -> ProgressFutex {
         let word = self.futex_word(self.rank) + PROGRESS;
-        ProgressFutex { job: self.job.clone(), word, seen: self.job.pages.common.futex(word).wakes() }
+        ProgressFutex::new(self.job.clone(), word)
     }
 
     /// The doorbells of 64 ranks from `source` on. A set bit means that the rank has put a record into its

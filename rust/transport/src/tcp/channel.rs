@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::dispatch::BodyAction;
+use super::body_action::BodyAction;
 use super::rx_stream::RxStream;
 use super::tx_stream::TxStream;
 

@@ -6,6 +6,7 @@ use mpjdev_proto::impi::message_tx::RTS_DATA_LEN;
 use mpjdev_proto::impi::packet::Packet;
 use mpjdev_proto::impi::pair::{Arrival, Event};
 
+use super::body_action::BodyAction;
 use super::channel::Channel;
 use super::rx_stream::{Body, Place, STAGED_MAX};
 use super::transport::TcpTransport;
@@ -13,23 +14,6 @@ use super::tx_stream::PeerSession;
 use crate::net::control;
 use crate::net::incoming_message::IncomingMessage;
 use crate::{Header, Kind};
-
-/// Action once the octets of a body have arrived.
-#[derive(Debug)]
-pub(super) enum BodyAction {
-    /// No action.
-    Nothing,
-    /// Passes on a message of this rank, or an answer without octets.
-    Packet(u32, Header),
-    /// Passes on the beginning of a long message.
-    FirstPart { rank: u32, header: Header, msglen: usize },
-    /// Adds a part to the rest of a long message. The last one makes the message whole.
-    Rest { rank: u32, token: u64, offset: usize, last: bool },
-    /// Handles a control message between our own ranks.
-    Control { rank: u32, tag: i32 },
-    /// Handles the end of the host's packets.
-    Fini,
-}
 
 impl TcpTransport {
     /// Passes a header to the state machine of its rank.

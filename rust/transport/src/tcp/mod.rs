@@ -6,15 +6,17 @@
 //! direction belongs to the thread that polls, and to the rank's lock while packets are passed on. Waiting
 //! means reading: a poll of a channel is the read itself.
 
+mod body_action;
 mod channel;
 mod dispatch;
 mod external_wait;
 pub mod in_process;
+mod liveness;
 mod packet_source;
+mod peer_timeout;
 mod poll;
 mod rx_stream;
 mod send;
-mod silence;
 #[cfg(test)]
 mod tests;
 mod transport;

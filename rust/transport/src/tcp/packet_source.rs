@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use mpjdev_buffer::octets::copy_out;
 use mpjdev_proto::impi::fini::EndOfStream;
 
+use super::body_action::BodyAction;
 use super::channel::Channel;
-use super::dispatch::BodyAction;
 use super::rx_stream::{Place, RxStream};
 use super::transport::TcpTransport;
 use super::tx_stream::PeerSession;

@@ -13,8 +13,8 @@ use mpjdev_proto::impi::pair::{Pair, Settings};
 use tracing::{debug, info, warn};
 
 use super::channel::Channel;
+use super::peer_timeout::PeerTimeout;
 use super::rx_stream::RxStream;
-use super::silence::Silence;
 use super::tx_stream::{PeerSession, TxStream};
 use super::{Job, Terms};
 use crate::config::UNMATCHED_MAX;
@@ -57,7 +57,7 @@ pub struct TcpTransport {
     pub(super) write_rounds: AtomicU32,
     /// State shared with the progress thread.
     pub(super) progress: Arc<ProgressShared>,
-    pub(super) silence: Silence,
+    pub(super) peer_timeout: PeerTimeout,
 }
 
 impl TcpTransport {
@@ -105,7 +105,7 @@ impl TcpTransport {
             rank,
             terms,
             source,
-            silence: Silence::of(channels.iter().map(|channel| channel.socket.as_fd())),
+            peer_timeout: PeerTimeout::of(channels.iter().map(|channel| channel.socket.as_fd())),
             channels,
             channel_of,
             is_foreign: members.iter().map(|member| !member.is_ours).collect(),
@@ -299,11 +299,11 @@ impl ProgressTarget for TcpTransport {
     }
 
     fn tick(&self) {
-        self.check_silence();
+        self.check_peer_timeouts();
     }
 
     fn prepare_wait(&self) -> bool {
-        self.check_silence();
+        self.check_peer_timeouts();
         self.watch_room(&self.progress.poller, true);
         !self.poll()
     }

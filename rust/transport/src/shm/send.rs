@@ -1,0 +1,180 @@
+//! Sending of packets: records in the queue to a destination, and the slabs they refer to.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mpjdev_buffer::Slab;
+use mpjdev_buffer::octets::copy_words;
+
+use super::layout::{QUEUE_LINES, queue_at};
+use super::loans::{Part, SlabLoans};
+use super::pool::place;
+use super::ring::{Head, LINE, Producer};
+use super::send_queue::{SendQueue, Unsent};
+use super::transport::ShmTransport;
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, form};
+use crate::{Header, Kind, Outgoing, Payload, goes_inline};
+
+/// The body of a packet.
+enum QueuedPacket<'a> {
+    Nothing,
+    Inline(&'a [AtomicU64], usize),
+    /// With the headers, if the slab is a whole message.
+    OnLoan(Part<'a>, Option<[[u8; 8]; 3]>),
+    InTwo(Part<'a>, Part<'a>),
+}
+
+impl ShmTransport {
+    pub(super) fn lock_send_queue(&self, dest: u32) -> Result<MutexGuard<'_, SendQueue>, Unsent> {
+        let place = &self.send_queues[dest as usize];
+        if place.get().is_none() {
+            let (at, len) = (queue_at(self.job.ranks(), dest), self.queue_lines * LINE * 8);
+            let no_memory = |e| {
+                let rank = self.job.base + dest;
+                Unsent::Failed(format!("no shared memory for a queue to rank {rank}: {e}"))
+            };
+            self.pool.claim(at, len).map_err(no_memory)?;
+            self.about(dest, QUEUE_LINES).store(self.queue_lines as u64, Release);
+        }
+        let send_queue = place.get_or_init(|| {
+            let producer = Producer::new(self.queue_lines);
+            Mutex::new(SendQueue { producer, loans: SlabLoans::default() })
+        });
+        Ok(send_queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The queue to a rank.
+    fn queue_to(&self, dest: u32) -> &[AtomicU64] {
+        &self.words()[queue_at(self.job.ranks(), dest) / 8..][..self.queue_lines * LINE]
+    }
+
+    /// Whether the queue to a rank has records that the rank has not consumed.
+    pub(super) fn has_unread(&self, dest: u32) -> bool {
+        let (Some(send_queue), Some(peer)) =
+            (self.send_queues[dest as usize].get(), self.peers[dest as usize].get())
+        else {
+            return false;
+        };
+        send_queue.try_lock().is_ok_and(|send_queue| send_queue.producer.position() != peer.consumed())
+    }
+
+    /// The body of a packet, with its slabs located; `None` if one of them is outside this rank's segment.
+    fn queued_packet<'a>(&self, kind: Kind, body: Outgoing<'a>) -> Option<QueuedPacket<'a>> {
+        Some(match body {
+            Outgoing::Nothing => QueuedPacket::Nothing,
+            Outgoing::Message(message) | Outgoing::Payload(Payload::Logical(message)) => {
+                if kind == Kind::Eager && goes_inline(message, self.inline_max) {
+                    return Some(QueuedPacket::Inline(message.first_words(), message.first_len()));
+                }
+                let first = self.part(message.first_slab(), message.first_len())?;
+                match message.second_slab() {
+                    Some(slab) => QueuedPacket::InTwo(first, self.part(slab, message.secondary_len())?),
+                    None => QueuedPacket::OnLoan(first, Some(message.header_words())),
+                }
+            }
+            Outgoing::Payload(Payload::Physical(slab, len) | Payload::WithHeaders(slab, len, _)) => {
+                QueuedPacket::OnLoan(self.part(slab, *len)?, None)
+            }
+            Outgoing::Payload(Payload::Split(first, second)) => {
+                QueuedPacket::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
+            }
+            Outgoing::Payload(Payload::Partial { .. } | Payload::Truncated { .. }) => {
+                unreachable!("only ever comes in")
+            }
+        })
+    }
+
+    fn part<'a>(&self, slab: &'a Slab, len: usize) -> Option<Part<'a>> {
+        Some(Part { slab, chunk: place(slab, &self.pool)?, len })
+    }
+
+    /// Fast path of a small message to a rank that was sent to before. `None` when the path is unavailable or
+    /// the queue has no room.
+    #[inline]
+    pub(super) fn send_inline(&self, dest: u32, header: &Header, body: Outgoing<'_>) -> Option<bool> {
+        let Outgoing::Message(message) = body else { return None };
+        if header.kind != Kind::Eager || !goes_inline(message, self.inline_max) {
+            return None;
+        }
+        let (peer, send_queue) = (self.peers[dest as usize].get()?, self.send_queues[dest as usize].get()?);
+        let mut send_queue = send_queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let (words, len) = (message.first_words(), message.first_len());
+        let head = Head { form: form(Kind::Eager, INLINE), tag: header.tag, context: header.context, len };
+        let consumed = || peer.consumed();
+        let sent = send_queue
+            .producer
+            .push(self.queue_to(dest), head, consumed, |to| copy_words(words, 0, to, 0, len));
+        if sent != Ok(true) {
+            return None;
+        }
+        self.note_room(dest);
+        drop(send_queue);
+        self.notify(dest);
+        Some(true)
+    }
+
+    /// Puts a packet into the queue. Returns false when there is no room.
+    pub(super) fn send_to(&self, dest: u32, header: Header, body: Outgoing<'_>) -> Result<bool, Unsent> {
+        let peer = self.peer_of(dest).map_err(Unsent::Damaged)?;
+        let no_place = || Unsent::Failed("a message outside shared memory was to be sent".to_owned());
+        let packet = self.queued_packet(header.kind, body).ok_or_else(no_place)?;
+        let mut send_queue = self.lock_send_queue(dest)?;
+        let SendQueue { producer, loans } = &mut *send_queue;
+        let ring = self.queue_to(dest);
+        let consumed = || peer.consumed();
+        let token = (header.kind != Kind::Eager).then_some(header.token);
+        let token_len = token.map_or(0, |_| 8);
+        let head = |body, len| Head {
+            form: form(header.kind, body),
+            tag: header.tag,
+            context: header.context,
+            len: token_len + len,
+        };
+        let put_token = |words: &[AtomicU64]| {
+            if let Some(token) = token {
+                words[0].store(token, Relaxed);
+            }
+        };
+        let sent = match packet {
+            QueuedPacket::Nothing => producer.push(ring, head(NOTHING, 0), consumed, put_token)?,
+            QueuedPacket::Inline(words, len) => producer.push(ring, head(INLINE, len), consumed, |to| {
+                put_token(to);
+                copy_words(words, 0, &to[token_len / 8..], 0, len);
+            })?,
+            QueuedPacket::OnLoan(part, headers) => {
+                loans.make_room(peer)?;
+                let slot = loans.loan(&part);
+                let (body, len) = if headers.is_some() { (HEADED, 40) } else { (BY_REFERENCE, 16) };
+                let sent = producer.push(ring, head(body, len), consumed, |to| {
+                    put_token(to);
+                    let to = &to[token_len / 8..];
+                    part.put(slot, to);
+                    for (to, header) in to[2..].iter().zip(headers.iter().flatten()) {
+                        to.store(u64::from_ne_bytes(*header), Relaxed);
+                    }
+                });
+                loans.cancel_unless_sent(&sent, slot);
+                sent?
+            }
+            QueuedPacket::InTwo(first, second) => {
+                loans.make_room(peer)?;
+                let slots = (loans.loan(&first), loans.loan(&second));
+                let sent = producer.push(ring, head(IN_TWO, 32), consumed, |to| {
+                    put_token(to);
+                    first.put(slots.0, &to[token_len / 8..]);
+                    second.put(slots.1, &to[token_len / 8 + 2..]);
+                });
+                loans.cancel_unless_sent(&sent, slots.0);
+                loans.cancel_unless_sent(&sent, slots.1);
+                sent?
+            }
+        };
+        if sent {
+            self.note_room(dest);
+        } else {
+            self.ask_for_room(dest, producer.consumed());
+        }
+        Ok(sent)
+    }
+}
