@@ -13,7 +13,7 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_sys::sync::Mutex;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 
 use crate::collective::Abandonment;
 use crate::comm::Part;
@@ -110,7 +110,7 @@ engine! {
     // ---- Messages
 
     /// Sends a message and waits until the send is complete.
-    fn send(&self, args: SendArgs<'_>, patience: &mut dyn Patience) -> Result<(), DeviceError>;
+    fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
     /// Starts a send; `None` when it is complete already.
     fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
     /// Spins for a message and stores it in `place`.
@@ -122,7 +122,7 @@ engine! {
         from: Selection<'_>,
         capacity: usize,
         spare: Option<Slab>,
-        patience: &mut dyn Patience
+        wait_control: &mut dyn WaitControl
     ) -> Result<(Envelope, Message), DeviceError>;
     /// Posts a receive.
     fn start_receive(
@@ -135,7 +135,7 @@ engine! {
     fn probe(
         &self,
         from: Selection<'_>,
-        patience: &mut dyn Patience
+        wait_control: &mut dyn WaitControl
     ) -> Result<(Envelope, usize), DeviceError>;
     /// Polls for a message without receiving it.
     fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError>;
@@ -147,14 +147,14 @@ engine! {
         &self,
         id: RequestId,
         deadline: Option<Instant>,
-        patience: &mut dyn Patience
+        wait_control: &mut dyn WaitControl
     ) -> Result<Completed, DeviceError>;
     fn is_done(&self, id: RequestId) -> bool;
     fn wait_any(
         &self,
         ids: &[RequestId],
         deadline: Option<Instant>,
-        patience: &mut dyn Patience
+        wait_control: &mut dyn WaitControl
     ) -> Result<usize, DeviceError>;
     fn cancel(&self, id: RequestId) -> Result<bool, DeviceError>;
     fn detach(&self, id: RequestId);
@@ -167,7 +167,7 @@ engine! {
     fn source(&self) -> &Arc<dyn SlabSource>;
     fn stats(&self) -> Stats;
     fn check_unfinished(&self) -> Result<(), DeviceError>;
-    fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError>;
+    fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
     fn take_unreceived(&self) -> Option<Unreceived>;
     fn fail(&self, why: &str);
     fn leftovers(&self) -> (usize, usize);
@@ -208,6 +208,6 @@ engine! {
         context: u64,
         pending: &[RequestId],
         abandonment: &Abandonment,
-        patience: &mut dyn Patience
+        wait_control: &mut dyn WaitControl
     ) -> Result<(), DeviceError>;
 }

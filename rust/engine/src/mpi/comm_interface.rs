@@ -9,7 +9,7 @@ use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 
 use super::{CommCreation, Group, Wanted};
 use crate::collective::{Abandonment, NOTICE_CAPACITY};
@@ -29,9 +29,9 @@ impl From<Selection<'_>> for Wanted {
 }
 
 impl Engine for Arc<Group> {
-    fn send(&self, args: SendArgs<'_>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let SendArgs { message, member, tag, mode, .. } = args;
-        Group::send(self, member, tag, message, mode, patience)
+        Group::send(self, member, tag, message, mode, wait_control)
     }
 
     #[inline]
@@ -56,9 +56,9 @@ impl Engine for Arc<Group> {
         from: Selection<'_>,
         capacity: usize,
         spare: Option<Slab>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
-        Group::recv_posted(self, fast, from.into(), capacity, spare, patience)
+        Group::recv_posted(self, fast, from.into(), capacity, spare, wait_control)
     }
 
     fn start_receive(
@@ -73,9 +73,9 @@ impl Engine for Arc<Group> {
     fn probe(
         &self,
         from: Selection<'_>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, usize), DeviceError> {
-        Group::probe(self, from.into(), patience)
+        Group::probe(self, from.into(), wait_control)
     }
 
     fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError> {
@@ -90,9 +90,9 @@ impl Engine for Arc<Group> {
         &self,
         id: RequestId,
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
-        self.owner().wait(id, deadline, patience)
+        self.owner().wait(id, deadline, wait_control)
     }
 
     fn is_done(&self, id: RequestId) -> bool {
@@ -103,9 +103,9 @@ impl Engine for Arc<Group> {
         &self,
         ids: &[RequestId],
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
-        self.owner().wait_any(ids, deadline, patience)
+        self.owner().wait_any(ids, deadline, wait_control)
     }
 
     fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
@@ -138,8 +138,8 @@ impl Engine for Arc<Group> {
         self.owner().check_unfinished()
     }
 
-    fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        self.owner().finish(patience)
+    fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+        self.owner().finish(wait_control)
     }
 
     fn take_unreceived(&self) -> Option<Unreceived> {
@@ -204,8 +204,8 @@ impl Engine for Arc<Group> {
         _: u64,
         pending: &[RequestId],
         _: &Abandonment,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        Group::wait_collective(self, pending, patience)
+        Group::wait_collective(self, pending, wait_control)
     }
 }

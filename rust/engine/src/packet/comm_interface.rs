@@ -10,7 +10,7 @@ use mpjdev_sys::sync::Mutex;
 use mpjdev_transport::PeerState;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
-use mpjdev_transport::waiting::Patience;
+use mpjdev_transport::wait::WaitControl;
 
 use crate::collective::Abandonment;
 use crate::comm::{Comm, Part};
@@ -34,7 +34,7 @@ impl Selection<'_> {
 
 impl Engine for Arc<PacketEngine> {
     #[inline]
-    fn send(&self, args: SendArgs<'_>, patience: &mut dyn Patience) -> Result<(), DeviceError> {
+    fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
         PacketEngine::send(self, world, context, tag, message, mode, patience)
     }
@@ -61,7 +61,7 @@ impl Engine for Arc<PacketEngine> {
         from: Selection<'_>,
         capacity: usize,
         spare: Option<Slab>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
         PacketEngine::recv_posted(self, &fast, from.receive_args(capacity, spare), patience)
     }
@@ -78,7 +78,7 @@ impl Engine for Arc<PacketEngine> {
     fn probe(
         &self,
         from: Selection<'_>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, usize), DeviceError> {
         PacketEngine::probe(self, &from.selector, from.members, patience)
     }
@@ -95,7 +95,7 @@ impl Engine for Arc<PacketEngine> {
         &self,
         id: RequestId,
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
         PacketEngine::wait(self, id, deadline, patience)
     }
@@ -108,7 +108,7 @@ impl Engine for Arc<PacketEngine> {
         &self,
         ids: &[RequestId],
         deadline: Option<Instant>,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
         PacketEngine::wait_any(self, ids, deadline, patience)
     }
@@ -234,7 +234,7 @@ impl Engine for Arc<PacketEngine> {
         context: u64,
         pending: &[RequestId],
         abandonment: &Abandonment,
-        patience: &mut dyn Patience,
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
         let ids: Vec<_> = pending.iter().copied().chain(abandonment.arriving()).collect();
         PacketEngine::wait_collective(self, context, &ids, patience)
