@@ -9,7 +9,7 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use mpjdev_bootstrap::mesh::{self, Connected, Host, Mesh};
-use mpjdev_engine::Patient;
+use mpjdev_engine::Uninterruptible;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// More descriptors than the process has open.
@@ -27,7 +27,7 @@ fn connect(number: u32, hosts: &[Host], listener: OwnedFd) -> Connected {
         deadline: Instant::now() + Duration::from_secs(20),
         peer_timeout: Duration::from_secs(20),
     };
-    mesh::connect(mesh, &mut Patient).unwrap_or_else(|error| panic!("host {number}: {error}"))
+    mesh::connect(mesh, &mut Uninterruptible).unwrap_or_else(|error| panic!("host {number}: {error}"))
 }
 
 /// The system reports a lack of descriptors even if no further connection waits. Then none is closed for it.

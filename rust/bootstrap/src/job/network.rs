@@ -114,7 +114,7 @@ fn connect_by_datagrams(
     let ports = &world.ports;
     let setup = Setup { rank, sockets: &sockets, address, ports, terms, path, relay, deadline };
     let job = setup::run(&setup, &mut Uninterruptible).map_err(|error| {
-        error.peer().into_iter().for_each(|peer| report_failed_peer(memory.pool, peer));
+        error.peer().into_iter().for_each(|peer| memory.pool.report_failed_peer(peer));
         JoinError::Setup { rank, error: Box::new(error) }
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
@@ -173,7 +173,7 @@ fn sockets(
         Err(error) => {
             // The launcher should know that the failure may have begun there.
             let at = |host| world.members.iter().position(|member| member.host == host);
-            error.host().and_then(at).into_iter().for_each(|peer| report_failed_peer(pool, peer as u32));
+            error.host().and_then(at).into_iter().for_each(|peer| pool.report_failed_peer(peer as u32));
             Err(JoinError::Mesh { rank, error: Box::new(error) })
         }
     }
