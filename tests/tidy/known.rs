@@ -20,7 +20,7 @@ pub(crate) const UNUSED_ITEMS: [(&str, &str); 14] = [
 ];
 
 /// Edges between modules that lead up or sideways.
-pub(crate) const MODULE_EDGES: [&str; 22] = [
+pub(crate) const MODULE_EDGES: [&str; 19] = [
     "cli::impi -> job",
     "engine::comm -> collective",
     "engine::engine -> collective",
@@ -40,13 +40,10 @@ pub(crate) const MODULE_EDGES: [&str; 22] = [
     "jni::boundary -> stats",
     "jni::boundary -> view",
     "jni::handle -> view",
-    "transport::net -> shm",
-    "transport::tcp -> shm",
-    "transport::udp -> shm",
 ];
 
 /// Files that take part in a cycle of imports, by crate.
-pub(crate) const CYCLES: [&[&str]; 3] = [
+pub(crate) const CYCLES: [&[&str]; 2] = [
     // engine
     &[
         "rust/engine/src/clients.rs",
@@ -96,16 +93,6 @@ pub(crate) const CYCLES: [&[&str]; 3] = [
         "rust/jni/src/stats.rs",
         "rust/jni/src/view.rs",
     ],
-    // transport
-    &[
-        "rust/transport/src/shm/send_queue.rs",
-        "rust/transport/src/shm/transport.rs",
-        "rust/transport/src/shm/wakeup.rs",
-        "rust/transport/src/tcp/channel.rs",
-        "rust/transport/src/tcp/dispatch.rs",
-        "rust/transport/src/tcp/silence.rs",
-        "rust/transport/src/tcp/transport.rs",
-    ],
 ];
 
 /// Areas with comments or strings that are still to be wrapped.
@@ -150,9 +137,8 @@ pub(crate) const LONG_SENTENCES: [&str; 6] = [
 ];
 
 /// Files that are named by gerunds.
-pub(crate) const GERUND_FILES: [&str; 10] = [
+pub(crate) const GERUND_FILES: [&str; 9] = [
     "java/src/bench/java/mpjdev/tools/Computing.java",
-    "rust/transport/src/waiting.rs",
     "tests/conformance/raw/endings.rs",
     "tests/conformance/suite/finishing.rs",
     "tests/conformance/suite/freeing.rs",

@@ -10,6 +10,7 @@ use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffe
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::pool::HeapPool;
+use mpjdev_engine::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_engine::{Comm, PacketEngine, RequestId};
 
 use crate::error::{Failure, Fault};

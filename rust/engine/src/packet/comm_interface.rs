@@ -36,7 +36,7 @@ impl Engine for Arc<PacketEngine> {
     #[inline]
     fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
-        PacketEngine::send(self, world, context, tag, message, mode, patience)
+        PacketEngine::send(self, world, context, tag, message, mode, wait_control)
     }
 
     #[inline]
@@ -63,7 +63,7 @@ impl Engine for Arc<PacketEngine> {
         spare: Option<Slab>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
-        PacketEngine::recv_posted(self, &fast, from.receive_args(capacity, spare), patience)
+        PacketEngine::recv_posted(self, &fast, from.receive_args(capacity, spare), wait_control)
     }
 
     fn start_receive(
@@ -80,7 +80,7 @@ impl Engine for Arc<PacketEngine> {
         from: Selection<'_>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, usize), DeviceError> {
-        PacketEngine::probe(self, &from.selector, from.members, patience)
+        PacketEngine::probe(self, &from.selector, from.members, wait_control)
     }
 
     fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError> {
@@ -97,7 +97,7 @@ impl Engine for Arc<PacketEngine> {
         deadline: Option<Instant>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
-        PacketEngine::wait(self, id, deadline, patience)
+        PacketEngine::wait(self, id, deadline, wait_control)
     }
 
     fn is_done(&self, id: RequestId) -> bool {
@@ -110,7 +110,7 @@ impl Engine for Arc<PacketEngine> {
         deadline: Option<Instant>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
-        PacketEngine::wait_any(self, ids, deadline, patience)
+        PacketEngine::wait_any(self, ids, deadline, wait_control)
     }
 
     fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
@@ -143,8 +143,8 @@ impl Engine for Arc<PacketEngine> {
         PacketEngine::check_unfinished(self)
     }
 
-    fn finish(&self, patience: &mut dyn Patience) -> Result<(), DeviceError> {
-        PacketEngine::finish(self, patience)
+    fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+        PacketEngine::finish(self, wait_control)
     }
 
     fn take_unreceived(&self) -> Option<Unreceived> {
@@ -237,6 +237,6 @@ impl Engine for Arc<PacketEngine> {
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
         let ids: Vec<_> = pending.iter().copied().chain(abandonment.arriving()).collect();
-        PacketEngine::wait_collective(self, context, &ids, patience)
+        PacketEngine::wait_collective(self, context, &ids, wait_control)
     }
 }

@@ -171,7 +171,7 @@ fn room_for_messages_that_are_cancelled_is_not_waited_for() {
 }
 
 /// Three ranks. The last one receives, and the one before it keeps the receiver's doorbells cleared.
-struct ClearedBells {
+struct ClearedDoorbells {
     sender: PacketEngine,
     receiver: PacketEngine,
     hostile: Rank,
