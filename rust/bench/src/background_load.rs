@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use super::memory::descendants;
 
-/// Ticks of the system's counters in a second (proc(5): USER_HZ, which is 100 on all machines that this runs on).
+/// Ticks of the system's counters in a second (proc(5): USER_HZ, which is 100 on all machines that this runs
+/// on).
 const TICKS: f64 = 100.0;
 /// Counters of the first line of proc(5), stat: user, nice, system, idle, iowait, irq, softirq, steal.
 const IDLE: [usize; 2] = [3, 4];
@@ -33,8 +34,8 @@ impl BackgroundLoad {
         BackgroundLoad { begin: Instant::now(), before: Ticks::now() }
     }
 
-    /// How many processors others have used since then. None when the system does not tell, and when processes below this one
-    /// have ended, whose ticks are no longer to be had.
+    /// How many processors others have used since then. None when the system does not tell, and when
+    /// processes below this one have ended, whose ticks are no longer to be had.
     pub fn processors_of_others(&self) -> Option<f64> {
         let (before, after) = (self.before?, Ticks::now()?);
         let own = after.own.checked_sub(before.own)?;

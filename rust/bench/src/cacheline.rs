@@ -11,8 +11,8 @@ const TRIPS: u64 = 1000;
 /// Spins before a thread lets others run: the other one may be on this processor.
 const SPINS: u32 = 20_000;
 
-/// Nanoseconds that a line takes from one processor to another: two threads, each bound to one, count up one word in turn.
-/// None on a machine with one processor.
+/// Nanoseconds that a line takes from one processor to another: two threads, each bound to one, count up one
+/// word in turn. None on a machine with one processor.
 pub fn one_way() -> Option<f64> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut processors = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));

@@ -44,7 +44,8 @@ struct Line<'a> {
     points: Vec<(u64, f64)>,
 }
 
-/// Draws rows as SVG, the time on the left and octets by time on the right. None when there is nothing to draw.
+/// Draws rows as SVG, the time on the left and octets by time on the right. None when there is nothing to
+/// draw.
 ///
 /// # Errors
 /// The chart does not fit into the picture.

@@ -73,8 +73,8 @@ pub fn table(rows: &[Row]) -> String {
     if lines.len() == 1 {
         return String::new();
     }
-    let what = "Packets and calls are of one message, the rest of all. Copies are of user data: to send, the system's among \
-                them, and to receive, behind the system's.";
+    let what = "Packets and calls are of one message, the rest of all. Copies are of user data: to send, the \
+                system's among them, and to receive, behind the system's.";
     format!("\n{}{what}\n", aligned(&lines))
 }
 

@@ -1,9 +1,9 @@
 //! A contestant without a library: two processes with one pair of UDP sockets through the loopback interface.
 //!
-//! It is what datagrams take at least on this machine, as somebody writes it who knows all messages before: the sockets are
-//! connected and never sleep to read, each datagram has a header of 24 octets, and only so many are under way that
-//! none is lost. A message of more than one datagram is cut in the way that turns out best on this machine; long runs are left
-//! to the kernel to cut and to join.
+//! It is what datagrams take at least on this machine, as somebody writes it who knows all messages before:
+//! the sockets are connected and never sleep to read, each datagram has a header of 24 octets, and only so
+//! many are under way that none is lost. A message of more than one datagram is cut in the way that turns out
+//! best on this machine; long runs are left to the kernel to cut and to join.
 
 mod link;
 
@@ -27,8 +27,8 @@ const TRIAL_TIMES: u64 = 50;
 /// How often each is tried. The best counts.
 const TRIALS: usize = 3;
 
-/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are connected, the
-/// others look on.
+/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are
+/// connected, the others look on.
 ///
 /// # Errors
 /// The system refuses, or the orders cannot be followed.
@@ -67,7 +67,8 @@ struct Party {
     message: Vec<AtomicU64>,
     /// As short as a message may be, behind room for a header.
     answer: Vec<AtomicU64>,
-    /// Which way to cut is best, in windows or not, by the octets of a message. The other rank has no choice, but the same keys.
+    /// Which way to cut is best, in windows or not, by the octets of a message. The other rank has no choice,
+    /// but the same keys.
     best: BTreeMap<(bool, u64), usize>,
     /// The way that is taken now.
     cut: usize,
@@ -83,7 +84,8 @@ impl Party {
         Ok(Party { rank, link, message: Vec::new(), answer: message(8), best: BTreeMap::new(), cut: 0 })
     }
 
-    /// Tries all ways to cut that make a difference, and takes the best from now on. Both ranks try them in the same order.
+    /// Tries all ways to cut that make a difference, and takes the best from now on. Both ranks try them in
+    /// the same order.
     fn choose(&mut self, order: Order) -> Result<usize, RankError> {
         let ways = self.link.ways(order.octets as usize);
         let times = match order.case {

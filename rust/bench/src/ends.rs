@@ -1,7 +1,8 @@
-//! The two ends of a measurement over datagrams, in two processes: their orders, their reports, and the messages between them.
+//! The two ends of a measurement over datagrams, in two processes: their orders, their reports, and the
+//! messages between them.
 //!
-//! Each end announces its receive window, receives that of the other end, reports that it is ready, and begins on
-//! order. A packet that arrives before its receiver knows the connection would be refused or lost.
+//! Each end announces its receive window, receives that of the other end, reports that it is ready, and
+//! begins on order. A packet that arrives before its receiver knows the connection would be refused or lost.
 
 use std::io::{self, BufRead, Lines, Write};
 use std::net::SocketAddr;
@@ -63,7 +64,8 @@ pub struct Order {
 /// What an end tells when all is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// Octets of messages that have come behind the first one, messages that went there and back, or that were sent.
+    /// Octets of messages that have come behind the first one, messages that went there and back, or that
+    /// were sent.
     pub done: u64,
     /// In how many nanoseconds.
     pub nanos: u64,

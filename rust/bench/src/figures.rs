@@ -242,8 +242,8 @@ const SHM: &[Trial] = &[
     },
 ];
 
-/// Whoever sends one message with each write is beside those that may send more. Plain sockets move what is there, as our buffers
-/// do; arrays are packed and unpacked besides.
+/// Whoever sends one message with each write is beside those that may send more. Plain sockets move what is
+/// there, as our buffers do; arrays are packed and unpacked besides.
 const TCP: &[Trial] = &[
     late!("tcp, 1 MiB, sender computes, late, ns", SendCompute, MIB),
     late!("tcp, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
@@ -330,8 +330,9 @@ pub const PRIVATE: Asked =
 
 /// Clients of a job that starts up, and of one that a client's share is held against.
 pub const CLIENTS: [u32; 2] = [32, 8];
-/// What is asked of start-up: of how long it takes beyond connecting, and of a client's share of all of it, that of many by that
-/// of few. Half as much again is still linear, a choice of ours; the square would be four times as much.
+/// What is asked of start-up: of how long it takes beyond connecting, and of a client's share of all of it,
+/// that of many by that of few. Half as much again is still linear, a choice of ours; the square would be
+/// four times as much.
 pub const STARTUP: [Asked; 2] = [
     Asked {
         title: "tcp, start-up of 32 clients beyond connecting, ms",

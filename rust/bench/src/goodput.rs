@@ -1,4 +1,5 @@
-//! Goodput of streams and messages through a bad network: the system's TCP, ours, and the protocol of 1997, in one run.
+//! Goodput of streams and messages through a bad network: the system's TCP, ours, and the protocol of 1997,
+//! in one run.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -87,7 +88,8 @@ const MACHINES: [(&str, &[&str]); 3] =
 const LOSSES: [u32; 2] = [0, 1_000_000];
 /// Octets of a message that fits a datagram, by either machine.
 const FITS: u64 = 1400;
-/// Packets of a stream that are lost where they are to be few, and what its packets and its rate are taken for.
+/// Packets of a stream that are lost where they are to be few, and what its packets and its rate are taken
+/// for.
 const FEW_LOSSES: f64 = 6.0;
 const FEW_RATE: f64 = 1e9;
 const PACKET_BITS: f64 = 12_000.0;
@@ -102,7 +104,8 @@ impl GoodputRun<'_> {
     /// Measures all of it; `tell` hears what is measured next.
     ///
     /// # Errors
-    /// [`BenchError::Missing`] when there can be no such network here, and why; an end has failed; somebody wants it to end.
+    /// [`BenchError::Missing`] when there can be no such network here, and why; an end has failed; somebody
+    /// wants it to end.
     pub fn run(&self, tell: &dyn Fn(&str)) -> Result<Measured, BenchError> {
         let mut measured = Measured { maker: self.maker.to_string(), ..Measured::default() };
         let without = Impairment { loss: Chance::NEVER, ..self.impairment };

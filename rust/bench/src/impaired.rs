@@ -14,7 +14,8 @@ use super::relay_ports::RelayPorts;
 /// Ranks that can be in it: each two of them have two sockets of the relay.
 pub const RANKS_MAX: u32 = 16;
 
-/// Octets of a datagram where the way counts as one between machines: what an Ethernet takes whole, less the headers of IPv4 and UDP.
+/// Octets of a datagram where the way counts as one between machines: what an Ethernet takes whole, less the
+/// headers of IPv4 and UDP.
 const DATAGRAM_LEN: u16 = 1472;
 
 /// How bad it is.
@@ -61,8 +62,9 @@ pub struct Fate {
 }
 
 impl Conditions {
-    /// Whether ranks take the way for one between machines, with an Ethernet's datagrams and with congestion control or at the
-    /// rate of the link: where it has a rate or takes time. Else they send as within a machine, where nothing but what is lost keeps them.
+    /// Whether ranks take the way for one between machines, with an Ethernet's datagrams and with congestion
+    /// control or at the rate of the link: where it has a rate or takes time. Else they send as within a
+    /// machine, where nothing but what is lost keeps them.
     #[must_use]
     pub fn is_far(&self) -> bool {
         let Impairment { rate, delay_ns, jitter_ns, .. } = self.impairment;
@@ -130,11 +132,13 @@ impl fmt::Display for Fate {
         let way = if *is_far { "as between machines" } else { "as within a machine" };
         writeln!(
             f,
-            "Through a relay with {impairment} each way (seed {seed}), sent {way}; from start to end {sent} datagrams:"
+            "Through a relay with {impairment} each way (seed {seed}), sent {way}; from start to end {sent} \
+             datagrams:"
         )?;
         write!(
             f,
-            "{delivered} delivered, {lost} lost, {duplicated} doubled, {reordered} overtaken, {dropped} dropped by its queue"
+            "{delivered} delivered, {lost} lost, {duplicated} doubled, {reordered} overtaken, {dropped} \
+             dropped by its queue"
         )?;
         if *by_relay > 0 {
             write!(f, "; {by_relay} lost by the relay itself")?;

@@ -1,15 +1,15 @@
 //! Benchmarks of messages between ranks: `mpjdev-bench`.
 //!
-//! Contestants are jobs: our own ranks in Rust or Java, as processes or threads, a C program under an MPI of the machine, and plain TCP
-//! sockets.
-//! All of them run at the same time, but only one works: its ranks follow the orders of the [`protocol`] that come through a socket, and sleep
-//! in between. So the contestants take turns ([`contest`]) within seconds, warm, on a machine that may change meanwhile; how
-//! fast it moves a bare cache line is measured between the turns ([`cacheline`]), and what is compared was measured in
-//! the same mode ([`outcome`]). [`contestant`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain ones
-//! and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`] one that all of the system's
-//! protocols go through, [`stream`] what TCP does there and [`ends`] what messages over datagrams do, both as [`pairs`] of processes, which [`goodput`]
-//! compares;
-//! [`report`], [`counters`], [`page`] and [`chart`] are for people.
+//! Contestants are jobs: our own ranks in Rust or Java, as processes or threads, a C program under an MPI of
+//! the machine, and plain TCP sockets. All of them run at the same time, but only one works: its ranks follow
+//! the orders of the [`protocol`] that come through a socket, and sleep in between. So the contestants take
+//! turns ([`contest`]) within seconds, warm, on a machine that may change meanwhile; how fast it moves a bare
+//! cache line is measured between the turns ([`cacheline`]), and what is compared was measured in the same
+//! mode ([`outcome`]). [`contestant`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain
+//! ones and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`]
+//! one that all of the system's protocols go through, [`stream`] what TCP does there and [`ends`] what
+//! messages over datagrams do, both as [`pairs`] of processes, which [`goodput`] compares; [`report`],
+//! [`counters`], [`page`] and [`chart`] are for people.
 #![forbid(unsafe_code)]
 
 pub mod background_load;
@@ -57,7 +57,8 @@ use thiserror::Error;
 /// Exit status for wrong usage and for what is not on this machine.
 const UNUSABLE: u8 = 2;
 
-/// Words of the launcher: ranks are started by its code in this program, with or without an installation beside it.
+/// Words of the launcher: ranks are started by its code in this program, with or without an installation
+/// beside it.
 const LAUNCHER: [&str; 4] = ["run", "impi-server", job::MONITOR, job::STUB];
 
 /// Runs the command line `args`, the first of which is the name of the program.
@@ -69,7 +70,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match commands::parse(args) {
         Ok(command) => command.run(),
         Err(usage) => {
-            // Help and version are printed the same way, with status 0 and to standard output. A closed output is no error.
+            // Help and version are printed the same way, with status 0 and to standard output. A closed
+            // output is no error.
             let _ = usage.print();
             ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(UNUSABLE))
         }

@@ -34,7 +34,8 @@ struct Contents {
     read: u64,
 }
 
-/// What element `at` of a message is, the `number`-th that `rank` has written: whole numbers, so that they compare.
+/// What element `at` of a message is, the `number`-th that `rank` has written: whole numbers, so that they
+/// compare.
 fn element(rank: u32, number: u64, at: usize) -> f64 {
     (number * 1_000_003 % (1 << 40) + 7 * at as u64 + u64::from(rank)) as f64
 }
@@ -56,7 +57,8 @@ impl Contents {
         match wrong {
             None => Ok(()),
             Some((at, found)) => Err(RankError::Content(format!(
-                "message {number} of rank {peer} has come as another one: element {at} of {} is {found}, not {}",
+                "message {number} of rank {peer} has come as another one: element {at} of {} is {found}, not \
+                 {}",
                 array.len(),
                 element(peer, number, at)
             ))),
@@ -263,8 +265,8 @@ impl Party {
         if checks { self.read() } else { Ok(()) }
     }
 
-    /// The receiver of a window computes while it is sent, without calling us. Only the sending counts; told is how often
-    /// the receiver's other threads have slept meanwhile.
+    /// The receiver of a window computes while it is sent, without calling us. Only the sending counts; told
+    /// is how often the receiver's other threads have slept meanwhile.
     fn busy(&mut self, times: u64) -> Result<Told, RankError> {
         let Some(other) = self.other() else { return Ok(Told::default()) };
         let (mut sending, mut slept) = (Duration::ZERO, 0);

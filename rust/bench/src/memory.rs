@@ -33,7 +33,8 @@ pub fn held_below(process: u32) -> io::Result<Held> {
         held.ranks += 1;
         held.private += number_after(&read("status"), "RssAnon:").unwrap_or(0) * KIB;
         for file in found {
-            // The octets that the file takes; for those who may not ask, the process's part of what is mapped.
+            // The octets that the file takes; for those who may not ask, the process's part of what is
+            // mapped.
             let whole = fs::metadata(format!("/proc/{process}/map_files/{}", file.place));
             let entry = files.entry(file.inode).or_insert(0);
             *entry = match whole {

@@ -1,4 +1,5 @@
-//! Messages between two ranks of ours behind UDP sockets, in two processes: what our own transport makes of a network.
+//! Messages between two ranks of ours behind UDP sockets, in two processes: what our own transport makes of a
+//! network.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -109,7 +110,8 @@ impl End {
             liveness: Vec::new(),
         };
         let source: Arc<dyn SlabSource> = HeapPool::new(LIMIT);
-        // Packets come a part of a millisecond apart at most: who yields that long keeps the network's relay from its processor.
+        // Packets come a part of a millisecond apart at most: who yields that long keeps the network's relay
+        // from its processor.
         let config = Config { credit: CREDIT, yields: 0, ..Config::default() }.for_ranks(2).bounded();
         let (world, wire) = job::udp_rank_and_wire(job, config, &source)?;
         let count = (order.octets / 8) as usize;

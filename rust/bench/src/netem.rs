@@ -1,8 +1,9 @@
 //! Two network namespaces and a bad way between them, which all of the system's protocols have to take.
 //!
-//! The kernel can make a way bad (`tc netem` on a pair of interfaces); where it cannot, a [`Relay`] between two interfaces whose
-//! other ends are ours does it, by the same model as between sockets. A namespace lives for as long as a process in it, which
-//! ends with the pipe to it: so all of this goes with its owner, however that ends.
+//! The kernel can make a way bad (`tc netem` on a pair of interfaces); where it cannot, a [`Relay`] between
+//! two interfaces whose other ends are ours does it, by the same model as between sockets. A namespace lives
+//! for as long as a process in it, which ends with the pipe to it: so all of this goes with its owner,
+//! however that ends.
 //!
 //! ```text
 //! +- namespace 0 ------+                       +------ namespace 1 -+
@@ -60,11 +61,12 @@ pub struct Way {
 }
 
 impl Way {
-    /// Makes both, with the same impairment there and back. Who makes it bad is what is asked for, or who can.
+    /// Makes both, with the same impairment there and back. Who makes it bad is what is asked for, or who
+    /// can.
     ///
     /// # Errors
-    /// [`BenchError::Missing`] when this process may not, the machine lacks something, or the kernel is asked for an impairment
-    /// that it has not.
+    /// [`BenchError::Missing`] when this process may not, the machine lacks something, or the kernel is asked
+    /// for an impairment that it has not.
     pub fn new(impairment: Impairment, seed: u64, maker: Option<Maker>) -> Result<Way, BenchError> {
         let why_no_netem = match maker {
             Some(Maker::Relay) => None,
@@ -101,8 +103,8 @@ impl Way {
         if self.relay.is_some() { Maker::Relay } else { Maker::Netem }
     }
 
-    /// A command that runs on this side, 0 or 1, where it is the address [`ADDRESSES`]; its words follow. Whoever starts it
-    /// sees that it ends.
+    /// A command that runs on this side, 0 or 1, where it is the address [`ADDRESSES`]; its words follow.
+    /// Whoever starts it sees that it ends.
     pub fn command(&self, side: usize) -> Command {
         self.spaces[side].command()
     }
@@ -258,7 +260,8 @@ mod tests {
         );
     }
 
-    /// Proves that what is sent on one side comes to the other, that only this way leads there, and that nothing is left.
+    /// Proves that what is sent on one side comes to the other, that only this way leads there, and that
+    /// nothing is left.
     #[test]
     fn sides_reach_each_other_by_the_way_alone() {
         let way = match Way::new(Impairment::NONE, 1, None) {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::Counted;
 
-/// A bare line that takes longer than this has crossed to another physical core or socket: virtual processors move, and the
-/// times that are seen, 25 to 50 and about 220 ns, are well on either side.
+/// A bare line that takes longer than this has crossed to another physical core or socket: virtual processors
+/// move, and the times that are seen, 25 to 50 and about 220 ns, are well on either side.
 const SLOW_NANOS: f64 = 100.0;
 /// Fewer samples than this are no median.
 const LEAST: usize = 3;

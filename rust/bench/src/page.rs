@@ -30,8 +30,8 @@ pub fn page(runs: &[(String, Run)]) -> String {
     let environments = runs.iter().filter_map(|(_, run)| run.environment.as_ref());
     let month = environments.map(|environment| environment.date.get(..7).unwrap_or(UNKNOWN)).max();
     let mut text = format!("# Performance, {}\n\n", month.unwrap_or(UNKNOWN));
-    text += "`mpjdev-bench report` writes this page from runs of `mpjdev-bench figures`; it is not edited by hand. \
-             [Method](README.md#method).\n\n";
+    text += "`mpjdev-bench report` writes this page from runs of `mpjdev-bench figures`; it is not edited by \
+             hand. [Method](README.md#method).\n\n";
     text += &origins(runs);
     for (name, run) in runs {
         text += &section(name, run);

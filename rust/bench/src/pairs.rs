@@ -135,7 +135,8 @@ impl Pair {
         self.sides.iter_mut().try_for_each(|side| side.end(time + PATIENCE))
     }
 
-    /// Two ends of messages that know each other; `words` say what they do, by which machine, and what they know of the way.
+    /// Two ends of messages that know each other; `words` say what they do, by which machine, and what they
+    /// know of the way.
     ///
     /// # Errors
     /// A side cannot be started.

@@ -47,7 +47,8 @@ impl Peer {
         }
     }
 
-    /// What its launcher says when it is asked for its version: Open MPI's says OpenRTE where it has another name than mpirun.
+    /// What its launcher says when it is asked for its version: Open MPI's says OpenRTE where it has another
+    /// name than mpirun.
     fn mark(self) -> &'static str {
         match self {
             Peer::OpenMpi => "(Open",
@@ -111,8 +112,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// The same program with ranks that reach each other like ours over `transport`. None where its MPI is not told how: it
-    /// takes what it takes. Where ours are over an MPI, too, it lets threads call that, and its messages are as long as ours.
+    /// The same program with ranks that reach each other like ours over `transport`. None where its MPI is
+    /// not told how: it takes what it takes. Where ours are over an MPI, too, it lets threads call that, and
+    /// its messages are as long as ours.
     pub fn over(&self, transport: Transport) -> Option<Program> {
         let is_told = match transport {
             Transport::Local => false,

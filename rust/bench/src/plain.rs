@@ -10,7 +10,8 @@ use super::contestant::RANK;
 use super::protocol::{Answer, Case, Order, window};
 use super::rank::{RankError, follow};
 
-/// One of the two ranks that exchange messages. What fails says that the other rank is gone or does not as it should.
+/// One of the two ranks that exchange messages. What fails says that the other rank is gone or does not as it
+/// should.
 pub(super) trait Party {
     /// Which of the two it is.
     fn rank(&self) -> u32;
@@ -60,8 +61,8 @@ pub(super) fn run(party: &mut impl Party, order: Order, times: u64) -> Result<()
     Ok(())
 }
 
-/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are connected, the
-/// others look on. Rank 1 gets its end as its standard input, and this option, if any.
+/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are
+/// connected, the others look on. Rank 1 gets its end as its standard input, and this option, if any.
 pub(super) fn serve(
     socket: &Path,
     ranks: u32,

@@ -12,7 +12,8 @@ const WINDOW: u64 = 64;
 /// Octets of a window's messages at most, since some contestants have room for all of them.
 const WINDOW_OCTETS: u64 = 256 << 20;
 
-/// Messages of a window when each has so many octets: 64 as long as they have 256 MiB at most together, and one at least.
+/// Messages of a window when each has so many octets: 64 as long as they have 256 MiB at most together, and
+/// one at least.
 pub fn window(octets: u64) -> u64 {
     (WINDOW_OCTETS / octets.max(1)).clamp(1, WINDOW)
 }

@@ -42,8 +42,9 @@ pub enum RankError {
     Order(String),
 }
 
-/// Follows the orders that come through a socket to their end: as the rank that a launcher has started this process as, or,
-/// with a number of threads, as that many ranks. `checks`: each message has a content of its own, which is looked at.
+/// Follows the orders that come through a socket to their end: as the rank that a launcher has started this
+/// process as, or, with a number of threads, as that many ranks. `checks`: each message has a content of its
+/// own, which is looked at.
 ///
 /// # Errors
 /// The orders cannot be read or followed.
@@ -104,7 +105,8 @@ pub fn follow(
     }
 }
 
-/// Follows one order: some times that do not count, since a rank that has slept is not where it was, and then those that do.
+/// Follows one order: some times that do not count, since a rank that has slept is not where it was, and then
+/// those that do.
 fn answer(party: &mut Party, order: Order) -> Result<Answer, RankError> {
     party.prepare(order)?;
     party.world().barrier(&mut Uninterruptible)?;

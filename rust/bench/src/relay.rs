@@ -1,8 +1,8 @@
 //! A network between real sockets that is as bad as it is told to be.
 //!
-//! A relay stands between ports: UDP sockets, each connected to one peer, or the other ends of interfaces. What comes to one port
-//! leaves through the other one of its pair, when and if the model ([`Network`]) says so, the same way for the same seed as long as
-//! packets come in the same order.
+//! A relay stands between ports: UDP sockets, each connected to one peer, or the other ends of interfaces.
+//! What comes to one port leaves through the other one of its pair, when and if the model ([`Network`]) says
+//! so, the same way for the same seed as long as packets come in the same order.
 //!
 //! ```text
 //! A --> front of B | port 0 --> Network --> port 1 | front of A --> B
@@ -50,7 +50,8 @@ pub enum Port {
 pub struct Totals {
     /// Of each port's packets, by the model.
     pub counts: Vec<Counts>,
-    /// Those that came and that a socket of the relay had no room for: the relay was too slow, and the model has not seen them.
+    /// Those that came and that a socket of the relay had no room for: the relay was too slow, and the model
+    /// has not seen them.
     pub overrun: u64,
     /// Those that nobody took at the end: a peer that is gone, or whose queue is full.
     pub undelivered: u64,
@@ -89,7 +90,8 @@ impl Relay {
         Relay::start(vec![Port::Interface(one), Port::Interface(other)], Vec::new(), impairment, seed)
     }
 
-    /// Stands between sockets, of which each two are a pair and hear nobody but their peers; somebody connects them.
+    /// Stands between sockets, of which each two are a pair and hear nobody but their peers; somebody
+    /// connects them.
     ///
     /// # Errors
     /// The system refuses.
@@ -189,8 +191,8 @@ impl Pump {
         next.map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)))
     }
 
-    /// Waits so long, for ever if nothing is said, until something comes; tells of each port whether it has something, and
-    /// nothing when it is to end.
+    /// Waits so long, for ever if nothing is said, until something comes; tells of each port whether it has
+    /// something, and nothing when it is to end.
     fn wait(&self, stopped: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
         let sources = self.ports.iter().map(Port::as_fd).chain([stopped]);
         let mut ready: Vec<_> = sources.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -271,7 +273,8 @@ impl Port {
     }
 }
 
-/// What the network says of an earlier datagram, such as one to a peer's port where nobody is yet, or any more.
+/// What the network says of an earlier datagram, such as one to a peer's port where nobody is yet, or any
+/// more.
 fn is_of_network(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
@@ -299,8 +302,8 @@ impl fmt::Display for Totals {
             let Counts { sent, delivered, lost, dropped, duplicated, reordered } = counts;
             writeln!(
                 f,
-                "pair {pair}, {way}: {sent} sent, {delivered} delivered, {lost} lost, {dropped} dropped by a full queue, \
-                 {duplicated} duplicated, {reordered} reordered"
+                "pair {pair}, {way}: {sent} sent, {delivered} delivered, {lost} lost, {dropped} dropped by a \
+                 full queue, {duplicated} duplicated, {reordered} reordered"
             )?;
         }
         write!(f, "the relay itself: {} overrun, {} undelivered", self.overrun, self.undelivered)

@@ -1,5 +1,5 @@
-//! Ports of a relay between all ranks of a job over datagrams. Ranks ask for them at a TCP port (`mpjdev_bootstrap`,
-//! `setup::relay`).
+//! Ports of a relay between all ranks of a job over datagrams. Ranks ask for them at a TCP port
+//! (`mpjdev_bootstrap`, `setup::relay`).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -66,7 +66,8 @@ impl RelayPorts {
     }
 }
 
-/// The sockets that ranks see as one another: those of each pair stand side by side, that which its lower rank sees first.
+/// The sockets that ranks see as one another: those of each pair stand side by side, that which its lower
+/// rank sees first.
 #[derive(Debug)]
 struct Fronts {
     ranks: usize,
@@ -144,7 +145,8 @@ mod tests {
         line.split_whitespace().map(|word| word.parse().expect("a port")).collect()
     }
 
-    /// Proves that each rank sees each other one at a port of its own, through which datagrams go there and back.
+    /// Proves that each rank sees each other one at a port of its own, through which datagrams go there and
+    /// back.
     #[test]
     fn each_pair_has_its_own_way() {
         const RANKS: u32 = 4;

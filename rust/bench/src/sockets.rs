@@ -1,8 +1,8 @@
 //! A contestant without a library: two processes with one TCP connection through the loopback interface.
 //!
-//! It is what TCP takes at least on this machine, as somebody writes it who knows all messages before: the connection never
-//! waits to send (TCP_NODELAY) and never sleeps to read, each message has the octets of an IMPI header before it and is
-//! written at once, and whoever receives knows how many octets are to come.
+//! It is what TCP takes at least on this machine, as somebody writes it who knows all messages before: the
+//! connection never waits to send (TCP_NODELAY) and never sleeps to read, each message has the octets of an
+//! IMPI header before it and is written at once, and whoever receives knows how many octets are to come.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,8 +17,8 @@ const HEADER_LEN: usize = 128;
 /// Octets that are asked for at least where messages are shorter.
 const READ_LEN: usize = 64 << 10;
 
-/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are connected, the
-/// others look on.
+/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are
+/// connected, the others look on.
 ///
 /// # Errors
 /// The system refuses, or the orders cannot be followed.

@@ -1,4 +1,5 @@
-//! A stream of octets through one TCP connection for some seconds: what the system's own TCP makes of a network.
+//! A stream of octets through one TCP connection for some seconds: what the system's own TCP makes of a
+//! network.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -51,8 +52,8 @@ pub fn take(at: SocketAddr, tell: impl FnOnce(SocketAddr) -> io::Result<()>) -> 
     Ok(Goodput { octets, nanos: end.duration_since(begin).as_nanos() as u64 })
 }
 
-/// Connects, writes for so long with this congestion control, as the system names it, and waits until the other side has
-/// closed.
+/// Connects, writes for so long with this congestion control, as the system names it, and waits until the
+/// other side has closed.
 ///
 /// # Errors
 /// The system refuses or has no such congestion control, or the stream breaks.

@@ -120,7 +120,8 @@ impl TargetRun<'_> {
         Ok(())
     }
 
-    /// KiB that each rank in Rust over an MPI holds for itself beyond what one in C holds, when both have done the same.
+    /// KiB that each rank in Rust over an MPI holds for itself beyond what one in C holds, when both have
+    /// done the same.
     fn memory_beyond(&self, program: &Program, complaints: &mut Vec<BenchError>) -> Result<f64, BenchError> {
         const RANKS: u32 = 2;
         let program = program.over(Transport::Mpi).unwrap_or_else(|| program.clone());

@@ -1,4 +1,5 @@
-//! Bad networks as processes: a relay between sockets, and a stream through namespaces. How fast anything is proves nothing here.
+//! Bad networks as processes: a relay between sockets, and a stream through namespaces. How fast anything is
+//! proves nothing here.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
@@ -11,8 +12,8 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Proves that two programs find each other through a relay that says where, that what it loses is lost, and that it tells what it has
-/// done when its input ends.
+/// Proves that two programs find each other through a relay that says where, that what it loses is lost, and
+/// that it tells what it has done when its input ends.
 #[test]
 fn a_relay_is_a_process_between_two_others() {
     let any = || UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
@@ -48,7 +49,8 @@ fn a_relay_is_a_process_between_two_others() {
     );
 }
 
-/// Proves that a stream of the system's own TCP takes a way that loses packets, as a whole, or that it is said why there is none.
+/// Proves that a stream of the system's own TCP takes a way that loses packets, as a whole, or that it is
+/// said why there is none.
 #[test]
 fn a_stream_goes_through_a_bad_network_or_it_is_said_why_not() {
     let args = [

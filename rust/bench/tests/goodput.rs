@@ -1,4 +1,5 @@
-//! Goodput through network namespaces and a way between them; where these cannot be had the test is skipped, and outside soak.
+//! Goodput through network namespaces and a way between them; where these cannot be had the test is skipped,
+//! and outside soak.
 
 use std::process::{Command, Stdio};
 
@@ -27,7 +28,8 @@ fn goodput_is_measured_by_all_machines_in_one_run() {
     let measured: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     let list = |name: &str| measured[name].as_array().expect("a list").clone();
     let (streams, messages) = (list("streams"), list("messages"));
-    // One network, since there is no loss to be left out, and two machines, one of them in two ways, with and without loss.
+    // One network, since there is no loss to be left out, and two machines, one of them in two ways, with and
+    // without loss.
     assert_eq!((streams.len(), messages.len()), (1, 6), "{said}");
     let is_positive = |value: &serde_json::Value| value.as_f64().is_some_and(|value| value > 0.0);
     let all = ["tcp", "ours", "tcp_beside", "ours_beside", "fairness", "private", "private_share"];

@@ -28,7 +28,8 @@ fn rows(args: &[&str]) -> Vec<Value> {
     whole["rows"].as_array().expect("rows").clone()
 }
 
-/// Proves that both transports are measured for each size, and that what was measured can be read by a program.
+/// Proves that both transports are measured for each size, and that what was measured can be read by a
+/// program.
 #[test]
 fn every_size_is_measured_over_every_transport() {
     let rows = rows(&["pingpong", "--sizes", "8,64k"]);
@@ -63,7 +64,8 @@ fn names(row: &Value) -> Vec<&str> {
     contestants.iter().map(|c| c["name"].as_str().expect("a name")).collect()
 }
 
-/// Proves that plain sockets take part where ranks use TCP, and that those ranks are measured or said not to be there.
+/// Proves that plain sockets take part where ranks use TCP, and that those ranks are measured or said not to
+/// be there.
 #[test]
 fn ranks_over_tcp_are_beside_plain_sockets() {
     for (what, sizes, count) in [("pingpong", "8,1m", 4), ("bandwidth", "64k", 1), ("rate", "8", 2)] {
@@ -84,8 +86,8 @@ fn ranks_over_tcp_are_beside_plain_sockets() {
     }
 }
 
-/// Proves that plain sockets take part where ranks use datagrams, and that these tell what they have counted, in sum and only
-/// of what was measured.
+/// Proves that plain sockets take part where ranks use datagrams, and that these tell what they have counted,
+/// in sum and only of what was measured.
 #[test]
 fn ranks_over_datagrams_tell_what_they_have_counted() {
     for (what, sizes, count) in [("pingpong", "8,64k", 4), ("bandwidth", "64k", 1)] {
@@ -111,8 +113,8 @@ fn ranks_over_datagrams_tell_what_they_have_counted() {
     assert!(out.contains("acks alone") && out.contains("calls to send"), "{out}");
 }
 
-/// Proves that a bad network does what is asked for to all datagrams, that messages come all the same, and that people and
-/// programs are told of both.
+/// Proves that a bad network does what is asked for to all datagrams, that messages come all the same, and
+/// that people and programs are told of both.
 #[test]
 fn ranks_over_datagrams_go_through_a_bad_network() {
     let bad = "loss=5%,dup=5%,reorder=4/20%";
@@ -167,7 +169,8 @@ fn open_mpi_takes_the_transports_that_ranks_take() {
     }
 }
 
-/// Proves that ranks run under the launcher of each MPI that is there, beside C over the same one, and end well.
+/// Proves that ranks run under the launcher of each MPI that is there, beside C over the same one, and end
+/// well.
 #[test]
 fn ranks_over_an_mpi_are_beside_c_over_the_same() {
     for (peer, name) in [("openmpi", "Open MPI"), ("mpich", "MPICH")] {
@@ -206,7 +209,8 @@ fn a_contestant_that_is_not_there_is_named_and_the_others_are_measured() {
     assert_eq!(whole["absent"][0]["name"], "Java local");
 }
 
-/// Proves that clients start up with the server of this command and let it end; without that they say that there is none.
+/// Proves that clients start up with the server of this command and let it end; without that they say that
+/// there is none.
 #[test]
 fn the_start_up_of_clients_is_measured_where_there_is_a_server() {
     let own = Path::new(env!("CARGO_BIN_EXE_mpjdev-bench"));

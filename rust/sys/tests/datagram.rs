@@ -391,7 +391,8 @@ fn buffers_are_told_as_they_were_granted() {
 
 #[test]
 fn a_full_socket_takes_no_more_for_now() {
-    // What goes through the loopback interface never waits at its sender, so this is another kind of datagram socket.
+    // What goes through the loopback interface never waits at its sender, so this is another kind of datagram
+    // socket.
     let (ours, theirs) = UnixDatagram::pair().expect("sockets");
     let octets = [2; 1000];
     let runs = [Run::from(&octets[..])];

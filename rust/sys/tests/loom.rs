@@ -4,8 +4,9 @@
 //! RUSTFLAGS='--cfg loom' cargo test -p mpjdev-sys --release --test loom --target-dir target/loom
 //! ```
 //!
-//! The longer models are bounded: threads are preempted at most so many times in one run (loom's authors find two or three
-//! enough for nearly all faults). The others run through all interleavings, and all values that the memory model allows.
+//! The longer models are bounded: threads are preempted at most so many times in one run (loom's authors find
+//! two or three enough for nearly all faults). The others run through all interleavings, and all values that
+//! the memory model allows.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -54,8 +55,8 @@ fn put(queue: &Queue<u32>, value: u32) {
     }
 }
 
-/// A value is whole when it is taken: the stamp orders the producer's write before the consumer's look. Three values through
-/// two cells also make the producer wait for the consumer's stamp.
+/// A value is whole when it is taken: the stamp orders the producer's write before the consumer's look. Three
+/// values through two cells also make the producer wait for the consumer's stamp.
 #[test]
 fn values_of_a_producer_arrive_whole_and_in_order_over_several_laps() {
     explore_bounded(3, || {
@@ -120,8 +121,8 @@ fn a_full_queue_refuses_and_loses_nothing() {
     });
 }
 
-/// The head that is read may be newer than the stamp that is: then nothing is known to be there, and waiting for the newer
-/// stamp, which nothing has ordered, need not end.
+/// The head that is read may be newer than the stamp that is: then nothing is known to be there, and waiting
+/// for the newer stamp, which nothing has ordered, need not end.
 #[test]
 fn who_asks_whether_something_is_left_does_not_wait_for_the_consumer() {
     explore_bounded(3, || {
@@ -234,8 +235,8 @@ fn a_value_is_removed_once() {
     });
 }
 
-/// One thread removes and inserts again into the same slot, another one uses the old handle all the while: it sees the old
-/// value or nothing.
+/// One thread removes and inserts again into the same slot, another one uses the old handle all the while: it
+/// sees the old value or nothing.
 #[test]
 fn a_stale_handle_never_shows_another_value() {
     explore_bounded(3, || {
@@ -260,7 +261,8 @@ fn a_stale_handle_never_shows_another_value() {
     });
 }
 
-/// A slot that one thread gives back is written by the other one, which has heard of it from the free list alone.
+/// A slot that one thread gives back is written by the other one, which has heard of it from the free list
+/// alone.
 #[test]
 fn a_slot_that_was_given_back_is_reused_by_another_thread() {
     explore(|| {
@@ -431,8 +433,8 @@ fn a_consumer_that_sleeps_is_woken_by_a_push() {
     });
 }
 
-/// One thread sleeps, another one takes the first value, a third one puts the second: the sleeper must see that one, though
-/// its own idea of the queue's head may be old.
+/// One thread sleeps, another one takes the first value, a third one puts the second: the sleeper must see
+/// that one, though its own idea of the queue's head may be old.
 #[test]
 fn a_sleeper_sees_what_another_thread_has_left_in_the_queue() {
     explore_bounded(3, || {

@@ -35,12 +35,12 @@ use crate::targets::{Outcome, TargetRun};
 
 /// Arguments of a measurement.
 #[derive(Args, Debug)]
-#[command(after_help = "\
-All contestants run at the same time and take turns; only one works at any moment. How long a bare cache line takes \
-from one processor to another is measured between turns. Where processors are virtual it may change within seconds, \
-so only turns of the same mode (the line takes less than 100 ns, or more) are compared; 'mixed' says that no mode had \
-enough of them. Times are medians. The last column says how many processors others used meanwhile: where that is not \
-about 0, ranks had to wait for a processor, and the times say little.
+#[command(after_help = "All contestants run at the same time and take turns; only one works at any moment. \
+How long a bare cache line takes from one processor to another is measured between turns. Where processors \
+are virtual it may change within seconds, so only turns of the same mode (the line takes less than 100 ns, \
+or more) are compared; 'mixed' says that no mode had enough of them. Times are medians. The last column says \
+how many processors others used meanwhile: where that is not about 0, ranks had to wait for a processor, and \
+the times say little.
 
   mpjdev-bench pingpong
   mpjdev-bench figures --time 2
@@ -49,8 +49,9 @@ about 0, ranks had to wait for a processor, and the times say little.
   mpjdev-bench bandwidth --transport udp --impair loss=1%,dup=1%,reorder=16
   mpjdev-bench goodput --impair loss=1%,delay=5ms,rate=100mbit
 
-Over datagrams a second table says what our ranks have counted in the turns that count. With --impair all their datagrams go \
-through a relay, which is not fast, and does to them each way what is asked for, in parts with commas between:
+Over datagrams a second table says what our ranks have counted in the turns that count. With --impair all \
+their datagrams go through a relay, which is not fast, and does to them each way what is asked for, in parts \
+with commas between:
   loss=P         each dies with this chance, such as 1%
   burst=P/Q      a burst begins with chance P and ends with chance Q, at each; in it all die, such as 0.1%/30%
   dup=P          one comes twice
@@ -60,11 +61,13 @@ through a relay, which is not fast, and does to them each way what is asked for,
   rate=R         bits per second, such as 100mbit
   queue=N        so many wait for the rate at most, 256 if not said; more are lost
   partition=T/U  from T on nothing passes, for U, such as 1s/500ms
-Every message is checked then, and filling and checking is part of its time. With a rate, a delay or --link-rate ranks take the way for \
-one between machines: with datagrams of 1472 octets and with congestion control, or at the rate of the link. Else they send as within a machine.
+Every message is checked then, and filling and checking is part of its time. With a rate, a delay or \
+--link-rate ranks take the way for one between machines: with datagrams of 1472 octets and with congestion \
+control, or at the rate of the link. Else they send as within a machine.
 
-Goodput is measured between network namespaces, which this process must be allowed to make (root), through a network that is made bad \
-by the kernel (netem) or, where it cannot, by a relay of this process between two interfaces (/dev/net/tun).
+Goodput is measured between network namespaces, which this process must be allowed to make (root), through a \
+network that is made bad by the kernel (netem) or, where it cannot, by a relay of this process between two \
+interfaces (/dev/net/tun).
 
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
 pub struct Measure {
@@ -84,8 +87,8 @@ pub struct Measure {
     #[arg(long)]
     java: bool,
 
-    /// Send datagrams through a network that does this to them, see below; of pingpong, bandwidth and rate, and of goodput [default:
-    /// of goodput loss=1%,delay=5ms,rate=100mbit]
+    /// Send datagrams through a network that does this to them, see below; of pingpong, bandwidth and rate,
+    /// and of goodput [default: of goodput loss=1%,delay=5ms,rate=100mbit]
     #[arg(long, value_name = "PARTS", conflicts_with_all = ["java", "peer"])]
     impair: Option<Impairment>,
 
@@ -113,7 +116,8 @@ pub struct Measure {
     #[arg(long, value_delimiter = ',', value_parser = octets)]
     sizes: Vec<u64>,
 
-    /// Seconds for each contestant and size, and as many before to warm it up; of goodput for each stream [default: 0.5; of goodput 10]
+    /// Seconds for each contestant and size, and as many before to warm it up; of goodput for each stream
+    /// [default: 0.5; of goodput 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<Duration>,
 
@@ -192,7 +196,8 @@ impl Measure {
             || self.svg.is_some()
             || !(self.transport.is_empty() && self.peer.is_empty() && self.sizes.is_empty());
         if self.what == Workload::Goodput && is_of_others {
-            let why = "goodput has contestants and sizes of its own: with --time, --impair, --seed, --by, --json, --save alone";
+            let why = "goodput has contestants and sizes of its own: with --time, --impair, --seed, --by, \
+                       --json, --save alone";
             return Err(BenchError::Missing(why.into()));
         }
         Ok(())
@@ -431,7 +436,8 @@ impl Measure {
         Ok(peers)
     }
 
-    /// The C programs that were asked for; if none was, those of `all` that are there, and a word about those that are not.
+    /// The C programs that were asked for; if none was, those of `all` that are there, and a word about those
+    /// that are not.
     fn programs(&self, tools: &Tools, all: &[Peer]) -> Result<Vec<Program>, BenchError> {
         let mut programs = Vec::new();
         let peers = if self.peer.is_empty() { all } else { &self.peer };

@@ -35,9 +35,11 @@ pub enum Command {
     Alltoall(Measure),
     /// Measure the time of one hop round a ring of all ranks
     Ring(Measure),
-    /// Hold Java over shared memory, TCP, UDP and an MPI against its targets, most of them ratios to C under an MPI and plain sockets
+    /// Hold Java over shared memory, TCP, UDP and an MPI against its targets, most of them ratios to C under
+    /// an MPI and plain sockets
     Figures(Measure),
-    /// Measure streams and messages through a bad network: the system's TCP, ours over datagrams, and the protocol of 1997
+    /// Measure streams and messages through a bad network: the system's TCP, ours over datagrams, and the
+    /// protocol of 1997
     Goodput(Measure),
     /// Write a page of docs/performance from runs of figures
     Report(report::Report),

@@ -1,4 +1,5 @@
-//! The hidden command behind measurements through a bad network: a relay, the two ends of a stream, and all of it together.
+//! The hidden command behind measurements through a bad network: a relay, the two ends of a stream, and all
+//! of it together.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -26,8 +27,8 @@ pub struct Net {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Relay datagrams between peers until standard input ends; prints for each pair the addresses at which its peers find each
-    /// other, and at the end what has become of the datagrams
+    /// Relay datagrams between peers until standard input ends; prints for each pair the addresses at which
+    /// its peers find each other, and at the end what has become of the datagrams
     Relay {
         /// What happens to datagrams, such as loss=1%,dup=1%,reorder=16
         #[arg(long, default_value = "")]
@@ -55,8 +56,8 @@ enum What {
         #[arg(long, default_value = "cubic")]
         congestion: String,
     },
-    /// Be one of two ranks of ours behind UDP sockets. Says how many packets it takes ahead, reads that of the other one, says that it
-    /// is ready, reads a line, and tells in the end
+    /// Be one of two ranks of ours behind UDP sockets. Says how many packets it takes ahead, reads that of
+    /// the other one, says that it is ready, reads a line, and tells in the end
     Rank {
         /// Which one
         #[arg(value_parser = clap::value_parser!(u32).range(..2))]

@@ -1,4 +1,5 @@
-//! A link of datagrams without loss: the sender keeps no more in flight than the receiver's socket has room for.
+//! A link of datagrams without loss: the sender keeps no more in flight than the receiver's socket has room
+//! for.
 //!
 //! ```text
 //! word 0   kind 8 | way to cut 8 | 0 16 | octets behind the header 32
@@ -6,9 +7,9 @@
 //! word 2   datagrams that the sender of this one has received
 //! ```
 //!
-//! The receiver acks with each datagram that it sends anyway, else after half a window, which is a quarter of the
-//! socket's queue. The window is half of the queue, since the system may count received datagrams up to a quarter of
-//! it longer.
+//! The receiver acks with each datagram that it sends anyway, else after half a window, which is a quarter of
+//! the socket's queue. The window is half of the queue, since the system may count received datagrams up to a
+//! quarter of it longer.
 
 use std::io;
 use std::net::UdpSocket;
@@ -27,8 +28,9 @@ use super::super::rank::RankError;
 /// Words of a header.
 pub(super) const HEADER_WORDS: usize = 3;
 const HEADER_LEN: usize = HEADER_WORDS * 8;
-/// Octets of a datagram at most, in each of the ways to cut: as an Ethernet takes them over IPv4, with long frames, and as long as
-/// they may be. Multiples of eight, so that headers are words also where many datagrams are behind each other.
+/// Octets of a datagram at most, in each of the ways to cut: as an Ethernet takes them over IPv4, with long
+/// frames, and as long as they may be. Multiples of eight, so that headers are words also where many
+/// datagrams are behind each other.
 const LENS: [usize; 3] = [1472, 8968, 65504];
 /// Octets of a train at most.
 const TRAIN_LEN: usize = 65504;
@@ -228,8 +230,8 @@ impl Link {
                 if since.elapsed() > PATIENCE {
                     let (missing, drops) = (self.expected - self.received, self.drops()?);
                     return Err(RankError::Order(format!(
-                        "nothing has come for {PATIENCE:?}; {missing} datagrams before the last are missing, this socket has dropped \
-                         {drops}"
+                        "nothing has come for {PATIENCE:?}; {missing} datagrams before the last are missing, \
+                         this socket has dropped {drops}"
                     )));
                 }
             }

@@ -25,7 +25,8 @@ pub enum Count {
 }
 
 impl Count {
-    /// In the turn in the middle: a turn in which a rank had to wait for a processor is no figure of the protocol.
+    /// In the turn in the middle: a turn in which a rank had to wait for a processor is no figure of the
+    /// protocol.
     pub(super) fn of(self, turns: &[Sample]) -> Option<f64> {
         median(turns.iter().filter_map(|turn| self.of_turn(&turn.counted?)).collect())
     }

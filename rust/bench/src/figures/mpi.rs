@@ -1,5 +1,5 @@
-//! The figures of ranks over an MPI, for each MPI that is there: beside C over the same one that lets threads call it, with messages as
-//! long as ours.
+//! The figures of ranks over an MPI, for each MPI that is there: beside C over the same one that lets threads
+//! call it, with messages as long as ours.
 
 use super::Case::{Arrays, Buffers, RateArrays, RateBuffers, Sum};
 use super::Who::{Ours, Theirs};

@@ -58,8 +58,9 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let advice = match self.is_named {
             true => {
-                "MPJDEV_MPI_LIBRARY names it: that has to be the path of the launcher's own MPI, or a name that the system's \
-                 loader knows, such as libmpi.so.40; without the variable the usual names are tried"
+                "MPJDEV_MPI_LIBRARY names it: that has to be the path of the launcher's own MPI, or a name \
+                 that the system's loader knows, such as libmpi.so.40; without the variable the usual names \
+                 are tried"
             }
             false => "MPJDEV_MPI_LIBRARY names another one, by its path or name",
         };
@@ -83,9 +84,9 @@ mod tests {
         let error = OpenError { tried: vec![missing.clone(), other], is_named: false };
         assert_eq!(
             error.to_string(),
-            "no C MPI that can be used; tried libmpi.so.40: cannot open shared object file; libm.so.6: it is no MPI \
-             (MPJDEV_MPI_LIBRARY names another one, by its path or name; MPJDEV_TRANSPORT=local runs the program without, \
-             as the only rank)"
+            "no C MPI that can be used; tried libmpi.so.40: cannot open shared object file; libm.so.6: it is \
+             no MPI (MPJDEV_MPI_LIBRARY names another one, by its path or name; MPJDEV_TRANSPORT=local runs \
+             the program without, as the only rank)"
         );
         let named = OpenError { tried: vec![missing], is_named: true }.to_string();
         assert!(named.contains("(MPJDEV_MPI_LIBRARY names it: that has to be the path of"), "{named}");

@@ -3,9 +3,11 @@ package mpjdev.tools;
 import mpjdev.Comm;
 
 /**
- * Measures messages between ranks: processes under {@code mpjrun}, or threads. {@code --help} says what there is.
+ * Measures messages between ranks: processes under {@code mpjrun}, or threads. {@code --help} says what there
+ * is.
  *
- * <p>{@code mpjdev-bench pingpong --java} runs it beside ranks in Rust and a C program, which take turns with it.
+ * <p>{@code mpjdev-bench pingpong --java} runs it beside ranks in Rust and a C program, which take turns with
+ * it.
  */
 public final class Bench {
     /** Exit status for wrong usage. */

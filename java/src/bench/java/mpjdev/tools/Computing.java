@@ -7,8 +7,8 @@ import mpjdev.Request;
 import mpjdev.WriteBuffer;
 
 /**
- * One way from or to rank 1, which computes behind its call without calling mpjdev. It has slept before. Only that way counts,
- * which rank 0 measures.
+ * One way from or to rank 1, which computes behind its call without calling mpjdev. It has slept before. Only
+ * that way counts, which rank 0 measures.
  */
 abstract class Computing extends Work.WithArray {
     /** Longer than a progress thread sleeps. */

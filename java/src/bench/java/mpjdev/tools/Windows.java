@@ -82,8 +82,8 @@ abstract class Windows extends Work.WithArray {
     }
 
     /**
-     * To a rank that computes meanwhile, without calling mpjdev. Only the sending counts; told is how often the receiver's
-     * other threads have slept, and so been woken, while it computed.
+     * To a rank that computes meanwhile, without calling mpjdev. Only the sending counts; told is how often
+     * the receiver's other threads have slept, and so been woken, while it computed.
      */
     static final class Busy extends Windows {
         /** Much longer than a window takes to send. */
