@@ -34,8 +34,8 @@ impl BackgroundLoad {
         BackgroundLoad { begin: Instant::now(), before: Ticks::now() }
     }
 
-    /// How many processors others have used since then. None when the system does not tell, and when
-    /// processes below this one have ended, whose ticks are no longer to be had.
+    /// Processors that other processes have used since then. `None` if the system does not report them, and
+    /// if descendants of this process have ended, whose ticks are lost.
     pub fn processors_of_others(&self) -> Option<f64> {
         let (before, after) = (self.before?, Ticks::now()?);
         let own = after.own.checked_sub(before.own)?;

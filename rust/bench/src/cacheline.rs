@@ -38,7 +38,7 @@ pub fn one_way() -> Option<f64> {
     })
 }
 
-/// Where it does not work, the system's choice has to do.
+/// Binds this thread to a processor, if the system allows it.
 fn bind(processor: usize) {
     let mut set = CpuSet::new();
     set.set(processor);

@@ -193,7 +193,7 @@ fn is_of_buffers(case: Case) -> bool {
     matches!(case, Case::Buffers | Case::RateBuffers)
 }
 
-/// What C and plain sockets send is the same for buffers.
+/// C and plain sockets send the same for arrays and for buffers.
 fn has_only_arrays(name: &str) -> bool {
     name.starts_with("C ") || name.starts_with("plain ")
 }
@@ -210,7 +210,7 @@ fn decade(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Where something stands in a list, which it is put into if it is new.
+/// Index of a value in a list; a new value is appended.
 fn place<T: PartialEq>(list: &mut Vec<T>, what: T) -> usize {
     list.iter().position(|known| *known == what).unwrap_or_else(|| {
         list.push(what);

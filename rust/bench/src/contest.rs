@@ -11,7 +11,7 @@ use super::counters::Counted;
 use super::outcome::Sample;
 use super::protocol::{Answer, Case, Order};
 
-/// How long things are measured.
+/// Durations of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Before anything counts, for each entry: caches, branch predictors, compilers.
@@ -20,9 +20,9 @@ pub struct Pace {
     pub turn: Duration,
     /// All turns of an entry together, about.
     pub time: Duration,
-    /// At least so many turns, however long one takes.
+    /// Least number of turns, however long one takes.
     pub turns: usize,
-    /// Whether people are told every few seconds how far it is.
+    /// Whether progress is reported every few seconds.
     pub tells: bool,
 }
 
@@ -39,33 +39,33 @@ impl Pace {
     }
 }
 
-/// How often people are told.
+/// Interval of progress reports.
 const TELL_AFTER: Duration = Duration::from_secs(5);
 /// Turns of one entry at most.
 const TURNS_MAX: usize = 200;
 /// Times of one order at most.
 const TIMES_MAX: u64 = 1 << 24;
 
-/// What one of those that take turns does.
+/// Part of one contestant in a contest.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Which of the jobs.
     pub job: usize,
-    /// What it does.
+    /// Its case.
     pub case: Case,
-    /// With messages of so many octets.
+    /// Octets of a message.
     pub octets: u64,
 }
 
 /// Set when somebody wants all this to end.
 pub type Stop = AtomicBool;
 
-/// What came of taking turns.
+/// Result of a contest.
 #[derive(Debug)]
 pub struct Turns {
     /// Those of each entry, in their order.
     pub samples: Vec<Vec<Sample>>,
-    /// How many processors others used meanwhile.
+    /// Processors that other processes used meanwhile.
     pub others: Option<f64>,
 }
 
@@ -125,7 +125,8 @@ fn warm_up(jobs: &mut [RunningJob], entry: Entry, pace: Pace, stop: &Stop) -> Re
     }
 }
 
-/// The times that take as long as a turn, when so many took so many nanoseconds; at most eight as many.
+/// Repetitions that take as long as a turn, when `times` took `nanos` nanoseconds; at most eight times as
+/// many.
 fn adapted(times: u64, nanos: f64, turn: Duration) -> u64 {
     let fitting = turn.as_nanos() as f64 * times as f64 / nanos.max(1.0);
     (fitting as u64).clamp(1, times.saturating_mul(8)).min(TIMES_MAX)

@@ -1,4 +1,4 @@
-//! Contestants: jobs that are started once and follow orders until they are told to end.
+//! Contestants: jobs that are started once and follow orders until an order ends them.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use super::BenchError;
 use super::peer::Program;
 use super::protocol::{Answer, END, Order};
 
-/// How long ranks may take to come, and to follow one order.
+/// Deadline of ranks for joining and for one order.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The same through a bad network.
 const LONG_PATIENCE: Duration = Duration::from_secs(3600);
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Names of folders that are tried.
 const NAMES_MAX: u32 = 100;
 
-/// How our ranks reach each other.
+/// Transport of our ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Transport {
     /// Ranks are threads of one process
@@ -82,7 +82,7 @@ impl Folder {
         }
     }
 
-    /// Where it is.
+    /// Path of the socket.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -95,7 +95,7 @@ impl Drop for Folder {
     }
 }
 
-/// What contestants are started from.
+/// Programs that contestants are started from.
 #[derive(Debug)]
 pub struct Tools {
     /// For sockets.
@@ -106,11 +106,11 @@ pub struct Tools {
     pub launcher: PathBuf,
     /// The `java` command.
     pub java: OsString,
-    /// Where the Java counterpart is.
+    /// Class path of the Java counterpart.
     pub class_path: OsString,
 }
 
-/// Who takes part.
+/// Contestants.
 #[derive(Clone, Debug)]
 pub enum Contestant {
     /// Our own ranks in Rust.
@@ -131,10 +131,10 @@ pub enum Contestant {
     Relayed(Passage),
 }
 
-/// What datagrams go through.
+/// Path of datagrams.
 #[derive(Clone, Debug)]
 pub struct Passage {
-    /// Where ranks ask for it, as it stands in their environment.
+    /// Address of the relay's service, as in the environment of ranks.
     pub relay: String,
     /// The rate at which they send, where it is known: thousands of bits in a second.
     pub link_rate: Option<NonZeroU32>,
@@ -143,7 +143,7 @@ pub struct Passage {
 }
 
 impl Contestant {
-    /// What people read.
+    /// Name in reports.
     pub fn name(&self) -> String {
         match self {
             Contestant::Rust(transport) => format!("Rust {transport}"),
@@ -238,7 +238,7 @@ pub struct RunningJob {
 }
 
 impl RunningJob {
-    /// Starts a contestant with so many ranks, and waits until all have come.
+    /// Starts a contestant with a number of ranks, and waits until all have joined.
     ///
     /// # Errors
     /// It cannot be started, or ends before its ranks come.
@@ -291,7 +291,7 @@ impl RunningJob {
         Ok(())
     }
 
-    /// What people read.
+    /// Name in reports.
     pub fn name(&self) -> &str {
         &self.name
     }

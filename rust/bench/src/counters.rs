@@ -1,4 +1,4 @@
-//! The counters of ranks over datagrams during a measurement, for people and for programs.
+//! The counters of ranks over datagrams during a measurement, as text and as JSON.
 
 use mpjdev_engine::stats::Datagrams;
 use serde::ser::SerializeMap;
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::report::{Row, aligned, size, time};
 
-/// What all ranks of a contestant have counted in its turns.
+/// Counters of all ranks of a contestant over its turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counted {
     /// Messages, ways or hops that it is for.
@@ -22,7 +22,7 @@ impl Counted {
         Counted { messages: self.messages + other.messages, numbers: self.numbers.plus(&other.numbers) }
     }
 
-    /// What a number is for one message.
+    /// Count for one message.
     #[must_use]
     pub fn per_message(&self, number: u64) -> f64 {
         number as f64 / self.messages.max(1) as f64
@@ -43,7 +43,7 @@ impl Serialize for Counted {
 
 /// A line for each contestant over datagrams and each row; nothing when there is none.
 pub fn table(rows: &[Row]) -> String {
-    let head = ["datagrams", "size", "of", "messages", "packets", "acks alone", "sent again", "for nothing"];
+    let head = ["datagrams", "size", "of", "messages", "packets", "acks alone", "retransmitted", "spurious"];
     let more = ["timeouts", "dropped", "calls to send", "to receive", "copies", "round trip"];
     let mut lines = vec![head.into_iter().chain(more).map(str::to_owned).collect::<Vec<_>>()];
     for row in rows {

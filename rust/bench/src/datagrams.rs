@@ -1,8 +1,8 @@
 //! A contestant without a library: two processes with one pair of UDP sockets through the loopback interface.
 //!
 //! It is what datagrams take at least on this machine, as somebody writes it who knows all messages before:
-//! the sockets are connected and never sleep to read, each datagram has a header of 24 octets, and only so
-//! many are under way that none is lost. A message of more than one datagram is cut in the way that turns out
+//! the sockets are connected and never sleep to read, each datagram has a header of 24 octets, and so
+//! few are in flight that none is lost. A message of more than one datagram is cut in the way that turns out
 //! best on this machine; long runs are left to the kernel to cut and to join.
 
 mod link;
@@ -24,7 +24,7 @@ use super::rank::RankError;
 const TRIAL_LEN: u64 = 2 << 20;
 /// Times of an order while ways to cut are tried, at most.
 const TRIAL_TIMES: u64 = 50;
-/// How often each is tried. The best counts.
+/// Trials of each. The best counts.
 const TRIALS: usize = 3;
 
 /// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are
@@ -67,8 +67,7 @@ struct Party {
     message: Vec<AtomicU64>,
     /// As short as a message may be, behind room for a header.
     answer: Vec<AtomicU64>,
-    /// Which way to cut is best, in windows or not, by the octets of a message. The other rank has no choice,
-    /// but the same keys.
+    /// Best cut, in windows or not, by the octets of a message. The other rank has the same keys.
     best: BTreeMap<(bool, u64), usize>,
     /// The way that is taken now.
     cut: usize,

@@ -21,7 +21,7 @@ pub const DATAGRAM_LEN: usize = 1472;
 pub(super) const TAG: i32 = 1;
 pub(super) const END: i32 = 2;
 
-/// What the two ends do.
+/// Tasks of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// End 0 sends for so long.
@@ -42,7 +42,7 @@ pub enum Protocol {
     },
 }
 
-/// What an end is to do.
+/// Order to an end.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// Its number, 0 or 1.
@@ -51,17 +51,17 @@ pub struct Order {
     pub at: SocketAddr,
     /// The other end's.
     pub peer: SocketAddr,
-    /// What both make the numbers of their connection of.
+    /// Number from which both derive the numbers of their connection.
     pub number: u32,
     /// By which machine.
     pub protocol: Protocol,
     /// Octets of a message's elements.
     pub octets: u64,
-    /// What is done.
+    /// Task.
     pub task: Task,
 }
 
-/// What an end tells when all is done.
+/// Report of an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// Octets of messages that have come behind the first one, messages that went there and back, or that
@@ -75,7 +75,7 @@ pub struct Told {
     pub retransmitted: u64,
     /// Of those, how many the other end had already, as far as is known.
     pub spurious: u64,
-    /// Timers that expired in vain.
+    /// Timers that expired spuriously.
     pub timeouts: u64,
     /// Acknowledgments without a message that left.
     pub pure_acks: u64,
@@ -92,7 +92,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// What a stream has carried.
+    /// Goodput of a stream.
     pub fn goodput(&self) -> Goodput {
         Goodput { octets: self.done, nanos: self.nanos }
     }
@@ -101,7 +101,7 @@ impl Told {
 /// Is one end: hears from `input`, tells to `output`.
 ///
 /// # Errors
-/// The system refuses, messages do not go, or whoever has started this is gone.
+/// The system refuses, messages do not arrive, or the starting process has ended.
 pub fn serve(order: &Order, input: impl BufRead, output: impl Write) -> Result<(), RankError> {
     let mut line = Line { lines: input.lines(), output };
     let told = match order.protocol {
@@ -111,7 +111,7 @@ pub fn serve(order: &Order, input: impl BufRead, output: impl Write) -> Result<(
     line.tell(&serde_json::to_string(&told).map_err(io::Error::from)?)
 }
 
-/// To whoever has started an end.
+/// Line to the process that has started an end.
 pub(super) struct Line<I, O> {
     lines: Lines<I>,
     output: O,
@@ -119,7 +119,7 @@ pub(super) struct Line<I, O> {
 
 impl<I: BufRead, O: Write> Line<I, O> {
     fn next(&mut self) -> Result<String, RankError> {
-        let gone = || RankError::Order("whoever has started this end is gone".into());
+        let gone = || RankError::Order("the process that has started this end has ended".into());
         Ok(self.lines.next().ok_or_else(gone)??)
     }
 

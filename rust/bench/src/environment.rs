@@ -13,7 +13,7 @@ use super::contestant::processors;
 /// Stands for what the system does not tell.
 pub const UNKNOWN: &str = "unknown";
 
-/// Where and when a run was measured.
+/// Environment of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Command line, without the folder of the program.

@@ -17,7 +17,7 @@ pub use mpi::BEYOND;
 use super::contestant::Transport;
 use super::protocol::Case;
 
-/// Who takes part in what is held against a figure.
+/// Contestants of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Our ranks in Java, as processes.
@@ -38,24 +38,24 @@ pub type Part = (Who, Case, u64);
 pub struct Trial {
     /// Ranks of each.
     pub ranks: u32,
-    /// Who does what.
+    /// Parts of the contestants.
     pub parts: &'static [Part],
-    /// What is asked; numbers of parts are places in that list.
+    /// Targets; numbers of parts are indexes of that list.
     pub asked: &'static [Asked],
 }
 
 /// One figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// What people read.
+    /// Name in reports.
     pub title: &'static str,
     /// Of what.
     pub of: Of,
-    /// How far it may go.
+    /// Limit of the figure.
     pub limit: Limit,
 }
 
-/// How far a figure may go.
+/// Limit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Limit {
@@ -67,16 +67,16 @@ pub enum Limit {
     None,
 }
 
-/// What is asked of ranks that reach each other over one transport.
+/// Targets for ranks over one transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
-    /// How ours reach each other, and theirs.
+    /// Transport of our ranks, and of the others.
     pub transport: Transport,
-    /// What is measured by taking turns.
+    /// Trials that take turns.
     pub trials: &'static [Trial],
 }
 
-/// What is held against a figure.
+/// Measured value that has a target.
 #[derive(Clone, Copy, Debug)]
 pub enum Of {
     /// Time of the first by time of the second.
@@ -95,9 +95,9 @@ pub enum Of {
     Micros(usize),
     /// Milliseconds of one.
     Millis(usize),
-    /// What else the case tells.
+    /// Second result of the case.
     Extra(usize),
-    /// What ranks over datagrams have counted.
+    /// Counters of ranks over datagrams.
     Counted(usize, Count),
 }
 
@@ -242,8 +242,8 @@ const SHM: &[Trial] = &[
     },
 ];
 
-/// Whoever sends one message with each write is beside those that may send more. Plain sockets move what is
-/// there, as our buffers do; arrays are packed and unpacked besides.
+/// Contestants that send one message with each write stand beside those that may send more. Plain sockets
+/// send octets as they are, as our buffers do; arrays are packed and unpacked besides.
 const TCP: &[Trial] = &[
     late!("tcp, 1 MiB, sender computes, late, ns", SendCompute, MIB),
     late!("tcp, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
@@ -330,9 +330,8 @@ pub const PRIVATE: Asked =
 
 /// Clients of a job that starts up, and of one that a client's share is held against.
 pub const CLIENTS: [u32; 2] = [32, 8];
-/// What is asked of start-up: of how long it takes beyond connecting, and of a client's share of all of it,
-/// that of many by that of few. Half as much again is still linear, a choice of ours; the square would be
-/// four times as much.
+/// Targets of start-up: its time beyond connecting, and a client's share among many, divided by that among
+/// few. A quotient of 1.5 still counts as linear, a choice of ours; quadratic growth gives 4.
 pub const STARTUP: [Asked; 2] = [
     Asked {
         title: "tcp, start-up of 32 clients beyond connecting, ms",

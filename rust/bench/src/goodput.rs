@@ -16,25 +16,25 @@ use super::pairs::{Pair, Tcp};
 use super::report::aligned;
 use super::stream::Goodput;
 
-/// What is to be measured.
+/// Measurement of goodput.
 #[derive(Debug)]
 pub struct GoodputRun<'a> {
-    /// How bad the network is each way.
+    /// Impairment each way.
     pub impairment: Impairment,
-    /// Which numbers are drawn.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// What makes it bad.
+    /// Maker of the impairment.
     pub maker: Maker,
-    /// How long each stream takes.
+    /// Duration of each stream.
     pub time: Duration,
     /// Somebody wants all this to end.
     pub stop: &'a Stop,
 }
 
-/// What was measured.
+/// Measured values.
 #[derive(Debug, Default, Serialize)]
 pub struct Measured {
-    /// What makes the network bad.
+    /// Maker of the impairment.
     maker: String,
     streams: Vec<Streams>,
     messages: Vec<Messages>,
@@ -84,7 +84,7 @@ struct Messages {
 /// Machines by their names and by the words that a pair is started with.
 const MACHINES: [(&str, &[&str]); 3] =
     [("reliable", &[]), ("unet", &["--unet"]), ("unet, eager acks", &["--unet", "--eager-acks"])];
-/// How likely a packet is lost where machines are compared, in billionths: 0 and 0.1 %.
+/// Loss of packets where machines are compared, in billionths: 0 and 0.1 %.
 const LOSSES: [u32; 2] = [0, 1_000_000];
 /// Octets of a message that fits a datagram, by either machine.
 const FITS: u64 = 1400;
@@ -131,7 +131,7 @@ impl GoodputRun<'_> {
         Ok(measured)
     }
 
-    /// How likely each packet is lost if a stream is to lose some, far apart.
+    /// Loss of packets for a stream that loses a few, far apart.
     fn few_losses(&self) -> Chance {
         let rate = self.impairment.rate.map_or(FEW_RATE, |rate| rate.get() as f64);
         let packets = (rate * self.time.as_secs_f64() / PACKET_BITS).max(FEW_LOSSES);
@@ -225,7 +225,7 @@ impl GoodputRun<'_> {
     }
 }
 
-/// How a network is called.
+/// Name of a network.
 fn name(network: Impairment) -> String {
     let text = network.to_string();
     if text.is_empty() { "nothing bad".to_owned() } else { text }
@@ -243,7 +243,7 @@ fn windows(giver: &Told, taker: &Told) -> f64 {
 }
 
 impl Measured {
-    /// What has to be reached.
+    /// Targets of this measurement.
     fn held(&self) -> Vec<Held> {
         let mut held = Vec::new();
         let mut hold = |title: String, limit: Limit, measured: Option<f64>| {
@@ -258,10 +258,10 @@ impl Measured {
             }
             let giver = &streams.told[0];
             let by_timer = giver.timeouts as f64 / giver.retransmitted.max(1) as f64;
-            hold(format!("timers by packets sent again, {network}"), Limit::None, Some(by_timer));
+            hold(format!("timers by retransmitted packets, {network}"), Limit::None, Some(by_timer));
         }
         let [giver, taker] = &self.lossless;
-        hold("packets sent again without loss".into(), Limit::Most(0.0), Some(giver.retransmitted as f64));
+        hold("packets retransmitted without loss".into(), Limit::Most(0.0), Some(giver.retransmitted as f64));
         let acks = taker.pure_acks as f64 / windows(giver, taker);
         hold("pure acknowledgments in a window, without loss".into(), Limit::Most(5.0), Some(acks));
         let giver = &self.repaired[0];
@@ -270,7 +270,7 @@ impl Measured {
         held
     }
 
-    /// For people.
+    /// As text.
     pub fn table(&self) -> String {
         let mbit = |value: f64| format!("{value:.1}");
         let head =

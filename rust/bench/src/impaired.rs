@@ -18,12 +18,12 @@ pub const RANKS_MAX: u32 = 16;
 /// headers of IPv4 and UDP.
 const DATAGRAM_LEN: u16 = 1472;
 
-/// How bad it is.
+/// Impairment of a network.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// What happens to datagrams each way.
+    /// Impairment each way.
     pub impairment: Impairment,
-    /// Which numbers are drawn.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// The rate at which datagrams leave, where it is known: thousands of bits in a second.
     pub link_rate: Option<NonZeroU32>,
@@ -36,12 +36,12 @@ pub struct BadNetwork {
     ports: RelayPorts,
 }
 
-/// What has become of all datagrams between ranks, from their start to their end.
+/// Counts of all datagrams between ranks, from their start to their end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fate {
-    /// What was asked for.
+    /// Impairment as given.
     pub impairment: String,
-    /// Which numbers were drawn.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Whether ranks took the way for one between machines.
     pub is_far: bool,
@@ -73,7 +73,7 @@ impl Conditions {
 }
 
 impl BadNetwork {
-    /// Makes it for so many ranks.
+    /// Makes it for a number of ranks.
     ///
     /// # Errors
     /// The system refuses.
@@ -82,7 +82,7 @@ impl BadNetwork {
         Ok(BadNetwork { conditions, ports: ports.map_err(BenchError::system("a relay"))? })
     }
 
-    /// What ranks are started with.
+    /// Environment of the ranks.
     #[must_use]
     pub fn passage(&self) -> Passage {
         let (is_far, link_rate) = (self.conditions.is_far(), self.conditions.link_rate);
@@ -113,7 +113,7 @@ impl BadNetwork {
     }
 }
 
-/// For people: a line or two.
+/// As text: a line or two.
 impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fate {

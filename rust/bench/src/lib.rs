@@ -9,7 +9,7 @@
 //! ones and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`]
 //! one that all of the system's protocols go through, [`stream`] what TCP does there and [`ends`] what
 //! messages over datagrams do, both as [`pairs`] of processes, which [`goodput`] compares; [`report`],
-//! [`counters`], [`page`] and [`chart`] are for people.
+//! [`counters`], [`page`] and [`chart`] are for readers.
 #![forbid(unsafe_code)]
 
 pub mod background_load;
@@ -84,7 +84,7 @@ pub enum BenchError {
     /// The system refuses.
     #[error("{what}: {error}")]
     System {
-        /// What was to be done.
+        /// Intended action.
         what: String,
         /// Why not.
         error: io::Error,
@@ -100,7 +100,7 @@ pub enum BenchError {
     Contestant {
         /// Its name.
         name: String,
-        /// What it did.
+        /// Reason.
         why: String,
     },
 }

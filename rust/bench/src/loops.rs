@@ -14,10 +14,10 @@ use super::sleeps;
 type Done = Result<(), RankError>;
 
 const TAG: i32 = 1;
-/// How long the receiver of a window computes: much longer than it takes to send it.
+/// Computing time of the receiver of a window: much longer than it takes to send it.
 const BUSY: Duration = Duration::from_micros(200);
 
-/// What a case tells beside how long all of it took.
+/// Results of a case beside its time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
     /// Nanoseconds of the part that counts, where that is not all.
@@ -26,7 +26,7 @@ pub struct Told {
     pub extra: f64,
 }
 
-/// Contents by which messages of two ranks are told from one another.
+/// Contents that distinguish the messages of two ranks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Contents {
     /// Messages that were written, and that were read.
@@ -34,8 +34,7 @@ struct Contents {
     read: u64,
 }
 
-/// What element `at` of a message is, the `number`-th that `rank` has written: whole numbers, so that they
-/// compare.
+/// Element `at` of the `number`-th message that `rank` has written: whole numbers, so that they compare.
 fn element(rank: u32, number: u64, at: usize) -> f64 {
     (number * 1_000_003 % (1 << 40) + 7 * at as u64 + u64::from(rank)) as f64
 }
@@ -72,7 +71,7 @@ pub struct Party {
     source: Arc<dyn SlabSource>,
     array: Vec<f64>,
     buffers: Option<(WriteBuffer, ReadBuffer)>,
-    /// Where each message has a content of its own.
+    /// Contents, if each message has its own.
     contents: Option<Contents>,
 }
 
@@ -228,7 +227,7 @@ impl Party {
         Ok(())
     }
 
-    /// So many messages in a row, then a short answer, the same message here.
+    /// A window of messages in a row, then a short answer, the same message here.
     fn rate(&mut self, times: u64, arrays: bool) -> Done {
         let Some(other) = self.other() else { return Ok(()) };
         for _ in 0..times {

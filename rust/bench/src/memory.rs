@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// What the ranks of a job hold together.
+/// Memory of all ranks of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Number of processes that are ranks.
@@ -16,7 +16,7 @@ pub struct Held {
     pub private: u64,
 }
 
-/// What those below a process hold that are ranks.
+/// Memory of the ranks among the descendants of a process.
 ///
 /// # Errors
 /// The system does not tell.

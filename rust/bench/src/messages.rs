@@ -20,7 +20,7 @@ use mpjdev_transport::udp::{self, Member, Terms, UdpTransport};
 use super::ends::{DATAGRAM_LEN, END, Line, Order, TAG, Task, Told};
 use super::rank::RankError;
 
-/// Octets of messages of a stream that are under way, in so many messages at least and at most.
+/// Octets of a stream's messages in flight, and the least and the largest number of these messages.
 const AHEAD_LEN: usize = 1 << 20;
 const DEPTH: [usize; 2] = [16, 1024];
 /// Octets that leave before they are matched: what a stream leaves behind its time takes a while to come.
@@ -70,7 +70,7 @@ struct End {
     message: Message,
     capacity: usize,
     peer: i32,
-    /// Messages that are under way.
+    /// Messages in flight.
     depth: usize,
 }
 

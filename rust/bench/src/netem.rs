@@ -25,16 +25,16 @@ use mpjdev_sys::tunnel;
 use super::BenchError;
 use super::relay::{Relay, Totals};
 
-/// Where each side is.
+/// Addresses of the sides.
 pub const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
 /// Packets that netem may hold, those on their way among them.
 const NETEM_LIMIT: usize = 10_000;
-/// How long what was told to end may take.
+/// Deadline of a process that was asked to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What makes the way bad.
+/// Maker of an impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Maker {
     /// The kernel.
@@ -98,13 +98,13 @@ impl Way {
         self.why_no_netem.as_ref()
     }
 
-    /// What makes it bad.
+    /// Maker of the impairment.
     pub fn maker(&self) -> Maker {
         if self.relay.is_some() { Maker::Relay } else { Maker::Netem }
     }
 
     /// A command that runs on this side, 0 or 1, where it is the address [`ADDRESSES`]; its words follow.
-    /// Whoever starts it sees that it ends.
+    /// The caller ends it.
     pub fn command(&self, side: usize) -> Command {
         self.spaces[side].command()
     }

@@ -10,7 +10,7 @@ const SLOW_NANOS: f64 = 100.0;
 /// Fewer samples than this are no median.
 const LEAST: usize = 3;
 
-/// How far apart the two processors were.
+/// Distance of the two processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -38,13 +38,13 @@ impl Mode {
 pub struct Sample {
     /// Nanoseconds for one of what is counted: a way, a message, a hop.
     pub nanos: f64,
-    /// What else the case tells, for one time.
+    /// Second result of the case, for one time.
     pub extra: f64,
     /// The bare line before.
     pub before: Option<f64>,
     /// And after.
     pub after: Option<f64>,
-    /// What ranks over datagrams have counted.
+    /// Counters of ranks over datagrams.
     pub counted: Option<Counted>,
 }
 
@@ -54,7 +54,7 @@ impl Sample {
     }
 }
 
-/// What one contestant did in one mode.
+/// Result of one contestant in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Median of the nanoseconds.
@@ -65,7 +65,7 @@ pub struct Summary {
     pub extra: f64,
     /// Turns that this comes from.
     pub turns: usize,
-    /// What ranks over datagrams have counted in all these turns.
+    /// Counters of ranks over datagrams in all these turns.
     #[serde(rename = "counters", skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub counted: Option<Counted>,
 }

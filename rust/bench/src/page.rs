@@ -12,7 +12,7 @@ use super::report::{Absent, Row, Unit, processors, table, time};
 /// One run of `figures`, as its JSON has it.
 #[derive(Debug, Deserialize)]
 pub struct Run {
-    /// Where and when.
+    /// Environment of the run.
     pub environment: Option<Environment>,
     /// Targets beside what was measured.
     #[serde(default)]
@@ -39,7 +39,7 @@ pub fn page(runs: &[(String, Run)]) -> String {
     text
 }
 
-/// Where and when each run was measured.
+/// Table of the environments of all runs.
 fn origins(runs: &[(String, Run)]) -> String {
     let mut text = row(&["run", "date", "commit", "processor", "kernel", "JDK"].map(String::from));
     text += &rule(6);
@@ -99,7 +99,7 @@ fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// How many targets are reached.
+/// Number of reached targets.
 fn summary(figures: &[Held]) -> String {
     let targets = || figures.iter().filter(|figure| figure.asked != Limit::None);
     let count = |verdict| targets().filter(|figure| figure.verdict == verdict).count();

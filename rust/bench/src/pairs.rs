@@ -13,11 +13,11 @@ use super::ends::Told;
 use super::netem::{self, ADDRESSES, Way};
 use super::stream::Goodput;
 
-/// How long a stream may take beyond its time.
+/// Time that a stream may take beyond its duration.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Where a stream of TCP goes to.
+/// Port of a TCP stream.
 const PORT: u16 = 4000;
-/// Where our ranks are.
+/// Port of our ranks.
 const OUR_PORT: u16 = 4001;
 
 /// Two processes, one on each side of a way, that exchange octets.
@@ -27,7 +27,7 @@ pub struct Pair {
     sides: [Process; 2],
 }
 
-/// A process that does not outlive this, and what is said to it and by it.
+/// A process that does not outlive this, and its input and output.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -90,7 +90,7 @@ pub struct Tcp<'a> {
 }
 
 impl<'a> Tcp<'a> {
-    /// Whoever takes it is ready.
+    /// Receives the report that an end is ready.
     ///
     /// # Errors
     /// A side cannot be started.
@@ -117,7 +117,7 @@ impl<'a> Tcp<'a> {
 }
 
 impl Pair {
-    /// What a stream of TCP has carried; waits for its end.
+    /// Waits for the end of a TCP stream and returns its goodput.
     ///
     /// # Errors
     /// It has failed.
@@ -171,7 +171,7 @@ impl Pair {
         self.sides.iter_mut().rev().try_for_each(|side| side.tell("go"))
     }
 
-    /// What both ends tell; waits for them.
+    /// Waits for both ends and returns their reports.
     ///
     /// # Errors
     /// One has failed.

@@ -47,8 +47,8 @@ impl Peer {
         }
     }
 
-    /// What its launcher says when it is asked for its version: Open MPI's says OpenRTE where it has another
-    /// name than mpirun.
+    /// Mark in the version text of its launcher. Open MPI's launcher prints OpenRTE under another name than
+    /// mpirun.
     fn mark(self) -> &'static str {
         match self {
             Peer::OpenMpi => "(Open",
@@ -56,7 +56,7 @@ impl Peer {
         }
     }
 
-    /// How it is installed.
+    /// Hint on its installation.
     pub fn how_to_install(self) -> &'static str {
         match self {
             Peer::OpenMpi => "apt-get install openmpi-bin libopenmpi-dev",
@@ -89,7 +89,7 @@ impl Peer {
     }
 }
 
-/// What a command prints, none when it cannot be run.
+/// Output of a command, or `None` if it cannot be run.
 fn said(command: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(command).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -124,7 +124,7 @@ impl Program {
         is_told.then(|| Program { over: transport, ..self.clone() })
     }
 
-    /// What people read.
+    /// Name in reports.
     pub fn name(&self) -> String {
         match self.peer {
             Peer::OpenMpi => format!("C {} {} {}", self.peer, self.version, self.over),
@@ -133,7 +133,7 @@ impl Program {
         }
     }
 
-    /// Whose it is.
+    /// Implementation that it belongs to.
     pub fn peer(&self) -> Peer {
         self.peer
     }
@@ -149,7 +149,7 @@ impl Program {
         words
     }
 
-    /// The launcher of its MPI for so many ranks, up to what they are.
+    /// The launcher of its MPI for a number of ranks, without their program.
     pub fn launcher(&self, ranks: u32, crowded: bool) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.launcher.into(), "-np".into(), ranks.to_string().into()];
         if self.peer == Peer::OpenMpi {
@@ -167,7 +167,7 @@ impl Program {
         // Its shared memory had another name before version 5.
         let is_old = self.version.split('.').next().is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 5));
         match (self.over, is_old) {
-            // It leaves the loopback interface out unless it is told.
+            // It leaves the loopback interface out unless an option names it.
             (Transport::Tcp, _) => &["tcp,self", "--mca", "btl_tcp_if_include", "lo"],
             (_, true) => &["vader,self"],
             (_, false) => &["sm,self"],
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn open_mpi_is_told_to_use_tcp_and_mpich_is_not_and_both_are_told_of_threads() {
-        let over_tcp = program(Peer::OpenMpi, "4.1.4").over(Transport::Tcp).expect("it is told");
+        let over_tcp = program(Peer::OpenMpi, "4.1.4").over(Transport::Tcp).expect("a transport");
         assert!(line(&over_tcp, false).ends_with("--mca btl tcp,self --mca btl_tcp_if_include lo p s"));
         assert_eq!(over_tcp.name(), "C Open MPI 4.1.4 tcp");
         let mpich = program(Peer::Mpich, "4.0.2");
         assert!(mpich.over(Transport::Tcp).is_none());
-        let with_threads = mpich.over(Transport::Mpi).expect("it is told");
+        let with_threads = mpich.over(Transport::Mpi).expect("a transport");
         assert_eq!(
             (line(&with_threads, true), with_threads.name()),
             ("mpirun -np 8 p s 2".into(), "C MPICH 4.0.2 mpi".into())

@@ -13,7 +13,7 @@ use super::rank::{RankError, follow};
 /// One of the two ranks that exchange messages. What fails says that the other rank is gone or does not as it
 /// should.
 pub(super) trait Party {
-    /// Which of the two it is.
+    /// Rank of this end, 0 or 1.
     fn rank(&self) -> u32;
 
     /// Makes ready for an order.
@@ -22,7 +22,7 @@ pub(super) trait Party {
     /// Sends a message as it was prepared.
     fn send(&mut self) -> Result<(), RankError>;
 
-    /// Receives so many of those.
+    /// Receives a number of messages.
     fn receive(&mut self, count: usize) -> Result<(), RankError>;
 
     /// Sends a short one, which says that a window has come.

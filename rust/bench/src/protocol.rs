@@ -7,12 +7,12 @@ use mpjdev_engine::stats::Datagrams;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Messages of a window: so many in a row, then a short answer.
+/// Messages of a window: they are sent in a row, then there is a short answer.
 const WINDOW: u64 = 64;
 /// Octets of a window's messages at most, since some contestants have room for all of them.
 const WINDOW_OCTETS: u64 = 256 << 20;
 
-/// Messages of a window when each has so many octets: 64 as long as they have 256 MiB at most together, and
+/// Messages of a window when each has `octets` octets: 64 as long as they have 256 MiB at most together, and
 /// one at least.
 pub fn window(octets: u64) -> u64 {
     (WINDOW_OCTETS / octets.max(1)).clamp(1, WINDOW)
@@ -21,7 +21,7 @@ pub fn window(octets: u64) -> u64 {
 /// The word that ends a contestant.
 pub const END: &str = "end";
 
-/// What can be measured. The names are those of the wire.
+/// Measurements. The names are those of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Case {
     /// There and back from array to array: write, send, receive, read.
@@ -97,7 +97,7 @@ impl Case {
         }
     }
 
-    /// What people read.
+    /// Name in reports.
     pub fn title(self) -> &'static str {
         match self {
             Case::Arrays => "array to array",
@@ -118,7 +118,7 @@ impl Case {
         }
     }
 
-    /// How many of what is reported one time is, with messages of so many octets: ways, messages, hops.
+    /// Number of reported units in one time: ways, messages, hops.
     pub fn per_time(self, octets: u64, ranks: u32) -> u64 {
         match self {
             Case::Arrays | Case::Buffers | Case::Strided | Case::Random | Case::Sum | Case::Objects => 2,
@@ -158,14 +158,14 @@ impl FromStr for Case {
     }
 }
 
-/// Do this case with messages of so many octets so often.
+/// Repeat this case with messages of this length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// What.
+    /// Case to run.
     pub case: Case,
     /// Octets of the elements of a message, a multiple of eight.
     pub octets: u64,
-    /// How often, once at least.
+    /// Repetitions, at least one.
     pub times: u64,
 }
 
@@ -190,8 +190,8 @@ impl FromStr for Order {
     }
 }
 
-/// What a rank answers: how long it took, what else the case tells, and what it has counted meanwhile, as
-/// `NANOS EXTRA NAME=VALUE ...`; only the first word must be there.
+/// Answer of a rank: its time, the second result of the case, and its counters, as `NANOS EXTRA NAME=VALUE
+/// ...`; the first word alone is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Nanoseconds for all times.

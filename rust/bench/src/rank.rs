@@ -1,4 +1,4 @@
-//! A contestant in Rust: this process as a rank, or as all ranks of a job. It does as it is told.
+//! A contestant in Rust: this process as a rank, or as all ranks of a job. It follows orders.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -31,7 +31,7 @@ pub enum RankError {
     /// This process cannot be the rank that it was started as.
     #[error(transparent)]
     Join(#[from] job::JoinError),
-    /// Whoever gives orders is gone.
+    /// The socket of the orders failed.
     #[error("the socket of the orders: {0}")]
     Socket(#[from] io::Error),
     /// A message is another one than was sent.

@@ -1,4 +1,4 @@
-//! A network between real sockets that is as bad as it is told to be.
+//! A network between real sockets with a given impairment.
 //!
 //! A relay stands between ports: UDP sockets, each connected to one peer, or the other ends of interfaces.
 //! What comes to one port leaves through the other one of its pair, when and if the model ([`Network`]) says
@@ -36,7 +36,7 @@ const HEADERS_LEN: usize = 28;
 /// And over IPv6.
 const HEADERS_LEN_V6: usize = 48;
 
-/// Where packets come from and go to.
+/// Addresses of packets.
 #[derive(Debug)]
 pub enum Port {
     /// A socket that is connected to a peer.
@@ -45,7 +45,7 @@ pub enum Port {
     Interface(File),
 }
 
-/// What has become of the packets.
+/// Counts of packets.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Of each port's packets, by the model.
@@ -118,7 +118,7 @@ impl Relay {
         self.fronts.chunks_exact(2).map(|pair| (pair[0], pair[1]))
     }
 
-    /// Ends it. What is under way is lost.
+    /// Ends it. Packets in flight are lost.
     ///
     /// # Errors
     /// It has ended before, and why.
@@ -149,7 +149,7 @@ pub(super) fn front_of_nobody() -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// What the thread does.
+/// State of the thread.
 struct Pump {
     ports: Vec<Port>,
     /// For what comes to each of the ports.
@@ -191,7 +191,7 @@ impl Pump {
         next.map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)))
     }
 
-    /// Waits so long, for ever if nothing is said, until something comes; tells of each port whether it has
+    /// Waits for this time, without it for ever, until something arrives; tells of each port whether it has
     /// something, and nothing when it is to end.
     fn wait(&self, stopped: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
         let sources = self.ports.iter().map(Port::as_fd).chain([stopped]);
@@ -273,8 +273,7 @@ impl Port {
     }
 }
 
-/// What the network says of an earlier datagram, such as one to a peer's port where nobody is yet, or any
-/// more.
+/// True for an error of an earlier datagram, such as one to a port that is not open yet, or no longer.
 fn is_of_network(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
@@ -294,7 +293,7 @@ impl Totals {
     }
 }
 
-/// For people: one line for each port.
+/// As text: one line for each port.
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, counts) in self.counts.iter().enumerate() {

@@ -30,7 +30,7 @@ pub struct RelayPorts {
 }
 
 impl RelayPorts {
-    /// Opens it for so many ranks, on the loopback interface.
+    /// Opens it for a number of ranks, on the loopback interface.
     ///
     /// # Errors
     /// The system refuses.
@@ -50,7 +50,7 @@ impl RelayPorts {
         Ok(RelayPorts { address, relay, stop, thread })
     }
 
-    /// What ranks have to find in their environment.
+    /// Environment variable of the ranks.
     pub fn variable(&self, is_far: bool) -> String {
         format!("{}{}", self.address, if is_far { FAR } else { "" })
     }
@@ -162,7 +162,7 @@ mod tests {
         for (rank, one) in sockets.iter().enumerate() {
             assert_eq!(told[rank][rank], 0);
             for (peer, other) in sockets.iter().enumerate().filter(|(peer, _)| *peer != rank) {
-                // A rank says to its peer what it was told for that one.
+                // A rank passes the ports of a peer on to that peer.
                 let octets = [rank as u8, peer as u8];
                 one.send_to(&octets, (Ipv4Addr::LOCALHOST, told[peer][rank])).expect("sent");
                 let mut got = [0; 3];

@@ -1,4 +1,4 @@
-//! Results of a measurement, for people and for programs.
+//! Results of a measurement, as text and as JSON.
 
 use std::fmt::Write;
 
@@ -10,26 +10,26 @@ use super::protocol::Case;
 /// Contestants that did the same and took turns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
-    /// What they did.
+    /// Case.
     pub case: Case,
     /// Octets of a message's elements.
     pub octets: u64,
     /// Ranks of each.
     pub ranks: u32,
-    /// How far apart the processors were.
+    /// Distance of the processors.
     pub mode: Mode,
     /// Nanoseconds of the bare cache line, one way.
     pub line: Option<f64>,
-    /// How many processors others used meanwhile.
+    /// Processors that other processes used meanwhile.
     pub others: Option<f64>,
-    /// What each did.
+    /// Results of the contestants.
     pub contestants: Vec<Cell>,
 }
 
-/// What one contestant did.
+/// Result of one contestant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cell {
-    /// Who.
+    /// Name of the contestant.
     pub name: String,
     /// In nanoseconds.
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub struct Cell {
 /// A contestant that could not be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Absent {
-    /// Who.
+    /// Name of the contestant.
     pub name: String,
     /// Why not.
     pub why: String,
@@ -64,7 +64,7 @@ impl Row {
     }
 }
 
-/// What a column of numbers says.
+/// Meaning of a column of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Time of one.
@@ -142,7 +142,7 @@ pub fn bare_line(nanos: Option<f64>, mode: Mode) -> String {
     }
 }
 
-/// What others used of the machine.
+/// Processors that other processes used, as text.
 pub fn processors(others: Option<f64>) -> String {
     others.map_or("unknown".to_owned(), |number| format!("{number:.1} CPU"))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-/// How often all threads but the calling one have gone to sleep so far.
+/// Sleeps of all threads but the calling one.
 ///
 /// # Errors
 /// The system does not tell.

@@ -2,7 +2,7 @@
 //!
 //! It is what TCP takes at least on this machine, as somebody writes it who knows all messages before: the
 //! connection never waits to send (TCP_NODELAY) and never sleeps to read, each message has the octets of an
-//! IMPI header before it and is written at once, and whoever receives knows how many octets are to come.
+//! IMPI header before it and is written at once, and the receiver knows its length.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -65,7 +65,7 @@ impl Party {
         Ok(Party { rank, stream, out: Vec::new(), input: Vec::new() })
     }
 
-    /// Writes so many octets, in one write where the system takes them all.
+    /// Writes a number of octets, in one write if the system takes them all.
     fn write(&mut self, len: usize) -> io::Result<()> {
         let mut written = 0;
         while written < len {
@@ -78,7 +78,7 @@ impl Party {
         Ok(())
     }
 
-    /// Reads until so many octets have come.
+    /// Reads until this number of octets has arrived.
     fn read(&mut self, len: usize) -> io::Result<()> {
         let (mut left, mut at) = (len, 0);
         while left > 0 {

@@ -16,9 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::BenchError;
 
-/// What people read.
+/// Name in reports.
 pub const NAME: &str = "mpjdev impi-server";
-/// How long the server may say nothing.
+/// Longest silence of the server.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// And how long it may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(10);
@@ -30,10 +30,10 @@ const READ_LEN: usize = 16 << 10;
 const DATALEN: u32 = 65536;
 /// Packets after which they are acknowledged.
 const ACKMARK: u32 = 10;
-/// Packets under way without an acknowledgement.
+/// Packets in flight.
 const HIWATER: u32 = 20;
 
-/// What start-up took.
+/// Times of a start-up.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     /// From the moment when all clients began to connect until the last one had the tables of the job.
@@ -42,14 +42,14 @@ pub struct Taken {
     pub beyond: Duration,
 }
 
-/// The startup server of so many clients.
+/// The startup server of a number of clients.
 pub fn server(launcher: &Path, clients: u32) -> Command {
     let mut command = Command::new(launcher);
     command.args(["impi-server", "-server", &clients.to_string()]);
     command
 }
 
-/// Starts a server, has so many clients start up at once and end, and waits until it has ended too.
+/// Starts a server, starts clients at once, lets them end, and waits until the server has ended too.
 ///
 /// # Errors
 /// The server cannot be started, says no address first, or a client cannot do with it.
@@ -177,7 +177,7 @@ impl Server {
         Ok(Server(child.map_err(BenchError::system(NAME))?))
     }
 
-    /// What it says first: where it is to be reached.
+    /// Address of the server, which is its first line of output.
     fn address(&mut self) -> Result<String, BenchError> {
         let stdout = self.0.stdout.as_mut().ok_or_else(|| wrong("it has no output".into()))?;
         let seconds = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };

@@ -10,13 +10,13 @@ use rustix::net::sockopt;
 
 /// Octets of one write or read.
 const PIECE_LEN: usize = 1 << 18;
-/// How long a side may wait for the other one.
+/// Longest wait of a side for the other one.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Octets that have come, from the first one to the end of the stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goodput {
-    /// How many.
+    /// Number of octets.
     pub octets: u64,
     /// In how many nanoseconds.
     pub nanos: u64,
@@ -29,7 +29,7 @@ impl Goodput {
     }
 }
 
-/// Takes one connection and reads it to its end; `tell` is told where it may come to.
+/// Takes one connection and reads it to its end; `tell` gets the address that it may connect to.
 ///
 /// # Errors
 /// The system refuses, or the stream breaks.

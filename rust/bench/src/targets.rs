@@ -16,7 +16,7 @@ use super::protocol::{Case, Order};
 use super::report::{Absent, Row};
 use super::startup;
 
-/// How often the start and the end of a job are measured.
+/// Measurements of the start and the end of a job.
 const STARTS: usize = 5;
 
 /// And the start-up of clients, which takes some milliseconds.
@@ -25,19 +25,19 @@ const STARTUPS: usize = 15;
 /// All that is needed for it.
 #[derive(Debug)]
 pub struct TargetRun<'a> {
-    /// What contestants are started from.
+    /// Programs that contestants are started from.
     pub tools: &'a Tools,
     /// The transports whose figures are asked for.
     pub transports: &'a [Transport],
     /// The C program under the MPIs that are installed, Open MPI first.
     pub peers: &'a [Program],
-    /// How long things are measured.
+    /// Durations of a measurement.
     pub pace: Pace,
     /// Set when all this is to end.
     pub stop: &'a Stop,
 }
 
-/// What was measured, and what came of it.
+/// Results of a trial.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// The figures.
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// Contestants that could not be started.
     pub absent: Vec<Absent>,
-    /// What went wrong without keeping the others from being measured.
+    /// Errors that did not keep the others from being measured.
     pub complaints: Vec<BenchError>,
 }
 
@@ -63,11 +63,11 @@ impl TargetJobs {
     }
 }
 
-/// How long a JVM with a processor of its own is warmed up: until all that matters is compiled.
+/// Warm-up of a JVM with a processor of its own, until its hot code is compiled.
 const COMPILED_AFTER: Duration = Duration::from_millis(1500);
 
 impl TargetRun<'_> {
-    /// All figures. `tell` is told what is being measured.
+    /// All figures. `tell` gets the name of each measurement.
     ///
     /// # Errors
     /// A contestant fails, or it is to stop.
@@ -158,7 +158,7 @@ impl TargetRun<'_> {
         Ok(())
     }
 
-    /// Starts those who take part. Whoever is not there is named, and the others are measured without.
+    /// Starts the contestants. An absent one is named, and the others are measured without it.
     fn start_jobs(
         &self,
         transport: Transport,
@@ -200,13 +200,13 @@ impl TargetRun<'_> {
     }
 
     fn hold(&self, started: &mut TargetJobs, trial: &Trial, outcome: &mut Outcome) -> Result<(), BenchError> {
-        // Parts of whoever is not there have no turns.
+        // Parts of absent contestants have no turns.
         let places: Vec<Option<usize>> = trial.parts.iter().map(|part| started.index_of(part)).collect();
         let present = || trial.parts.iter().zip(&places).filter_map(|(part, job)| Some((part, (*job)?)));
         let entries: Vec<Entry> =
             present().map(|(part, job)| Entry { job, case: part.1, octets: part.2 }).collect();
         let mut pace = self.pace;
-        // So many compilers take their time on so few processors.
+        // Many compilers on few processors need time.
         let crowding = trial.ranks.div_ceil(contestant::processors().max(1));
         pace.warm_up = pace.warm_up.max(COMPILED_AFTER * crowding);
         let Turns { samples, others } = contest::contest(&mut started.jobs, &entries, pace, self.stop)?;
@@ -245,7 +245,7 @@ impl TargetRun<'_> {
         Ok(figures::START.hold(&compare(&samples), &samples))
     }
 
-    /// How long many clients take to become a job, and what the share of one is beside its share among few.
+    /// Start-up time of many clients, and the share of one compared with its share among few.
     fn startup(&self) -> Result<[Held; 2], BenchError> {
         let mut samples = [Vec::new(), Vec::new(), Vec::new()];
         let mut add = |at: usize, taken: Duration, by: u32| {
@@ -264,7 +264,7 @@ impl TargetRun<'_> {
         Ok(figures::STARTUP.map(|asked| asked.hold(&compare(&samples), &samples)))
     }
 
-    /// What ranks hold that have done nothing, and what every pair takes that exchanges something small.
+    /// Memory of idle ranks, and of each pair that exchanges small messages.
     fn memory(&self, complaints: &mut Vec<BenchError>) -> Result<Vec<Held>, BenchError> {
         let ranks = figures::JOB_RANKS;
         let mut job = RunningJob::start(&Contestant::Rust(Transport::Shm), ranks, self.tools)?;
@@ -310,7 +310,7 @@ fn spread(compared: Compared, samples: &[Vec<Sample>]) -> Compared {
     Compared { summaries, ..compared }
 }
 
-/// How long so many processes take that are started at once, to the end of the last.
+/// Time from the start of `count` processes to the end of the last.
 fn together(words: &[OsString], count: u32) -> Result<Duration, BenchError> {
     let name = words[0].to_string_lossy().into_owned();
     let begin = Instant::now();

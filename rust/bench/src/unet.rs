@@ -1,7 +1,7 @@
 //! The protocol of 1997 over a UDP socket: a driver for its machine, for comparison.
 //!
-//! It is driven as a program of then drove it: whoever sends or receives looks at socket and clock, and
-//! nobody else does. It polls a while, and then sleeps until something comes or the timer is due.
+//! It is driven as a program of 1997 drove it: the thread that sends or receives polls socket and clock, and
+//! no other does. It polls for a while, and then sleeps until a packet arrives or the timer is due.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
@@ -21,14 +21,14 @@ use super::rank::RankError;
 
 /// Octets that the system is asked for, for what waits to be received.
 const QUEUE_LEN: usize = 4 << 20;
-/// How long an end polls before it sleeps.
+/// Time that an end polls before it sleeps.
 const POLLS: Duration = Duration::from_millis(1);
-/// How long it sleeps at most.
+/// Longest sleep.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// How long an end may hear nothing.
+/// Longest silence of the peer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long an end that finishes hears nothing before it takes the other one for gone, and answers it when it
-/// has got all itself.
+/// Silence after which an end that finishes takes the other one for ended, and time for which it answers
+/// when it has received everything itself.
 const FINISH: Duration = Duration::from_secs(3);
 const ANSWERS: Duration = Duration::from_millis(500);
 
@@ -247,9 +247,9 @@ impl End {
         Ok((times, begin.elapsed().as_nanos() as u64))
     }
 
-    /// Goes on until all has come or the other end is gone, as far as that can be known, and answers for a
-    /// while: what was lost comes back one message for each time-out, and the last acknowledgment may be
-    /// lost.
+    /// Continues until all messages have arrived or the other end has ended, as far as that can be known, and
+    /// answers for a while: lost messages are retransmitted one for each timeout, and the last acknowledgment
+    /// may be lost.
     fn finish(&mut self) -> Result<(), RankError> {
         let (now_ns, begin) = (self.now_ns(), Instant::now());
         self.machine.finish(now_ns, now_ns + PATIENCE.as_nanos() as u64);

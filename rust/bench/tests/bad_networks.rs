@@ -49,8 +49,8 @@ fn a_relay_is_a_process_between_two_others() {
     );
 }
 
-/// Proves that a stream of the system's own TCP takes a way that loses packets, as a whole, or that it is
-/// said why there is none.
+/// Proves that a stream of the system's own TCP takes a path that loses packets, as a whole, or that the
+/// output names the reason why there is none.
 #[test]
 fn a_stream_goes_through_a_bad_network_or_it_is_said_why_not() {
     let args = [

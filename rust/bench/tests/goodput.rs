@@ -35,7 +35,7 @@ fn goodput_is_measured_by_all_machines_in_one_run() {
     let all = ["tcp", "ours", "tcp_beside", "ours_beside", "fairness", "private", "private_share"];
     assert!(all.iter().all(|name| is_positive(&streams[0][name])), "{said}");
     assert!(messages.iter().all(|row| is_positive(&row["round_trip_us"])), "{said}");
-    // Of the last one nothing is said where no packet was lost, by chance.
+    // The last one has no value if no packet was lost, by chance.
     let figures = list("figures");
     let is_measured = |figure: &serde_json::Value| !figure["measured"].is_null();
     assert!(figures.len() == 7 && figures[..6].iter().all(is_measured), "{said}");

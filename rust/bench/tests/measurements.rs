@@ -114,7 +114,7 @@ fn ranks_over_datagrams_tell_what_they_have_counted() {
 }
 
 /// Proves that a bad network does what is asked for to all datagrams, that messages come all the same, and
-/// that people and programs are told of both.
+/// that the text and the JSON report both.
 #[test]
 fn ranks_over_datagrams_go_through_a_bad_network() {
     let bad = "loss=5%,dup=5%,reorder=4/20%";
@@ -139,7 +139,7 @@ fn ranks_over_datagrams_go_through_a_bad_network() {
     assert!(sum("retransmitted") > 0 && sum("duplicates") > 0 && sum("kept") > 0, "{out}");
 }
 
-/// Proves that a way with a rate is one between machines, and that people get lines.
+/// Proves that a way with a rate is one between machines, and that the text has its lines.
 #[test]
 fn a_slow_way_is_one_between_machines() {
     let slow = ["--impair", "delay=1ms,rate=100mbit", "--link-rate", "100mbit"];
@@ -150,7 +150,7 @@ fn a_slow_way_is_one_between_machines() {
     assert!(out.contains(" 0 lost, 0 doubled") && out.contains("acks alone"), "{out}");
 }
 
-/// Proves that Open MPI is told to take what our ranks take, for each transport, and that the names say so.
+/// Proves that Open MPI takes the transports of our ranks, for each transport, and that the names say so.
 #[test]
 fn open_mpi_takes_the_transports_that_ranks_take() {
     for (transport, expected) in [("tcp", &["tcp"][..]), ("local,tcp", &["shm", "tcp"])] {
@@ -223,7 +223,7 @@ fn the_start_up_of_clients_is_measured_where_there_is_a_server() {
     }
 }
 
-/// Proves that people get a table, and both get files where they ask for them.
+/// Proves that the text is a table, and that text and JSON are written to files on request.
 #[test]
 fn people_get_a_table_and_a_picture() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));

@@ -18,7 +18,7 @@ use mpjdev_sys::datagram::{
     send,
 };
 
-/// How long anything may take.
+/// Deadline of every step.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn words(octets: usize) -> Vec<AtomicU64> {
@@ -68,7 +68,7 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What the next room holds.
+/// Contents of the next slot.
 #[track_caller]
 fn next(socket: &UdpSocket, room_len: usize) -> (Arrived, Vec<u8>) {
     let memory = words(room_len);
@@ -191,7 +191,7 @@ fn what_a_room_does_not_hold_is_lost_and_told() {
     assert!(!arrived.is_truncated());
 }
 
-/// Sends a train of so many segments of 100 octets, the last of which has 7, each filled with its number.
+/// Sends a GSO batch of `count` segments of 100 octets, the last of which has 7, each filled with its number.
 fn send_train(socket: &UdpSocket, segments: usize) -> Vec<Vec<u8>> {
     let mut texts: Vec<Vec<u8>> = (0..segments).map(|number| vec![number as u8; 100]).collect();
     if let Some(last) = texts.last_mut() {
@@ -204,7 +204,7 @@ fn send_train(socket: &UdpSocket, segments: usize) -> Vec<Vec<u8>> {
     texts
 }
 
-/// The datagrams that arrive until there are so many, and how many rooms they have taken.
+/// The first `count` datagrams that arrive, and the number of slots that they have taken.
 fn collect(socket: &UdpSocket, count: usize) -> (Vec<Vec<u8>>, usize) {
     let (mut texts, mut rooms) = (Vec::new(), 0);
     while texts.len() < count {
@@ -319,7 +319,7 @@ fn a_port_where_nobody_is_makes_an_event_and_the_socket_goes_on() {
             other => panic!("{other:?}"),
         }
     }
-    assert!(matches!(receive_one(ours.as_fd(), room), Err(Obstacle::Later)), "it is told once");
+    assert!(matches!(receive_one(ours.as_fd(), room), Err(Obstacle::Later)), "it is reported once");
     // The answer to the next one may come to a send as well, which then sends nothing.
     send(ours.as_fd(), &[Train::single(&runs)]).expect("sent");
     wait("no answer", || matches!(send(ours.as_fd(), &[Train::single(&runs)]), Err(Obstacle::Refused)));

@@ -4,7 +4,7 @@
 //! RUSTFLAGS='--cfg loom' cargo test -p mpjdev-sys --release --test loom --target-dir target/loom
 //! ```
 //!
-//! The longer models are bounded: threads are preempted at most so many times in one run (loom's authors find
+//! The longer models are bounded: the preemptions of one run are limited (loom's authors find
 //! two or three enough for nearly all faults). The others run through all interleavings, and all values that
 //! the memory model allows.
 #![cfg(loom)]
@@ -26,7 +26,7 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
     loom::model(model);
 }
 
-/// Those in which a thread is preempted at most so many times.
+/// Runs with at most this number of preemptions.
 fn explore_bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -139,7 +139,7 @@ fn who_asks_whether_something_is_left_does_not_wait_for_the_consumer() {
     });
 }
 
-/// Who is not the consumer may ask too: once everything is quiet, the answer is right.
+/// Another thread than the consumer may ask too: once everything is quiet, the answer is right.
 #[test]
 fn what_is_left_is_seen_by_whoever_asks() {
     explore(|| {

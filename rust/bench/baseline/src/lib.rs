@@ -8,7 +8,7 @@ use std::ptr::{copy_nonoverlapping, null_mut};
 
 use jni::sys::{JNI_ABORT, JNIEnv, jclass, jint, jlong, jobject};
 
-/// Where the memory of a direct buffer is.
+/// Address of the memory of a direct buffer.
 ///
 /// # Safety
 /// Called by the JVM with a direct buffer.
@@ -25,7 +25,7 @@ pub unsafe extern "system" fn Java_mpjdev_bench_Baseline_address(
 /// Copies memory outside the Java heap.
 ///
 /// # Safety
-/// Called by the JVM with addresses that are good for so many octets.
+/// Called by the JVM with addresses that are valid for `octets` octets.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Java_mpjdev_bench_Baseline_copy(
     _: *mut JNIEnv,

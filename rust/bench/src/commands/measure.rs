@@ -59,7 +59,7 @@ with commas between:
   delay=T        how long it takes, such as 5ms or 100us
   jitter=T       up to so much longer
   rate=R         bits per second, such as 100mbit
-  queue=N        so many wait for the rate at most, 256 if not said; more are lost
+  queue=N        packets that wait for the rate, at most, 256 by default; more are lost
   partition=T/U  from T on nothing passes, for U, such as 1s/500ms
 Every message is checked then, and filling and checking is part of its time. With a rate, a delay or \
 --link-rate ranks take the way for one between machines: with datagrams of 1472 octets and with congestion \
@@ -71,7 +71,7 @@ interfaces (/dev/net/tun).
 
 Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
 pub struct Measure {
-    /// What to measure: the command has its name
+    /// Measurement: the command has its name
     #[arg(skip = Workload::Pingpong)]
     what: Workload,
 
@@ -79,7 +79,7 @@ pub struct Measure {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
     ranks: Option<u32>,
 
-    /// How our ranks reach each other [default: local,shm; of figures shm,tcp,udp,mpi]
+    /// Transports of our ranks [default: local,shm; of figures shm,tcp,udp,mpi]
     #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
 
@@ -92,7 +92,7 @@ pub struct Measure {
     #[arg(long, value_name = "PARTS", conflicts_with_all = ["java", "peer"])]
     impair: Option<Impairment>,
 
-    /// Which numbers are drawn for --impair
+    /// Seed of the random numbers for --impair
     #[arg(long, value_name = "N", requires = "impair", default_value_t = 1)]
     seed: u64,
 
@@ -100,7 +100,7 @@ pub struct Measure {
     #[arg(long, value_name = "RATE", requires = "impair", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
-    /// Where the Java counterpart is [default: mpjdev-bench.jar and mpjdev.jar of the installation]
+    /// Class path of the Java counterpart [default: mpjdev-bench.jar and mpjdev.jar of the installation]
     #[arg(long, value_name = "PATH")]
     class_path: Option<OsString>,
 
@@ -141,7 +141,7 @@ pub struct Measure {
 /// All that was measured.
 #[derive(Default, Serialize)]
 struct Whole {
-    /// Where and when figures were measured.
+    /// Environment of the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     environment: Option<Environment>,
     rows: Vec<Row>,
@@ -150,10 +150,10 @@ struct Whole {
     /// Contestants that could not be started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absent: Vec<Absent>,
-    /// What has become of datagrams where they went through a bad network.
+    /// Counts of datagrams that went through a bad network.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<Fate>,
-    /// What went wrong without keeping the others from being measured.
+    /// Errors that did not keep the others from being measured.
     #[serde(skip)]
     complaints: Vec<BenchError>,
 }
@@ -184,7 +184,7 @@ impl Measure {
         })
     }
 
-    /// What belongs together.
+    /// Checks that the options fit together.
     fn check(&self) -> Result<(), BenchError> {
         if self.what != Workload::Goodput && self.by.is_some() {
             return Err(BenchError::Missing("--by is of goodput".into()));
@@ -454,7 +454,7 @@ impl Measure {
 
 fn print(text: &str) -> Result<(), BenchError> {
     match io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(BenchError::system("standard output")),
     }
@@ -485,11 +485,11 @@ fn octets(text: &str) -> Result<u64, String> {
     }
 }
 
-/// How bad a network is where nobody says it.
+/// Default impairment of a network.
 const BAD: &str = "loss=1%,delay=5ms,rate=100mbit";
-/// How long each contestant works.
+/// Default time of each contestant.
 const TURNS: Duration = Duration::from_millis(500);
-/// How long a stream takes, which needs many round trips until it is what it stays.
+/// Default time of a stream: it needs many round trips until its rate is steady.
 const STREAM: Duration = Duration::from_secs(10);
 
 /// Two of them have to fit what a contestant may take.

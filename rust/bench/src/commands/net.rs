@@ -30,10 +30,10 @@ enum What {
     /// Relay datagrams between peers until standard input ends; prints for each pair the addresses at which
     /// its peers find each other, and at the end what has become of the datagrams
     Relay {
-        /// What happens to datagrams, such as loss=1%,dup=1%,reorder=16
+        /// Impairment of datagrams, such as loss=1%,dup=1%,reorder=16
         #[arg(long, default_value = "")]
         impair: Impairment,
-        /// Which numbers are drawn
+        /// Seed of the random numbers
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// Addresses of two peers that talk to each other, with a comma between
@@ -59,24 +59,24 @@ enum What {
     /// Be one of two ranks of ours behind UDP sockets. Says how many packets it takes ahead, reads that of
     /// the other one, says that it is ready, reads a line, and tells in the end
     Rank {
-        /// Which one
+        /// Number of this end
         #[arg(value_parser = clap::value_parser!(u32).range(..2))]
         rank: u32,
         /// Its address
         at: SocketAddr,
         /// That of the other one
         peer: SocketAddr,
-        /// What both make the numbers of their connection of
+        /// Number from which both derive the numbers of their connection
         number: u32,
         #[command(flatten)]
         what: Messages,
     },
     /// Measure messages of ours through a bad network
     Messages {
-        /// How bad it is each way, such as loss=1%,delay=5ms,rate=100mbit
+        /// Impairment each way, such as loss=1%,delay=5ms,rate=100mbit
         #[arg(long, default_value = "")]
         impair: Impairment,
-        /// Which numbers are drawn
+        /// Seed of the random numbers
         #[arg(long, default_value_t = 1)]
         seed: u64,
         #[command(flatten)]
@@ -87,10 +87,10 @@ enum What {
     },
     /// Measure a stream of the system's TCP through a bad network
     Stream {
-        /// How bad it is each way, such as loss=1%,delay=5ms,rate=100mbit
+        /// Impairment each way, such as loss=1%,delay=5ms,rate=100mbit
         #[arg(long, default_value = "")]
         impair: Impairment,
-        /// Which numbers are drawn
+        /// Seed of the random numbers
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// For how long
@@ -99,13 +99,13 @@ enum What {
         /// Maker which congestion control
         #[arg(long, default_value = "cubic")]
         congestion: String,
-        /// What makes the network bad [default: netem where the kernel has it, else relay]
+        /// Maker of the impairment [default: netem where the kernel has it, else relay]
         #[arg(long, value_enum)]
         by: Option<Maker>,
     },
 }
 
-/// What two ranks of ours do, and what they know of the way.
+/// Task of two ranks of ours, and their settings for the path.
 #[derive(Args, Clone, Copy, Debug)]
 struct Messages {
     /// Stream for so long
@@ -117,13 +117,13 @@ struct Messages {
     /// Octets of a message
     #[arg(long, default_value_t = 65_536)]
     octets: u64,
-    /// The way is a private link of so many bits in a second, instead of one that nothing is known of
+    /// Bits per second of the private link that is the path, instead of an unknown path
     #[arg(long)]
     private: Option<NonZeroU64>,
     /// Use the protocol of 1997
     #[arg(long, alias = "classic", conflicts_with = "private")]
     unet: bool,
-    /// Which acknowledges each message at once
+    /// Acknowledges each message at once
     #[arg(long, requires = "unet")]
     eager_acks: bool,
 }

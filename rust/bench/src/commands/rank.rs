@@ -10,10 +10,10 @@ use crate::{datagrams, rank, sockets};
 /// Its arguments.
 #[derive(Args, Debug)]
 pub struct Rank {
-    /// Where orders come from
+    /// Socket of the orders
     socket: PathBuf,
 
-    /// Be so many ranks as threads, instead of the one that a launcher has started
+    /// Run N ranks as threads, instead of the one that a launcher has started
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
 
@@ -21,11 +21,11 @@ pub struct Rank {
     #[arg(long, conflicts_with_all = ["threads", "sockets", "datagrams", "rank"])]
     check: bool,
 
-    /// Be so many ranks as processes with plain TCP sockets
+    /// Run N ranks as processes with plain TCP sockets
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..), conflicts_with = "threads")]
     sockets: Option<u32>,
 
-    /// Be so many ranks as processes with plain UDP sockets
+    /// Run N ranks as processes with plain UDP sockets
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..), conflicts_with_all = ["threads", "sockets"])]
     datagrams: Option<u32>,
 

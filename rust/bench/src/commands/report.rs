@@ -18,7 +18,7 @@ A file has a section of the page, which has the name of the file:
   mpjdev-bench figures --transport tcp --save tcp.json
   mpjdev-bench report shm.json tcp.json > docs/performance/2026-11.md")]
 pub struct Report {
-    /// What `figures --save` has written
+    /// Files that `figures --save` has written
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }

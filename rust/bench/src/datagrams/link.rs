@@ -40,9 +40,9 @@ const QUEUE_LEN: usize = 4 << 20;
 const ROOMS: usize = 4;
 /// Words of the room for each.
 const ROOM_WORDS: usize = 8192;
-/// How long the other rank may say nothing.
+/// Longest silence of the other rank.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Looks in vain between two looks at the clock.
+/// Empty polls between two reads of the clock.
 const LOOKS: u32 = 1 << 12;
 
 /// A way to cut messages.
@@ -50,7 +50,7 @@ const LOOKS: u32 = 1 << 12;
 struct Cut {
     /// Octets of a datagram at most.
     len: usize,
-    /// Datagrams under way at most.
+    /// Largest number of datagrams in flight.
     window: u64,
     /// Datagrams of a train at most.
     segments: usize,
@@ -73,17 +73,17 @@ pub(super) struct Link {
     rooms: Vec<AtomicU64>,
     /// Datagrams with data that this side has sent.
     sent: u64,
-    /// How many of them have come, as far as is told.
+    /// Number of them that the other side has confirmed.
     confirmed: u64,
     /// Datagrams with data that have come.
     received: u64,
-    /// How many of them the other side has been told of.
+    /// Number of them that this side has confirmed.
     told: u64,
     /// One more than the greatest number that has come.
     expected: u64,
     /// Octets of data that have come and that nobody has asked for.
     octets: usize,
-    /// How the other side cuts.
+    /// Length of the other side's cuts.
     cut_seen: usize,
 }
 
@@ -118,7 +118,7 @@ impl Link {
         })
     }
 
-    /// Ways to cut a message of so many octets that differ: the first ones.
+    /// Different ways to cut a message of this length: the first ones.
     pub(super) fn ways(&self, octets: usize) -> usize {
         let shorter = self.cuts.iter().filter(|cut| cut.len < octets.saturating_add(HEADER_LEN));
         (shorter.count() + 1).min(self.cuts.len())
@@ -133,7 +133,7 @@ impl Link {
         Ok(())
     }
 
-    /// How the other side cuts.
+    /// Length of the other side's cuts.
     pub(super) fn cut_seen(&self) -> usize {
         self.cut_seen
     }
@@ -165,7 +165,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends so many datagrams of a message, from one on; gives how many the system has taken.
+    /// Sends a number of datagrams of a message, from one on; returns how many the system has taken.
     fn send_some(
         &self,
         message: &[AtomicU64],
@@ -208,7 +208,7 @@ impl Link {
         header[2].store(self.received, Relaxed);
     }
 
-    /// Waits until so many octets of data have come.
+    /// Waits until this number of octets has arrived.
     pub(super) fn receive(&mut self, octets: usize) -> Result<(), RankError> {
         self.wait(|link| link.octets >= octets)?;
         self.octets -= octets;

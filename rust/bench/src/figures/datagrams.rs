@@ -7,7 +7,7 @@ use super::Who::{Ours, OverTcp, Plain};
 use super::delay::late;
 use super::{Asked, KIB, Limit, MIB, Of, Trial, ratio, speed};
 
-/// What is made of the numbers that ranks over datagrams have counted in a turn.
+/// Value derived from the counters of ranks over datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// Acknowledgments that left alone.
@@ -55,7 +55,7 @@ const fn reported(title: &'static str, of: Of) -> Asked {
     Asked { title, of, limit: Limit::None }
 }
 
-/// What a few messages of our own ranks and what is written before messages add to a copy.
+/// One copy, with a few control messages and the headers.
 const ONE_COPY: f64 = 1.01;
 
 pub(super) const UDP: &[Trial] = &[
@@ -68,7 +68,7 @@ pub(super) const UDP: &[Trial] = &[
             ratio("udp, 8 B, array to array, plain sockets", 1.2, 0, 2),
             ratio("udp, 8 B, buffer to buffer, plain sockets", 1.2, 1, 2),
             counted("udp, 8 B there and back, acks alone", 0.0, 1, Count::PureAcks),
-            counted("udp, 8 B there and back, sent again", 0.0, 1, Count::Retransmitted),
+            counted("udp, 8 B there and back, retransmitted", 0.0, 1, Count::Retransmitted),
             counted("udp, 8 B there and back, calls by send", 1.0, 1, Count::SendCalls),
         ],
     },
@@ -78,7 +78,7 @@ pub(super) const UDP: &[Trial] = &[
         asked: &[
             speed("udp, bandwidth of 1 MiB, buffers, plain sockets", 0.8, 0, 1),
             reported("udp, bandwidth of 1 MiB, arrays, plain sockets", Of::Speed(2, 1)),
-            counted("udp, stream of 1 MiB, sent again", 0.0, 0, Count::Retransmitted),
+            counted("udp, stream of 1 MiB, retransmitted", 0.0, 0, Count::Retransmitted),
             counted("udp, stream of 1 MiB, acks alone by window", 5.0, 0, Count::PureAcksOfWindow),
             counted("udp, stream of 1 MiB, copies to send", ONE_COPY, 0, Count::CopiesSent),
             counted("udp, stream of 1 MiB, copies to receive", ONE_COPY, 0, Count::CopiesReceived),

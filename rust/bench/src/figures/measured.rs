@@ -16,30 +16,30 @@ pub enum Verdict {
     Missed,
     /// Nothing is asked.
     Reported,
-    /// Whoever it is held against is not there.
+    /// The other contestant is absent.
     Unknown,
 }
 
 /// A figure beside what was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Held {
-    /// What people read.
+    /// Name in reports.
     pub title: String,
-    /// How far it may go.
+    /// Limit of the figure.
     pub asked: Limit,
-    /// What it is.
+    /// Measured value.
     pub measured: Option<f64>,
-    /// What came of it.
+    /// Verdict.
     pub verdict: Verdict,
     /// Nanoseconds of ours.
     pub ours: Option<f64>,
     /// Nanoseconds of what it is held against.
     pub against: Option<f64>,
-    /// How far apart the processors were.
+    /// Distance of the processors.
     pub mode: Mode,
     /// Nanoseconds of the bare line.
     pub line: Option<f64>,
-    /// How many processors others used meanwhile.
+    /// Processors that other processes used meanwhile.
     pub others: Option<f64>,
 }
 

@@ -3,7 +3,7 @@ package mpjdev.tools;
 import java.util.List;
 import mpjdev.Comm;
 
-/** What can be measured; the names are those of {@code mpjdev-bench}. */
+/** Measurements; the names are those of {@code mpjdev-bench}. */
 enum Case {
     ARRAYS("arrays", "array to array", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
         @Override
@@ -98,7 +98,7 @@ enum Case {
 
     /** The word that stands for it. */
     final String word;
-    /** What people read. */
+    /** Name in reports. */
     final String title;
     /** Sizes that it is measured with unless others are asked for. */
     final List<Integer> sizes;
@@ -112,10 +112,10 @@ enum Case {
         this.sizes = List.of(sizes);
     }
 
-    /** What one rank does for messages of so many octets. */
+    /** Work of one rank with messages of this length. */
     abstract Work work(Comm world, int octets);
 
-    /** How many of what is reported one time is, with messages of so many octets: ways, messages, hops. */
+    /** Number of reported units in one time: ways, messages, hops. */
     int perTime(int octets, int ranks) {
         return switch (perTime) {
             case Windows.PER_TIME -> Windows.window(octets);

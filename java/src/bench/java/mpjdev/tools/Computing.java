@@ -13,7 +13,7 @@ import mpjdev.WriteBuffer;
 abstract class Computing extends Work.WithArray {
     /** Longer than a progress thread sleeps. */
     private static final long COMPUTING_NANOS = 100_000_000;
-    /** How much longer rank 0 rests, so that rank 1 waits asleep. */
+    /** Additional rest of rank 0, so that rank 1 waits asleep. */
     private static final long ASLEEP_MILLIS = 20;
 
     private final WriteBuffer begin = new WriteBuffer(Buffer.SECTION_OVERHEAD);
@@ -38,10 +38,10 @@ abstract class Computing extends Work.WithArray {
         }
     }
 
-    /** What rank 0 does once rank 1 is asleep; gives the nanoseconds that count. */
+    /** Work of rank 0 once rank 1 is asleep; returns the nanoseconds that count. */
     abstract long measured() throws Exception;
 
-    /** What rank 1 does then. */
+    /** Answer of rank 1. */
     abstract void answer();
 
     final void begin() {

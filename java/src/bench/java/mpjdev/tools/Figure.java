@@ -5,7 +5,7 @@ import java.util.Locale;
 import java.util.stream.Collectors;
 
 /**
- * What was measured of one case and size.
+ * Result of one case and size.
  *
  * @param what what
  * @param octets octets of a message's elements
@@ -28,7 +28,7 @@ record Figure(Case what, int octets, int ranks, String name, double median, doub
                 what.word, octets, ranks, name, median, best, extra, turns);
     }
 
-    /** For people. */
+    /** As text. */
     static String table(List<Figure> figures, boolean bandwidth) {
         StringBuilder out = new StringBuilder();
         for (Figure f : figures) {

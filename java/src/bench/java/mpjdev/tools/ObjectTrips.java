@@ -18,7 +18,7 @@ final class ObjectTrips extends Work {
         super(world);
     }
 
-    /** What such objects are like in programs: a few numbers. */
+    /** Typical object of a program: a few numbers. */
     static final class Small implements Serializable {
         private static final long serialVersionUID = 1;
 

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** What the command line asks for. */
+/** Options of the command line. */
 final class Options {
     static final String HELP = """
             Measures messages between ranks.
@@ -34,7 +34,7 @@ final class Options {
     private static final long OCTETS_MAX = 256 << 20;
     private static final int THREADS_MAX = 1024;
 
-    /** What to measure; empty for nothing but a start and an end. */
+    /** Cases to measure; empty for a start and an end alone. */
     List<Case> cases = List.of();
     /** Octets of messages; empty for those that suit the case. */
     List<Integer> sizes = List.of();
@@ -44,12 +44,12 @@ final class Options {
     boolean json;
     /** Whether octets by time are asked for instead of time. */
     boolean bandwidth;
-    /** Where orders come from, or null. */
+    /** Socket of the orders, or null. */
     Path socket;
 
     private Options() {}
 
-    /** Reads a command line. Throws IllegalArgumentException with a text for people. */
+    /** Reads a command line. Throws IllegalArgumentException with a text for the user. */
     static Options of(String... args) {
         Options options = new Options();
         int next = 1;

@@ -1,7 +1,7 @@
 package mpjdev.tools;
 
 /**
- * What all ranks are to do next.
+ * Order to all ranks.
  *
  * @param what what to do
  * @param octets octets of the elements of a message

@@ -21,7 +21,7 @@ final class Rank implements AutoCloseable {
     private record Kept(Case what, int octets, Work work) {}
 
     /**
-     * What an order took.
+     * Time of an order.
      *
      * @param nanos nanoseconds for all times
      * @param extra what else there is to tell, for all times

@@ -5,7 +5,7 @@ import mpjdev.Comm;
 import mpjdev.Request;
 import mpjdev.WriteBuffer;
 
-/** What all ranks take part in. */
+/** Cases that all ranks take part in. */
 final class Rounds {
     /** Stands for as many hops as there are ranks. */
     static final int PER_TIME = 0;

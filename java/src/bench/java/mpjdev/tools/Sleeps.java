@@ -5,13 +5,13 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** What the system knows of the sleeps of this process's threads. */
+/** Sleeps of this process's threads, as the system counts them. */
 final class Sleeps {
     private static final String NAME = "voluntary_ctxt_switches:";
 
     private Sleeps() {}
 
-    /** How often all threads but the calling one have gone to sleep so far. */
+    /** Sleeps of all threads but the calling one. */
     static long ofOthers() throws IOException {
         Path own = Path.of("/proc/thread-self").toRealPath().getFileName();
         long sleeps = 0;

@@ -20,7 +20,7 @@ abstract class Windows extends Work.WithArray {
         write();
     }
 
-    /** Messages of a window when each has so many octets. */
+    /** Messages of a window when each has this length. */
     static int window(int octets) {
         return Math.max(1, Math.min(WINDOW_OCTETS / Math.max(1, octets), WINDOW));
     }

@@ -5,7 +5,7 @@ import mpjdev.Comm;
 import mpjdev.ReadBuffer;
 import mpjdev.WriteBuffer;
 
-/** What one rank does again and again, with what it needs for it. */
+/** Repeated work of one rank, with its resources. */
 abstract class Work implements AutoCloseable {
     static final int TAG = 1;
 
@@ -17,7 +17,7 @@ abstract class Work implements AutoCloseable {
 
     /** Nanoseconds of the part that counts, where that is not all of it; else NaN. */
     double nanos = Double.NaN;
-    /** What else there is to tell: octets, or a number of wake-ups. */
+    /** Second result: octets, or a number of wake-ups. */
     double extra;
 
     Work(Comm world) {
