@@ -96,32 +96,22 @@ pub(crate) const CYCLES: [&[&str]; 2] = [
 ];
 
 /// Areas with comments or strings that are still to be wrapped.
-pub(crate) const WIDE: [&str; 9] = [
+pub(crate) const WIDE: [&str; 7] = [
     "java/src",
-    "rust/bench",
     "rust/bootstrap",
     "rust/cli",
     "rust/engine",
     "rust/proto",
-    "rust/sys",
     "rust/transport",
     "tests/conformance",
 ];
 
 /// Areas with docs that begin with a relative clause.
-pub(crate) const CLAUSES: [&str; 6] =
-    ["java/src", "rust/bench", "rust/proto", "rust/sys", "rust/transport", "tests/conformance"];
+pub(crate) const CLAUSES: [&str; 4] = ["rust/bench", "rust/proto", "rust/transport", "tests/conformance"];
 
 /// Areas with phrases that the glossary replaces.
-pub(crate) const PHRASES: [&str; 7] = [
-    "java/src",
-    "rust/bench",
-    "rust/engine",
-    "rust/proto",
-    "rust/sys",
-    "rust/transport",
-    "tests/conformance",
-];
+pub(crate) const PHRASES: [&str; 5] =
+    ["java/src", "rust/engine", "rust/proto", "rust/transport", "tests/conformance"];
 
 /// Areas with citations that lead nowhere.
 pub(crate) const CITATIONS: [&str; 0] = [];
