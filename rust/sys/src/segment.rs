@@ -230,8 +230,8 @@ fn map(file: BorrowedFd<'_>, len: usize, protection: ProtFlags) -> io::Result<Se
     Ok(Segment { start, words: len / 8 })
 }
 
-/// As [`Futex`](crate::futex::Futex), between processes. Any process may write any value: a sleep may end early,
-/// or only at its timeout.
+/// As [`Futex`](crate::futex::Futex), between processes. Any process may write any value: a sleep may end
+/// early, or only at its timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedFutex<'a> {
     wakes: &'a AtomicU32,

@@ -1,9 +1,10 @@
-//! Wake request that one thread answers. A thread that leaves work sets the request; the answering thread takes
-//! it before it looks for work.
+//! Wake request that one thread answers. A thread that leaves work sets the request; the answering thread
+//! takes it before it looks for work.
 //!
-//! A request that is set and not taken needs no second one, so the setter then pays one fence and one load. Work
-//! left before the request is visible after the take, also where processors reorder a store after a later load:
-//! either the setter finds the request taken and sets it again, or the answering thread finds the work.
+//! A request that is set and not taken needs no second one, so the setter then pays one fence and one load.
+//! Work left before the request is visible after the take, also where processors reorder a store after a
+//! later load: either the setter finds the request taken and sets it again, or the answering thread finds the
+//! work.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 

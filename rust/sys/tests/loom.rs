@@ -318,7 +318,8 @@ fn threads_that_insert_at_once_get_slots_of_their_own() {
 
 // ---- The futex
 
-/// Sleeps until the flag is set. loom reports a deadlock when a wake is lost, since time never ends this sleep.
+/// Sleeps until the flag is set. loom reports a deadlock when a wake is lost, since time never ends this
+/// sleep.
 fn sleep_until(futex: &Futex, flag: &AtomicBool) {
     while !flag.load(Relaxed) {
         futex.sleep(NEVER, || flag.load(Relaxed));
@@ -374,8 +375,8 @@ fn two_ringers_and_one_sleeper_lose_nothing() {
 
 // ---- The wake request
 
-/// Work is left while an earlier request is still set: the request is set again, or the answering thread finds
-/// the work. The store of the work is relaxed, so the fences of the request must order it.
+/// Work is left while an earlier request is still set: the request is set again, or the answering thread
+/// finds the work. The store of the work is relaxed, so the fences of the request must order it.
 #[test]
 fn work_left_before_a_request_is_found_though_an_earlier_request_is_set() {
     explore(|| {
