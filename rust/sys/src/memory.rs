@@ -189,14 +189,17 @@ mod tests {
 
     #[test]
     fn a_mapping_leaves_nothing_behind() {
-        // The count is of the process, in which other tests map meanwhile: the size makes theirs irrelevant.
+        // The count is of the process, and other tests map meanwhile. What a mapping leaves counts each time.
         let pages = || {
             let said = std::fs::read_to_string("/proc/self/statm").expect("Linux");
             said.split(' ').next().and_then(|size| size.parse::<usize>().ok()).expect("pages")
         };
-        let before = pages();
-        (0..2000).for_each(|_| drop(Memory::zeroed(HUGE_FROM)));
-        assert!(pages() < before + 1000 * HUGE / PAGES);
+        let is_level = || {
+            let before = pages();
+            (0..2000).for_each(|_| drop(Memory::zeroed(HUGE_FROM)));
+            pages() < before + 1000 * HUGE / PAGES
+        };
+        assert!((0..20).any(|_| is_level()));
     }
 
     #[test]
