@@ -353,7 +353,7 @@ impl Roster {
         membership.members.iter_mut().flatten().for_each(Member::release);
         let is_described = self.extent == Extent::Memory || membership.description.is_some();
         if is_described && membership.is_complete() {
-            info!(target: "mpjdev::job", ranks = self.ended.len(), "all ranks are there, a membership begins");
+            info!(target: "mpjdev::job", ranks = self.ended.len(), "all ranks have joined");
             membership.begin(self.extent == Extent::Memory || self.shares_memory);
             self.running = self.forming.take();
         }

@@ -19,7 +19,7 @@ fn events_name_start_connections_and_end_of_a_job() {
         " mpjrun mpjdev::job: monitor is started ",
         " monitor mpjdev::job: job starts ranks=2",
         " stub mpjdev::job: stub becomes the program ",
-        " monitor mpjdev::job: all ranks are there, a session begins ranks=2",
+        " monitor mpjdev::job: all ranks have joined ranks=2",
         " rank 0 mpjdev::rank: launcher has described the job ",
         " mpjdev::mesh: mesh is complete own=1 ",
         " rank 0 mpjdev::tcp: channel is open peers=[1] foreign=false",
