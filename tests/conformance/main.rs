@@ -11,5 +11,5 @@ mod letter;
 mod raw;
 mod suite;
 mod under_mpirun;
-mod waking;
+mod wake_up;
 mod worlds;

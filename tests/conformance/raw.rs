@@ -17,7 +17,7 @@ use mpjdev_transport::{
 
 use crate::letter::Letter;
 
-mod endings;
+mod ends;
 mod halves;
 
 /// Something that happens once, at a chosen moment.

@@ -8,9 +8,9 @@ mod values;
 mod vectors;
 
 mod barriers;
-mod cancelling;
+mod cancel;
 mod creations;
-mod endings;
+mod ends;
 mod flow;
 mod garbage;
 mod halves;

@@ -4,14 +4,14 @@ mod abandonment;
 mod all_pairs;
 mod collectives;
 mod failures;
-mod finishing;
+mod finish;
 mod floods;
-mod freeing;
+mod free;
 mod matching;
 mod payload;
-mod probing;
+mod probe;
 mod requests;
-mod splitting;
+mod split;
 mod synchronous;
 mod threads;
 mod traffic;
@@ -28,14 +28,14 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, fn(&World))> {
         all_pairs::TESTS,
         collectives::TESTS,
         failures::TESTS,
-        finishing::TESTS,
+        finish::TESTS,
         floods::TESTS,
-        freeing::TESTS,
+        free::TESTS,
         matching::TESTS,
         payload::TESTS,
-        probing::TESTS,
+        probe::TESTS,
         requests::TESTS,
-        splitting::TESTS,
+        split::TESTS,
         synchronous::TESTS,
         threads::TESTS,
         traffic::TESTS,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use super::finishing::{SMALL, finish, gone};
+use super::finish::{SMALL, finish, gone};
 use crate::harness::{ANY, Job, from};
 use crate::letter::Letter;
 use crate::worlds::{World, in_every_world};
