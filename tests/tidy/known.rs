@@ -96,15 +96,8 @@ pub(crate) const CYCLES: [&[&str]; 2] = [
 ];
 
 /// Areas with comments or strings that are still to be wrapped.
-pub(crate) const WIDE: [&str; 7] = [
-    "java/src",
-    "rust/bootstrap",
-    "rust/cli",
-    "rust/engine",
-    "rust/proto",
-    "rust/transport",
-    "tests/conformance",
-];
+pub(crate) const WIDE: [&str; 5] =
+    ["java/src", "rust/engine", "rust/proto", "rust/transport", "tests/conformance"];
 
 /// Areas with docs that begin with a relative clause.
 pub(crate) const CLAUSES: [&str; 4] = ["rust/bench", "rust/proto", "rust/transport", "tests/conformance"];

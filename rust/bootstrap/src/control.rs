@@ -80,8 +80,8 @@ pub enum Packet {
 pub enum Refusal {
     /// Another process is that rank.
     #[error(
-        "another process is this rank already; a program that a rank starts is no rank itself, and runs alone without the \
-         variables {}, {} and {}",
+        "another process is this rank already; a program that a rank starts is no rank itself, and runs \
+         alone without the variables {}, {} and {}",
         CONTROL,
         RANK,
         SIZE

@@ -307,7 +307,10 @@ impl Other<'_> {
             let len = theirs.datagram_len_max.min(self.hello.datagram_len_max);
             let is_proved = theirs.wants_proof || self.hello.wants_proof;
             let to = self.echo.source().unwrap_or(SocketAddr::new(self.address, theirs.port));
-            debug!(target: "mpjdev::udp", rank = self.own, peer = self.rank, %to, octets = len, is_proved, "peer is introduced");
+            debug!(
+                target: "mpjdev::udp", rank = self.own, peer = self.rank, %to, octets = len, is_proved,
+                "peer is introduced"
+            );
             self.echo.begin(to, theirs.connection, echo::lens(is_proved.then_some(len)));
         }
         let Turn { probes, words } = self.echo.poll(now, is_all);
@@ -414,7 +417,10 @@ impl Other<'_> {
             }
         }
         let octets = len.min(ours).min(theirs);
-        info!(target: "mpjdev::udp", rank = self.own, peer = self.rank, octets, wanted = len, "path carries datagrams");
+        info!(
+            target: "mpjdev::udp", rank = self.own, peer = self.rank, octets, wanted = len,
+            "path carries datagrams"
+        );
         Ok(octets)
     }
 

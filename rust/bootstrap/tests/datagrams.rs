@@ -78,7 +78,8 @@ fn number(seed: usize, at: usize) -> i64 {
     (seed as i64) << 32 | at as i64
 }
 
-/// Section 5.12, 8: all ranks may send at any time, and the kernel drops nothing with the default socket buffer.
+/// Section 5.12, 8: all ranks may send at any time, and the kernel drops nothing with the default socket
+/// buffer.
 fn nothing_is_dropped(count: usize, times: usize) {
     const SENDERS: usize = 8;
     let ranks = ranks(SENDERS + 1, Terms { receive_buffer_len: DEFAULT_LEN, ..Terms::default() });
@@ -110,8 +111,8 @@ fn eight_senders_of_large_messages_never_fill_a_socket() {
     nothing_is_dropped(1 << 17, 6);
 }
 
-/// Octets are read to where they are expected. What comes instead, twice, late or never does no harm, however messages of several
-/// threads come in turns.
+/// Octets are read to where they are expected. What comes instead, twice, late or never does no harm, however
+/// messages of several threads come in turns.
 #[test]
 fn messages_are_whole_whatever_comes_where_their_octets_are_expected() {
     let timing = Timing { floor: MILLISECOND, ..Timing::SHARED };

@@ -1,5 +1,5 @@
-//! The mesh in a process without a free descriptor. The test is alone in its process, since the limit holds for
-//! all threads.
+//! The mesh in a process without a free descriptor. The test is alone in its process, since the limit holds
+//! for all threads.
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 

@@ -4,8 +4,8 @@
 //! RUSTFLAGS='--cfg loom' cargo test -p mpjdev-bootstrap --release --test loom --target-dir target/loom
 //! ```
 //!
-//! The models are bounded: a run has a maximum number of preemptions, besides the switches at which a thread has
-//! to wait.
+//! The models are bounded: a run has a maximum number of preemptions, besides the switches at which a thread
+//! has to wait.
 #![cfg(loom)]
 
 #[path = "loom/wake_ups.rs"]

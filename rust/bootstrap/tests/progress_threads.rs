@@ -137,7 +137,8 @@ impl Rank {
     }
 }
 
-/// Actions of one rank before it computes, with its progress thread at rest. The other rank then waits for their effect.
+/// Actions of one rank before it computes, with its progress thread at rest. The other rank then waits for
+/// their effect.
 type Case = fn(&Rank, &Rank);
 
 fn send_leaves_without_the_sender(sender: &Rank, receiver: &Rank) {

@@ -1,7 +1,8 @@
 //! The `mpjdev` command.
 //!
-//! One file per command in [`commands`]: arguments, files and exit statuses. What a command works out is apart from
-//! that: [`inspect`] explains the octets of a message or of IMPI, [`job`] runs ranks, [`impi`] joins the sites of a job.
+//! One file per command in [`commands`]: arguments, files and exit statuses. What a command works out is
+//! apart from that: [`inspect`] explains the octets of a message or of IMPI, [`job`] runs ranks, [`impi`]
+//! joins the sites of a job.
 //!
 //! Exit statuses: 0 all is well, 1 the message is damaged, 2 wrong usage or an input that cannot be read.
 #![forbid(unsafe_code)]
@@ -40,8 +41,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match commands::parse(args.clone()) {
         Ok(command) => command.run(&args[1..], is_monitor),
         Err(usage) => {
-            // Help and version come this way too, with status 0 and to standard output. When nobody reads them,
-            // there is nobody to tell.
+            // Help and version come this way too, with status 0 and to standard output. When nobody reads
+            // them, there is nobody to tell.
             let _ = usage.print();
             ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(commands::UNUSABLE))
         }

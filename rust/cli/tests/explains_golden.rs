@@ -42,8 +42,8 @@ fn expected(section: &Section) -> Value {
         Type::Boolean => json!(word == "1"),
         Type::Float => {
             let value = f32::from_bits(bits(word) as u32);
-            // Through decimal digits, as JSON does, so that 0.1f stays 0.1; with serde_json's own parser, which
-            // may miss the last bit of a double.
+            // Through decimal digits, as JSON does, so that 0.1f stays 0.1; with serde_json's own parser,
+            // which may miss the last bit of a double.
             let digits = serde_json::from_str(&format!("{value:?}")).unwrap_or(Value::Null);
             finite(f64::from(value), digits)
         }
@@ -100,7 +100,8 @@ fn json_of_every_vector_is_what_its_description_says() {
     }
 }
 
-/// Proves that every float and double of the vectors can be had back from the digits in the JSON, to the last bit.
+/// Proves that every float and double of the vectors can be had back from the digits in the JSON, to the last
+/// bit.
 #[test]
 fn floats_in_json_have_digits_enough() {
     for name in ["float-be", "float-le", "double-be", "double-le"] {
@@ -269,7 +270,8 @@ fn long_messages_are_cut_for_people_and_whole_on_request() {
     assert_eq!(as_text(&explain(&many), Limits::NONE).lines().count(), 103);
 }
 
-/// Proves that octets missing inside a section leave the values before them, and that their number is printed.
+/// Proves that octets missing inside a section leave the values before them, and that their number is
+/// printed.
 #[test]
 fn a_section_that_is_cut_shows_the_values_that_are_there() {
     let example = vectors::all().into_iter().find(|v| v.name == "example-be").expect("the vector");
@@ -294,7 +296,8 @@ fn objects_and_secondary_payload_that_do_not_go_together_are_remarked() {
     assert!(shown.contains("! there is a secondary payload, but no section of objects"), "{shown}");
 }
 
-/// Proves that booleans that are neither 0 nor 1 are remarked from 2 on, with the place of the first and how many.
+/// Proves that booleans that are neither 0 nor 1 are remarked from 2 on, with the place of the first and how
+/// many.
 #[test]
 fn boolean_octets_that_are_neither_0_nor_1_are_remarked() {
     let wide = vectors::all().into_iter().find(|v| v.name == "boolean-wide-le").expect("the vector");

@@ -56,7 +56,8 @@ fn a_named_library_that_is_of_no_use_is_said_with_what_to_do() {
     }
 }
 
-/// An MPI as far as a request for threads needs it, with the ABI of MPICH; real ones that grant less are rare.
+/// An MPI as far as a request for threads needs it, with the ABI of MPICH; real ones that grant less are
+/// rare.
 const STAND_IN: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,8 @@ fn stand_in(folder: &Folder, level: u32, is_over: bool) -> PathBuf {
     library
 }
 
-/// Proves that a library that grants less than ranks need is refused with what it grants, what is needed and what to do.
+/// Proves that a library that grants less than ranks need is refused with what it grants, what is needed and
+/// what to do.
 #[test]
 fn a_library_that_grants_too_little_to_threads_is_refused_with_what_to_do() {
     let folder = Folder::new("threads");

@@ -77,9 +77,10 @@ pub enum JoinError {
     },
     /// The environment is that of a rank, and the socket is missing.
     #[error(
-        "the environment says that this process is rank {rank} of a job, but descriptor {number} ({}) is not its launcher's \
-         socket: {error}. A program that a rank starts is no rank itself: without the variables {}, {} and {} it runs alone, as \
-         rank 0 of 1. A program between mpjrun and a rank has to leave the descriptor open",
+        "the environment says that this process is rank {rank} of a job, but descriptor {number} ({}) is not \
+         its launcher's socket: {error}. A program that a rank starts is no rank itself: without the \
+         variables {}, {} and {} it runs alone, as rank 0 of 1. A program between mpjrun and a rank has to \
+         leave the descriptor open",
         control::CONTROL,
         control::CONTROL,
         control::RANK,
@@ -117,7 +118,8 @@ pub enum JoinError {
     Launcher(LauncherFault),
     /// This process may open no more descriptors, even after a collection.
     #[error(
-        "{what}: this process has {open} descriptors open and may have {limit} (ulimit -n): close files, or raise the limit; joining a job takes up to two for each rank, and 32"
+        "{what}: this process has {open} descriptors open and may have {limit} (ulimit -n): close files, or \
+         raise the limit; joining a job takes up to two for each rank, and 32"
     )]
     Descriptors {
         /// The failed action.
@@ -145,7 +147,8 @@ pub enum JoinError {
     },
     /// Some ranks do not support datagrams.
     #[error(
-        "rank {foreign} is another implementation's, which does not know mpjdev's datagrams: start all sites with --transport auto"
+        "rank {foreign} is another implementation's, which does not know mpjdev's datagrams: start all sites \
+         with --transport auto"
     )]
     Foreign {
         /// The first of these ranks.

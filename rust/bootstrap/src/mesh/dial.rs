@@ -172,7 +172,10 @@ impl<'p, 'a> Outgoing<'p, 'a> {
 
     fn try_again(&mut self, trouble: Trouble, now: Instant) -> Result<Option<Arrival>, MeshError> {
         let (own, host) = (self.plan.number, self.host);
-        debug!(target: "mpjdev::mesh", own, host, ?trouble, pause = ?self.pause, "connection has failed, it is tried again");
+        debug!(
+            target: "mpjdev::mesh", own, host, ?trouble, pause = ?self.pause,
+            "connection has failed, it is tried again"
+        );
         self.trouble = Some(trouble);
         self.stage = Stage::Apart(now + self.pause);
         self.pause = (2 * self.pause).min(PAUSE_MAX);

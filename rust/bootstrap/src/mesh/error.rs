@@ -32,7 +32,8 @@ pub enum MeshError {
     },
     /// The listener at a host's address is not that host.
     #[error(
-        "host {host} at {address} is none of this job's: {fault}; give all sites of the job the same key, and look what listens there"
+        "host {host} at {address} is none of this job's: {fault}; give all sites of the job the same key, \
+         and look what listens there"
     )]
     WrongHost {
         /// The host.
@@ -263,7 +264,8 @@ pub enum Warning {
     },
     /// A foreign host connected, and its source address was not known in advance.
     #[error(
-        "host {host} came from {from} and is believed to be that host: it is foreign, and no address was known"
+        "host {host} came from {from} and is believed to be that host: it is foreign, and no address was \
+         known"
     )]
     Unchecked {
         /// The host.

@@ -55,9 +55,9 @@ pub enum SetupError {
     },
     /// Datagrams do not arrive, though the ranks are connected.
     #[error(
-        "rank {peer}: no datagram from {from} to {to} has arrived within {:.1} s, though the ranks are connected over TCP: a \
-         firewall may drop UDP between these addresses and ports (--ports gives a range to let through); --transport tcp needs \
-         no UDP{}",
+        "rank {peer}: no datagram from {from} to {to} has arrived within {:.1} s, though the ranks are \
+         connected over TCP: a firewall may drop UDP between these addresses and ports (--ports gives a \
+         range to let through); --transport tcp needs no UDP{}",
         .after.as_secs_f64(),
         if *.is_deadline { "; a larger --connect-timeout gives the ranks more time" } else { "" }
     )]
@@ -75,8 +75,8 @@ pub enum SetupError {
     },
     /// Short datagrams arrive, and long ones do not.
     #[error(
-        "rank {peer}: datagrams of {len} octets from {from} to {to} do not arrive, and short ones do: the path drops long ones \
-         without an ICMP message; a smaller --datagram-len makes them shorter"
+        "rank {peer}: datagrams of {len} octets from {from} to {to} do not arrive, and short ones do: the \
+         path drops long ones without an ICMP message; a smaller --datagram-len makes them shorter"
     )]
     Length {
         /// The rank.
@@ -88,9 +88,11 @@ pub enum SetupError {
         /// Octets of the shortest length that was always lost.
         len: usize,
     },
-    /// Datagrams arrive, and the peer has not completed its setup in time, with this rank or with another one.
+    /// Datagrams arrive, and the peer has not completed its setup in time, with this rank or with another
+    /// one.
     #[error(
-        "rank {peer} at {address} has not completed the setup of datagrams within {:.1} s, though datagrams arrive; {MORE_TIME}",
+        "rank {peer} at {address} has not completed the setup of datagrams within {:.1} s, though datagrams \
+         arrive; {MORE_TIME}",
         .after.as_secs_f64()
     )]
     Unfinished {

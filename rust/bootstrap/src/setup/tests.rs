@@ -222,8 +222,8 @@ fn words_before_the_deadline_count_behind_it() {
     );
 }
 
-/// Rank 2 has completed the setup with rank 0 and not with rank 1. Rank 0 must not send packets yet, for which
-/// rank 1 would be missing after a short peer timeout.
+/// Rank 2 has completed the setup with rank 0 and not with rank 1. Rank 0 must not send packets yet, for
+/// which rank 1 would be missing after a short peer timeout.
 #[test]
 fn ranks_leave_the_setup_when_all_have_completed_it() {
     let [a, b] = pair();

@@ -1,7 +1,7 @@
 //! The threads of a rank that wait, and what wakes them: the endpoint and the local transport themselves.
 //!
-//! Time never ends a sleep here, so a wake-up that is lost, or comes only with the next slice, is a deadlock, which loom
-//! reports. No thread polls or yields before it sleeps.
+//! Time never ends a sleep here, so a wake-up that is lost, or comes only with the next slice, is a deadlock,
+//! which loom reports. No thread polls or yields before it sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -159,7 +159,8 @@ fn both_threads_of_a_rank_are_woken_by_their_messages() {
     });
 }
 
-/// The second message is sent when the first thread has left: if that one drove, the other one must have taken over.
+/// The second message is sent when the first thread has left: if that one drove, the other one must have
+/// taken over.
 #[test]
 fn a_thread_that_leaves_hands_the_driving_on() {
     explore(2, || {
@@ -248,7 +249,8 @@ fn a_thread_is_woken_by_the_end_of_the_rank_that_it_waits_for() {
     });
 }
 
-/// Nothing but the end of the rank can tell either of them: the one that probes and the one that asks any source.
+/// Nothing but the end of the rank can tell either of them: the one that probes and the one that asks any
+/// source.
 #[test]
 fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
     explore(2, || {
@@ -271,7 +273,8 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
     });
 }
 
-/// The one that drives waits for a message of its own rank and continues to wait: it has nothing to hand over.
+/// The one that drives waits for a message of its own rank and continues to wait: it has nothing to hand
+/// over.
 #[test]
 fn a_parked_thread_is_told_of_an_end_that_does_not_concern_the_driver() {
     explore(2, || {
@@ -314,8 +317,8 @@ fn a_thread_that_finishes_is_woken_when_the_last_send_is_done() {
 
 // ---- Help for another rank
 
-/// The last message finds no room until the receiver has taken the first one in, which then waits for that last one: it must
-/// either send it itself, or make the sender look again.
+/// The last message finds no room until the receiver has taken the first one in, which then waits for that
+/// last one: it must either send it itself, or make the sender look again.
 #[test]
 fn a_rank_whose_packets_found_no_room_is_helped_by_the_one_that_makes_it() {
     explore(2, || {

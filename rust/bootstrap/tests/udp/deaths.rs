@@ -28,7 +28,8 @@ pub(super) fn add_lines(jobs: &mut [Job]) {
 
 const ENDED: &str = "its connection has ended before it had finished";
 
-/// The remains of a killed process: sent datagrams are in the peer's socket, and its descriptors are closed without a packet.
+/// The remains of a killed process: sent datagrams are in the peer's socket, and its descriptors are closed
+/// without a packet.
 fn die(job: Job) {
     drop(job);
 }
@@ -63,7 +64,8 @@ fn what_has_come_of_a_rank_that_dies_is_received_before_its_death() {
     assert_eq!(error, DeviceError::PeerFailed { rank: 1, why: ENDED.to_owned() });
 }
 
-/// The end of the liveness connection alone wakes a thread that sleeps without a progress thread and without time slices.
+/// The end of the liveness connection alone wakes a thread that sleeps without a progress thread and without
+/// time slices.
 #[test]
 fn a_sleeper_is_woken_by_the_end_of_a_line() {
     let mut jobs = jobs_with_lines(2, Terms::default());

@@ -207,7 +207,8 @@ fn many_senders_never_fill_a_small_socket() {
     }
 }
 
-/// Datagrams of an unauthenticated client are never taken for packets of a peer. One answer rejects them, and the ranks continue.
+/// Datagrams of an unauthenticated client are never taken for packets of a peer. One answer rejects them, and
+/// the ranks continue.
 #[test]
 fn unauthenticated_datagrams_change_nothing_and_are_answered_rarely() {
     // With two ranks, the system filters datagrams of other senders.

@@ -165,7 +165,8 @@ fn datagrams_of_an_earlier_run_between_the_same_addresses_are_nobodys() {
     }
 }
 
-/// A process of another job has the port of a rank that was killed: a rank that still sends there is notified at once.
+/// A process of another job has the port of a rank that was killed: a rank that still sends there is notified
+/// at once.
 #[test]
 fn the_peer_of_a_rank_whose_port_has_somebody_else_is_told() {
     let mut old = job::udp_jobs(3, Terms::default()).expect("sockets");

@@ -18,33 +18,35 @@ use crate::impi::server::{Ending, Rim, say};
 #[command(
     override_usage = "mpjdev impi-server -server N [OPTIONS]",
     after_help = "\
-The first line of output is the address for the clients: mpjrun -client RANK ADDRESS:PORT, and likewise for other \
-implementations. The server runs until all clients have finished. It names refused connections on standard error and \
-continues to serve the others.
+The first line of output is the address for the clients: mpjrun -client RANK ADDRESS:PORT, and likewise for \
+other implementations. The server runs until all clients have finished. It names refused connections on \
+standard error and continues to serve the others.
 
 These variables of the server and of each client set who may join:
-  IMPI_AUTH_KEY_FILE  name of a file that holds the key and that only its owner can read (chmod 600); precedes IMPI_AUTH_KEY
-  IMPI_AUTH_KEY       the key: a signed decimal number of 64 bits, or 0x and hexadecimal digits (which LAM does not read)
+  IMPI_AUTH_KEY_FILE  name of a file that holds the key and that only its owner can read (chmod 600); \
+precedes IMPI_AUTH_KEY
+  IMPI_AUTH_KEY       the key: a signed decimal number of 64 bits, or 0x and hexadecimal digits (which LAM \
+does not read)
   IMPI_AUTH_NONE      set to any value: clients without a key may join as well
 
-Without any of them, a server on a loopback address accepts all clients of this machine, as with IMPI_AUTH_NONE. Every other \
-address needs a key. The key is sent in clear text: use a tunnel on a network that others can read. To make a key that every \
-implementation reads:
+Without any of them, a server on a loopback address accepts all clients of this machine, as with \
+IMPI_AUTH_NONE. Every other address needs a key. The key is sent in clear text: use a tunnel on a network \
+that others can read. To make a key that every implementation reads:
 
   export IMPI_AUTH_KEY=$(od -An -N7 -tu8 /dev/urandom | tr -d ' ')
 
-Server and client use the strongest method that both enable. Methods that mpjdev does not know are ignored. A connection without \
-a common method is refused.
+Server and client use the strongest method that both enable. Methods that mpjdev does not know are ignored. \
+A connection without a common method is refused.
 
-At most 64 connections that have not joined stay open. One more closes the oldest of them, of the address that has most; so does \
-a connection for which the server has no descriptor. A site whose connection closes before the server has answered retries, four \
-times in all.
+At most 64 connections that have not joined stay open. One more closes the oldest of them, of the address \
+that has most; so does a connection for which the server has no descriptor. A site whose connection closes \
+before the server has answered retries, four times in all.
 
-The answer to a wrong key is delayed by 0.2 s, and by twice as long for each further one up to 5 s. Other connections are not \
-delayed. While 64 connections wait for that answer, the server accepts no new one.
+The answer to a wrong key is delayed by 0.2 s, and by twice as long for each further one up to 5 s. Other \
+connections are not delayed. While 64 connections wait for that answer, the server accepts no new one.
 
-Exit status: 0 all clients have finished, 1 the job has failed, 124 the job did not start in time, 2 wrong usage or an address \
-that the server cannot listen on, 128 + n for signal n."
+Exit status: 0 all clients have finished, 1 the job has failed, 124 the job did not start in time, 2 wrong \
+usage or an address that the server cannot listen on, 128 + n for signal n."
 )]
 pub struct ImpiServer {
     /// Number of clients; their ranks begin at 0 (also -server)

@@ -18,35 +18,37 @@ use crate::inspect::{hex, json, text};
 /// Arguments of `mpjdev inspect`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Input that consists of text is read as hex text, all other input as raw octets. A message begins with octet 0 or 1, which no text \
-contains.
+Input that consists of text is read as hex text, all other input as raw octets. A message begins with octet \
+0 or 1, which no text contains.
 
-Hex text is pairs of hexadecimal digits, with or without white space, commas and 0x before them. A comment begins with '#' or '|' \
-and ends with the line. A word at the start of a line that ends in ':' is an offset and is skipped. The output of --format hex, \
-xxd -p, hexdump -v -C and hexdump -v -e is hex text.
+Hex text is pairs of hexadecimal digits, with or without white space, commas and 0x before them. A comment \
+begins with '#' or '|' and ends with the line. A word at the start of a line that ends in ':' is an offset \
+and is skipped. The output of --format hex, xxd -p, hexdump -v -C and hexdump -v -e is hex text.
 
---impi dissects a recording of IMPI command by command and packet by packet, and warns of each command or packet that violates the \
-protocol by itself. Its formats are text and json. The input is
-  octets     of one direction of a connection to the startup server or between hosts, with or without the four octets that open \
-the connection
-  hex text   of such octets. Comments may state sender and receiver of the octets that follow: '# client 0 to server', '# server to \
-client 0', '# host 1 to host 0'; followed by ': handshake' for the octets that open the connection, and by '; its data are left \
-out' for the header of a packet alone
-  a capture  of lines 'client0 -> server 12 41555448 ...' and '[time] host 1 -> host 0 ...' with rows of octets below
+--impi dissects a recording of IMPI command by command and packet by packet, and warns of each command or \
+packet that violates the protocol by itself. Its formats are text and json. The input is
+  octets     of one direction of a connection to the startup server or between hosts, with or without the \
+four octets that open the connection
+  hex text   of such octets. Comments may state sender and receiver of the octets that follow: '# client 0 \
+to server', '# server to client 0', '# host 1 to host 0'; followed by ': handshake' for the octets that open \
+the connection, and by '; its data are left out' for the header of a packet alone
+  a capture  of lines 'client0 -> server 12 41555448 ...' and '[time] host 1 -> host 0 ...' with rows of \
+octets below
 If the recording holds the start-up of the job, --maxdatalen and --ackmark are taken from it.
 
 The JSON of --impi is
   {\"dialect\", \"items\": [...], \"commands\", \"packets\", \"warnings\", \"damages\"}
 with the number of each, and \"error\" if the rest cannot be read. An item is
-  {\"number\", \"part\", \"offset\", \"line\", \"from\", \"to\", \"type\", \"fields\": {...}, \"ignored\": {...}, \"meaning\", \"data\": \
-{\"len\", \"first\", \"text\", \"message\", \"stream\"}, \"warnings\": [...]}
-without the keys whose value is not known. \"part\" is startup or packets. Fields have the names of the specification; \"ignored\" \
-holds those without a meaning in this type. \"data\" holds the first octets as hex digits and as text, and the headers of an mpjdev \
-message that begins there. Where a direction cannot be dissected further, the item is
+  {\"number\", \"part\", \"offset\", \"line\", \"from\", \"to\", \"type\", \"fields\": {...}, \"ignored\": \
+{...}, \"meaning\", \"data\": {\"len\", \"first\", \"text\", \"message\", \"stream\"}, \"warnings\": [...]}
+without the keys whose value is not known. \"part\" is startup or packets. Fields have the names of the \
+specification; \"ignored\" holds those without a meaning in this type. \"data\" holds the first octets as \
+hex digits and as text, and the headers of an mpjdev message that begins there. Where a direction cannot be \
+dissected further, the item is
   {\"part\", \"offset\", \"line\", \"from\", \"to\", \"error\"}
 
-Exit status: 0 a sound message, 1 a damaged message or a recording with warnings, 2 the input cannot be read or the command line \
-is wrong.")]
+Exit status: 0 a sound message, 1 a damaged message or a recording with warnings, 2 the input cannot be read \
+or the command line is wrong.")]
 pub struct Inspect {
     /// Form of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]

@@ -11,16 +11,17 @@ use serde::Serialize;
 /// Arguments of `mpjdev mpi-info`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A rank under the launcher of an MPI finds its library as this command does: first the library that MPJDEV_MPI_LIBRARY names by \
-path or by name; else the libraries of the launcher (OMPI_COMM_WORLD_RANK: Open MPI; PMI_RANK: MPICH and its derivatives); then \
-all others that mpjdev knows. Nothing has to be compiled for a library.
+A rank under the launcher of an MPI finds its library as this command does: first the library that \
+MPJDEV_MPI_LIBRARY names by path or by name; else the libraries of the launcher (OMPI_COMM_WORLD_RANK: Open \
+MPI; PMI_RANK: MPICH and its derivatives); then all others that mpjdev knows. Nothing has to be compiled for \
+a library.
 
   mpjdev mpi-info                                            the library without a launcher
   mpirun -n 2 mpjdev mpi-info                                the library of a job; its first process prints
   MPJDEV_MPI_LIBRARY=/opt/mpi/lib/libmpi.so mpjdev mpi-info  the abilities of that library
 
-The JSON is {\"library\", \"version\", \"abi\", \"launcher\", \"thread_level\", \"rank\", \"size\", \"tag_max\"}; --no-init leaves out the \
-last four. launcher is null without a launcher.
+The JSON is {\"library\", \"version\", \"abi\", \"launcher\", \"thread_level\", \"rank\", \"size\", \
+\"tag_max\"}; --no-init leaves out the last four. launcher is null without a launcher.
 
 Exit status: 0 the library can be used, 1 it cannot, 2 there is none or the command line is wrong.")]
 pub struct MpiInfo {

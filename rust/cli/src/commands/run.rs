@@ -31,19 +31,20 @@ use crate::job::{launcher, monitor};
                       mpjrun -client RANK HOST:PORT -n N [OPTIONS] ...\n       \
                       mpjrun --sites N -n N [OPTIONS] ...",
     after_help = "\
-PROGRAM is a command if it has a slash or is on the PATH, a jar if its name ends in .jar, and else the name of a class. \
-mpjrun starts jars and classes with java: -cp, -D, -X and other options of the JVM before PROGRAM go to java, and mpjdev's \
-own jar is added to the class path.
+PROGRAM is a command if it has a slash or is on the PATH, a jar if its name ends in .jar, and else the name \
+of a class. mpjrun starts jars and classes with java: -cp, -D, -X and other options of the JVM before \
+PROGRAM go to java, and mpjdev's own jar is added to the class path.
 
   mpjrun -n 4 java -cp app.jar:mpjdev.jar Main
   mpjrun -n 4 -cp classes -Xmx1g Main
   mpjrun -n 4 app.jar
 
-Rank 0 reads standard input. Output is forwarded line by line. SIGINT, SIGTERM and SIGHUP end the job; a second one ends it \
-at once. SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to the ranks; SIGTSTP stops the job and SIGCONT continues it.
+Rank 0 reads standard input. Output is forwarded line by line. SIGINT, SIGTERM and SIGHUP end the job; a \
+second one ends it at once. SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to the ranks; SIGTSTP stops the job \
+and SIGCONT continues it.
 
-Jobs of several sites (IMPI). A site is the ranks of one mpjrun, or of another implementation. The sites of a job meet at a \
-startup server:
+Jobs of several sites (IMPI). A site is the ranks of one mpjrun, or of another implementation. The sites of \
+a job meet at a startup server:
 
   mpjdev impi-server -server 2                            # prints ADDRESS:PORT
   mpjrun -client 0 ADDRESS:PORT -n 4 -cp classes Main     # ranks 0 to 3 of 6
@@ -51,36 +52,39 @@ startup server:
 
   mpjrun --sites 2 -n 2 -cp classes Main                  # server and both sites on this machine, 4 ranks
 
-The ranks of one site communicate through shared memory and with other sites over TCP; with --transport tcp all ranks use \
-TCP. Each rank listens at an address of --address, or at the address from which this machine reaches the server. Addresses \
-other than loopback need a key: set IMPI_AUTH_KEY, or IMPI_AUTH_KEY_FILE to the name of a file that holds it, alike for the \
-server and all sites (see mpjdev impi-server --help). mpjdev's ranks prove to each other that they have the key. The server \
-may start after a site, which retries for --connect-timeout. A site joins once: Comm.init cannot be called again after \
-Comm.finish. The site reports success to the server when all its ranks have succeeded. If the server or another site is lost, \
-the job fails.
+The ranks of one site communicate through shared memory and with other sites over TCP; with --transport tcp \
+all ranks use TCP. Each rank listens at an address of --address, or at the address from which this machine \
+reaches the server. Addresses other than loopback need a key: set IMPI_AUTH_KEY, or IMPI_AUTH_KEY_FILE to \
+the name of a file that holds it, alike for the server and all sites (see mpjdev impi-server --help). \
+mpjdev's ranks prove to each other that they have the key. The server may start after a site, which retries \
+for --connect-timeout. A site joins once: Comm.init cannot be called again after Comm.finish. The site \
+reports success to the server when all its ranks have succeeded. If the server or another site is lost, the \
+job fails.
 
-These variables set what a site announces, also with --transport tcp: IMPI_C_DATALEN (maximum octets of data in a packet), \
-IMPI_H_ACKMARK and IMPI_H_HIWATER (packets that one ProtoAck acknowledges; maximum unacknowledged packets), IMPI_COLL_XSIZE \
-and IMPI_COLL_MAXLINEAR (must be equal at all sites), IMPI_PORT_RANGE (as --ports).
+These variables set what a site announces, also with --transport tcp: IMPI_C_DATALEN (maximum octets of data \
+in a packet), IMPI_H_ACKMARK and IMPI_H_HIWATER (packets that one ProtoAck acknowledges; maximum \
+unacknowledged packets), IMPI_COLL_XSIZE and IMPI_COLL_MAXLINEAR (must be equal at all sites), \
+IMPI_PORT_RANGE (as --ports).
 
 mpjrun sets these variables for each rank:
   MPJDEV_RANK       number of the rank in this mpjrun, from 0; Comm.WORLD.id() is its number in the job
   MPJDEV_SIZE       number of ranks of this mpjrun
   MPJDEV_JOB        name of the job: mpjdev- and the process id of the parent of its ranks
   MPJDEV_TRANSPORT  value of --transport
-  MPJDEV_CONTROL    number of an open socket, on which Comm.init receives the memory that the ranks share; /proc/PID/fd \
-shows it as memfd:mpjdev-rank-0 and so on
-  MPJDEV_LIBRARY    native library of mpjrun's jar, as CRC-32:PATH, so that ranks need not unpack it; a rank with another \
-version of the jar prints a note and unpacks its own
+  MPJDEV_CONTROL    number of an open socket, on which Comm.init receives the memory that the ranks share; \
+/proc/PID/fd shows it as memfd:mpjdev-rank-0 and so on
+  MPJDEV_LIBRARY    native library of mpjrun's jar, as CRC-32:PATH, so that ranks need not unpack it; a rank \
+with another version of the jar prints a note and unpacks its own
 
-With MPJDEV_STATS=1 in its environment (exported, or by -x MPJDEV_STATS=1) a rank prints its statistics on standard error when \
-it finishes or fails; with MPJDEV_STATS=json as one line of JSON. Over UDP these are messages, packets, acks, \
-retransmissions, dropped datagrams, round-trip time, system calls and copies of user data, in sum and for each peer; the other \
-transports count completed requests and unexpected messages only.
+With MPJDEV_STATS=1 in its environment (exported, or by -x MPJDEV_STATS=1) a rank prints its statistics on \
+standard error when it finishes or fails; with MPJDEV_STATS=json as one line of JSON. Over UDP these are \
+messages, packets, acks, retransmissions, dropped datagrams, round-trip time, system calls and copies of \
+user data, in sum and for each peer; the other transports count completed requests and unexpected messages \
+only.
 
-Exit status: that of the first rank that fails (128 + n for signal n), with --sites among all sites. A rank that had seen \
-another rank fail over TCP or UDP counts after that rank. 124 after --timeout, 1 if the sites of a job do not meet or lose \
-each other, 2 for wrong usage."
+Exit status: that of the first rank that fails (128 + n for signal n), with --sites among all sites. A rank \
+that had seen another rank fail over TCP or UDP counts after that rank. 124 after --timeout, 1 if the sites \
+of a job do not meet or lose each other, 2 for wrong usage."
 )]
 pub struct Run {
     /// Number of ranks (also -np)
@@ -151,7 +155,8 @@ pub struct Run {
     #[arg(long, value_name = "FIRST:LAST", value_parser = network::ports)]
     ports: Option<RangeInclusive<u16>>,
 
-    /// Seconds to make all connections between ranks, and for a site to reach the startup server [default: 30]
+    /// Seconds to make all connections between ranks, and for a site to reach the startup server [default:
+    /// 30]
     #[arg(long, value_name = "SECONDS", value_parser = network::connect_time)]
     connect_timeout: Option<Duration>,
 
@@ -258,15 +263,16 @@ impl Run {
         let datagrams =
             Datagrams { rate_kbit: self.link_rate, len_max: self.datagram_len, are_checked: self.checksum };
         if datagrams != Datagrams::default() && !is_over_datagrams {
-            let why = "--link-rate, --datagram-len and --checksum are for ranks that send datagrams: with --transport udp";
+            let why = "--link-rate, --datagram-len and --checksum are for ranks that send datagrams: with \
+                       --transport udp";
             return Err(why.to_owned());
         }
         let is_over_network = is_over_datagrams || self.transport == Transport::Tcp;
         if !is_over_network && self.client.is_empty() && self.sites.is_none() {
             let times = [self.connect_timeout, self.peer_timeout];
             let none_given = self.address.is_empty() && self.ports.is_none() && times == [None; 2];
-            let why = "--address, --ports, --connect-timeout and --peer-timeout are for ranks that connect: with --transport tcp \
-                       or udp, -client or --sites";
+            let why = "--address, --ports, --connect-timeout and --peer-timeout are for ranks that connect: \
+                       with --transport tcp or udp, -client or --sites";
             return if none_given { Ok(None) } else { Err(why.to_owned()) };
         }
         let dialect = self.dialect.unwrap_or(Text::Final).into();
@@ -292,7 +298,8 @@ impl Run {
             .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
         if !is_address {
             return Err(format!(
-                "-client {client} {server}: the startup server is HOST:PORT, as its first line of output states"
+                "-client {client} {server}: the startup server is HOST:PORT, as its first line of output \
+                 states"
             ));
         }
         Ok(Some(SitePlan {

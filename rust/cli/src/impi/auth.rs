@@ -28,8 +28,8 @@ const OTHERS: u32 = 0o077;
 pub enum AuthError {
     /// The text is no number, or the number does not fit 64 bits.
     #[error(
-        "{from} holds no key: it must be a decimal number from -9223372036854775808 to 9223372036854775807, or 0x and \
-         up to 16 hexadecimal digits"
+        "{from} holds no key: it must be a decimal number from -9223372036854775808 to 9223372036854775807, \
+         or 0x and up to 16 hexadecimal digits"
     )]
     NoKey {
         /// The variable or the file.
@@ -82,8 +82,8 @@ pub fn allowed(host: IpAddr, enabled: Option<Auth>) -> Result<Auth, String> {
         Some(auth) if auth.key.is_some() || is_loopback(host) => Ok(auth),
         None if is_loopback(host) => Ok(everybody),
         _ => Err(format!(
-            "{host} can be reached from other machines, so a key is needed: put the same number into {AUTH_KEY} for the \
-             server and for each client, or into a file that {AUTH_KEY_FILE} names"
+            "{host} can be reached from other machines, so a key is needed: put the same number into \
+             {AUTH_KEY} for the server and for each client, or into a file that {AUTH_KEY_FILE} names"
         )),
     }
 }

@@ -47,7 +47,10 @@ pub enum JoinError {
     #[error("connection to the startup server: {0}")]
     Io(#[from] io::Error),
     /// The deadline has passed.
-    #[error("the time is over: {}", if *.has_joined { "the job has not started" } else { "not all clients have joined" })]
+    #[error(
+        "the time is over: {}",
+        if *.has_joined { "the job has not started" } else { "not all clients have joined" }
+    )]
     Deadline {
         /// Whether all clients had joined.
         has_joined: bool,

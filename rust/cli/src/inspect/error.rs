@@ -24,7 +24,8 @@ pub enum InputError {
     },
     /// Text that is not hex.
     #[error(
-        "line {line}, column {column}: {found:?} is not a hexadecimal digit (--input raw takes text as raw octets)"
+        "line {line}, column {column}: {found:?} is not a hexadecimal digit (--input raw takes text as raw \
+         octets)"
     )]
     Digit {
         /// From 1.

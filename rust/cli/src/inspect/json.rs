@@ -1,6 +1,9 @@
 //! A message as one JSON object.
 //!
-//! `{"encoding":"big|little","primary_len":n,"sections":[{"type":"int","count":3,"values":[..]}],"secondary_len":n}`
+//! ```text
+//! {"encoding":"big|little","primary_len":n,"sections":[{"type":"int","count":3,"values":[..]}],
+//!  "secondary_len":n}
+//! ```
 //!
 //! A damaged message has `"error":{"offset":n,"message":".."}` at the end and lacks what is not known. Values
 //! are written while they are decoded, so the output takes no memory.

@@ -57,7 +57,8 @@ pub struct Network {
     pub carrier: Carrier,
     /// The terms that a site announces.
     pub terms: Terms,
-    /// The peer timeout: time without a packet or acknowledgement on a connection after which the rank there has failed.
+    /// The peer timeout: time without a packet or acknowledgement on a connection after which the rank there
+    /// has failed.
     pub peer_timeout: Duration,
     /// Octets from which collective operations are "long"; `None` is the default.
     pub xsize: Option<u32>,

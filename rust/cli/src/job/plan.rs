@@ -65,8 +65,8 @@ impl Plan {
         }
     }
 
-    /// The command line of a rank or of a site. `server` is the address of the startup server, `report_pipe` the
-    /// pipe for reports of failed ranks.
+    /// The command line of a rank or of a site. `server` is the address of the startup server, `report_pipe`
+    /// the pipe for reports of failed ranks.
     pub fn words(&self, rank: u32, server: &str, report_pipe: &str) -> Vec<OsString> {
         let Some(sites) = &self.sites else { return self.program.clone() };
         let (place, first) = (rank.to_string(), (rank * sites.ranks).to_string());

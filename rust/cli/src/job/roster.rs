@@ -301,7 +301,10 @@ impl Roster {
                 let (segment, answer) = (Arc::new(segment), Some(answer));
                 membership.members[rank] = Some(Member { pid, process, segment, answer, cancels: false });
                 self.pids[rank] = Some(pid);
-                debug!(target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), "rank waits for the others");
+                debug!(
+                    target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(),
+                    "rank waits for the others"
+                );
                 self.running.iter_mut().for_each(|membership| membership.members[rank] = None);
             }
             Err(why) => refuse(&answer, why),
@@ -464,8 +467,8 @@ impl Roster {
             membership.board.announce(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
-        // The loans of the ended process are free again, also in the membership that it had finished before it
-        // joined the next one.
+        // The loans of the ended process are free again, also in the membership that it had finished before
+        // it joined the next one.
         self.memberships().for_each(|membership| membership.board.note_end(rank as u32));
         self.note_missing();
         is_lost

@@ -67,8 +67,8 @@ pub enum SiteError {
     Auth(String),
     /// The tables differ from this site's announcement.
     #[error(
-        "the startup server has changed the announcement of client {client}: another server may answer at this address, or two sites have \
-         this number"
+        "the startup server has changed the announcement of client {client}: another server may answer at \
+         this address, or two sites have this number"
     )]
     Changed {
         /// This site.
@@ -76,7 +76,8 @@ pub enum SiteError {
     },
     /// Ranks of ours that send messages in different ways.
     #[error(
-        "the ranks of client {client} send {} and those of this site {}: give all sites of the job --transport udp, or none",
+        "the ranks of client {client} send {} and those of this site {}: give all sites of the job \
+         --transport udp, or none",
         words(*.way), words(*.own)
     )]
     Ways {

@@ -43,7 +43,8 @@ pub enum TargetError {
     },
     /// Neither a command nor a class has this name.
     #[error(
-        "{name} is no command on the PATH, no jar and no class name (a command in this folder is written ./{name})"
+        "{name} is no command on the PATH, no jar and no class name (a command in this folder is written \
+         ./{name})"
     )]
     Unknown {
         /// The name.

@@ -46,7 +46,8 @@ fn each_wrong_key_waits_longer_for_its_answer() {
     assert_eq!(text.lines().count(), 3, "{text}");
 }
 
-/// Proves that those who guess wait alone: a job forms, runs and ends while they do, and does not wait for them either.
+/// Proves that those who guess wait alone: a job forms, runs and ends while they do, and does not wait for
+/// them either.
 #[test]
 fn whoever_has_the_key_does_not_wait_for_those_that_guess() {
     const GUESSES: u64 = 40;
@@ -71,13 +72,14 @@ fn whoever_has_the_key_does_not_wait_for_those_that_guess() {
     guessing.iter_mut().for_each(Stranger::until_closed);
 }
 
-/// Proves that a new connection does not shorten the delay: a wrong key counts against its address until its time is over.
+/// Proves that a new connection does not shorten the delay: a wrong key counts against its address until its
+/// time is over.
 #[test]
 fn whoever_does_not_wait_for_the_answer_is_counted_all_the_same() {
     let server = Process::start_with(&["-server", "2"], &KEY);
     let begun = Instant::now();
-    // 64 are held at a time, and one may be let in while the key of the last is on its way. Five places become free sooner, all
-    // others after 5 s.
+    // 64 are held at a time, and one may be let in while the key of the last is on its way. Five places
+    // become free sooner, all others after 5 s.
     (0..75).for_each(|key| drop(guess(&server, 1000 + key)));
     assert!(begun.elapsed() >= Duration::from_millis(4990), "{:?}", begun.elapsed());
     assert_eq!(finish(server).lines().count(), 75);

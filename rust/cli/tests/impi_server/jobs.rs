@@ -54,7 +54,8 @@ fn the_port_is_the_one_asked_for() {
     assert_eq!(server.address.port(), port);
 }
 
-/// Proves that a site which is cut off before the job runs ends it for all, each of which learns of it at once.
+/// Proves that a site which is cut off before the job runs ends it for all, each of which learns of it at
+/// once.
 #[test]
 fn a_site_that_is_lost_before_the_job_runs_ends_it() {
     let server = Process::start(&["-server", "3"]);
@@ -77,7 +78,8 @@ fn a_site_that_is_lost_before_the_job_runs_ends_it() {
     assert_eq!(lines[1..], [last]);
 }
 
-/// Proves that the others of a running job may finish after a loss, and that the job has failed with the name of the lost.
+/// Proves that the others of a running job may finish after a loss, and that the job has failed with the name
+/// of the lost.
 #[test]
 fn the_others_may_finish_when_a_site_is_lost() {
     let server = Process::start(&["-server", "3"]);
@@ -127,7 +129,8 @@ fn signals_end_the_server_and_its_sites_notice() {
     }
 }
 
-/// The server's words when its time is over, with more time until the clients have come as far as these words say.
+/// The server's words when its time is over, with more time until the clients have come as far as these words
+/// say.
 fn words_in_time(expected: &str, clients: impl Fn(&Process) -> JoinError, server: &str) -> JoinError {
     let mut said = String::new();
     for seconds in ["2", "10", "40"] {

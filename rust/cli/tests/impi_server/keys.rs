@@ -14,7 +14,8 @@ use crate::process::{NO_KEY, Process, WITH_KEY, command, message, settings, soon
 const OTHER: Auth = Auth { none: false, key: Some(Key(43)) };
 const BOTH: Auth = Auth { none: true, key: WITH_KEY.key };
 
-/// Joins as the only client; the server's lines and whether it worked. A refused client is followed by one that is not.
+/// Joins as the only client; the server's lines and whether it worked. A refused client is followed by one
+/// that is not.
 fn meet(variables: &[(&str, &str)], dialect: Dialect, auth: Auth, right: Auth) -> (bool, String) {
     let text = if dialect == Dialect::Final { "final" } else { "draft" };
     let server = Process::start_with(&["-server", "1", "--dialect", text], variables);
@@ -124,8 +125,8 @@ fn other_machines_need_a_key() {
     }
 }
 
-/// Proves that private methods of others are no reason to choose one of them: the known one is taken, or the connection is
-/// refused with one line.
+/// Proves that private methods of others are no reason to choose one of them: the known one is taken, or the
+/// connection is refused with one line.
 #[test]
 fn methods_that_nobody_knows_are_ignored() {
     let server = Process::start_with(&["-server", "1"], &[("IMPI_AUTH_KEY", "42")]);

@@ -62,7 +62,8 @@ impl Process {
         Process { child, out, err: Some(err), address }
     }
 
-    /// Its exit status and standard error once it has ended, which it must; there is one line on standard output.
+    /// Its exit status and standard error once it has ended, which it must; there is one line on standard
+    /// output.
     pub(crate) fn ended(mut self) -> (i32, String) {
         let begun = Instant::now();
         let status = loop {

@@ -108,7 +108,8 @@ fn dribble(mut stranger: Stranger) {
     panic!("the connection is still open");
 }
 
-/// Proves that a connection that sends nothing, or one octet at a time, is closed in time and delays no other.
+/// Proves that a connection that sends nothing, or one octet at a time, is closed in time and delays no
+/// other.
 #[test]
 fn slow_strangers_are_closed_in_time_and_hold_nobody_up() {
     let server = Process::start(&["-server", "2", "--join-timeout", &JOIN_TIMEOUT.as_secs().to_string()]);
@@ -135,7 +136,8 @@ fn oldest_silent_connection_is_closed_for_a_new_one() {
 /// Fewer than may be open that have not joined.
 const FILES: u64 = 64;
 
-/// Proves that silent connections make room when the server has no descriptor left, and a job forms past them.
+/// Proves that silent connections make room when the server has no descriptor left, and a job forms past
+/// them.
 #[test]
 fn silent_connections_are_closed_when_descriptors_run_out() {
     let server = Process::start(&["-server", "2", "--join-timeout", "3600"]);
@@ -151,7 +153,8 @@ fn silent_connections_are_closed_when_descriptors_run_out() {
     assert!(others.iter().all(|line| line.ends_with(": the job has all of its 2 clients")), "{text}");
 }
 
-/// Proves that a job forms while somebody of the same address keeps all places taken and opens again what is closed.
+/// Proves that a job forms while somebody of the same address keeps all places taken and opens again what is
+/// closed.
 #[test]
 fn job_forms_while_silent_connections_flood_the_server() {
     let server = Process::start(&["-server", "2"]);

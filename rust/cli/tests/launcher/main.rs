@@ -1,4 +1,5 @@
-//! `mpjdev run` as a user runs it: real processes, real signals, real pipes. After each test nothing of its job is left.
+//! `mpjdev run` as a user runs it: real processes, real signals, real pipes. After each test nothing of its
+//! job is left.
 
 mod job;
 mod terminal;
@@ -320,7 +321,8 @@ fn what_a_rank_leaves_behind_ends_with_the_job() {
     assert_eq!(job.run(), (0, String::new(), line));
 }
 
-/// As the filter in `program > >(filter)`. The moment is half a second: a busy machine may need more than one attempt.
+/// As the filter in `program > >(filter)`. The moment is half a second: a busy machine may need more than one
+/// attempt.
 #[test]
 fn what_a_rank_leaves_behind_may_end_by_itself_for_a_moment() {
     let filter = "(while kill -0 $$ 2>/dev/null; do sleep 0.01; done; echo late) & exit 0";

@@ -8,7 +8,8 @@ use rustix::process::Signal;
 
 use crate::job::{DEADLINE, Job, lines_until, signal};
 
-/// Runs a shell script on a terminal of its own, with job control; gives what appears there. The job stands in `$JOB`.
+/// Runs a shell script on a terminal of its own, with job control; gives what appears there. The job stands
+/// in `$JOB`.
 fn on_a_terminal(job: &Job, script: &str) -> String {
     let inner = format!("stty -echo -onlcr; set -m; JOB=\"{}\"; echo begin; {script}", job.words().join(" "));
     let mut command = job.environment(Command::new("script"));

@@ -85,7 +85,8 @@ fn a_rate_is_one_of_datagrams() {
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 2], ""));
 }
 
-/// Proves that each rank prints its statistics once, as text or as JSON, and only if the environment asks for them.
+/// Proves that each rank prints its statistics once, as text or as JSON, and only if the environment asks for
+/// them.
 fn each_rank_tells_what_it_has_counted() {
     let (status, _, err) = over_datagrams(3, &["-x", "MPJDEV_STATS=json"], "ring");
     assert_eq!(status, 0, "{err}");
@@ -113,7 +114,8 @@ fn each_rank_tells_what_it_has_counted() {
     assert_eq!((status, err.matches(text).count()), (0, 2), "{err}");
 }
 
-/// Proves that a rank that goes without having finished tells, too, and one that finishes after another one has died.
+/// Proves that a rank that goes without having finished tells, too, and one that finishes after another one
+/// has died.
 fn a_rank_that_fails_tells_what_it_has_counted() {
     for (part, ranks, tell) in [("leaves", 2, [0, 1]), ("killed", 3, [0, 2])] {
         let (status, _, err) = over_datagrams(ranks, &["--keep-going", "-x", "MPJDEV_STATS=json"], part);
@@ -195,7 +197,8 @@ fn free_ports(count: u16) -> u16 {
     firsts.find(|first| (*first..first + count).all(is_free)).expect("free ports")
 }
 
-/// Ranks whose UDP port is taken use another one of the range that a firewall lets through, or fail by its name.
+/// Ranks whose UDP port is taken use another one of the range that a firewall lets through, or fail by its
+/// name.
 fn datagrams_use_ports_of_the_range_only() {
     let first = free_ports(3);
     let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, first)).expect("a free port");
@@ -223,7 +226,8 @@ fn datagrams_go_to_addresses_of_both_families() {
     }
 }
 
-/// A relay whose ports take datagrams and pass none on, as a firewall does: both addresses are named before any rank runs.
+/// A relay whose ports take datagrams and pass none on, as a firewall does: both addresses are named before
+/// any rank runs.
 fn datagrams_that_a_firewall_drops_fail_the_start_by_name() {
     let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let swallows = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");

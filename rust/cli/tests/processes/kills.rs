@@ -1,7 +1,7 @@
 //! Jobs in which a process is killed at some moment. The other ranks are notified, and nothing is left.
 //!
-//! The process and the moment follow from a fixed seed; the moment is counted in lines that the ranks have written, and a
-//! little more.
+//! The process and the moment follow from a fixed seed; the moment is counted in lines that the ranks have
+//! written, and a little more.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -1,5 +1,5 @@
-//! Ranks as real processes: this program is its own ranks. Without a launcher it runs the tests, each of which starts it
-//! again under `mpjdev run`; with one it plays the part that its argument names.
+//! Ranks as real processes: this program is its own ranks. Without a launcher it runs the tests, each of
+//! which starts it again under `mpjdev run`; with one it plays the part that its argument names.
 
 mod connected;
 mod datagrams;

@@ -1,6 +1,8 @@
-//! Sites of one job on machines of their own, as far as one kernel can play them: network namespaces that a bridge joins.
+//! Sites of one job on machines of their own, as far as one kernel can play them: network namespaces that a
+//! bridge joins.
 //!
-//! They need `ip` and `tc` (iproute2) and the right to use them, which is root's; where these are not there the tests are skipped.
+//! They need `ip` and `tc` (iproute2) and the right to use them, which is root's; where these are not there
+//! the tests are skipped.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -94,7 +96,8 @@ impl Machines {
         })
     }
 
-    /// Slows down what both sites send, and loses some of it; how. None if the kernel can do nothing of the kind.
+    /// Slows down what both sites send, and loses some of it; how. None if the kernel can do nothing of the
+    /// kind.
     fn impair(&self) -> Result<&'static str, String> {
         let all = |discipline: &[&str]| {
             (0..SITES.len()).try_for_each(|site| {
@@ -129,8 +132,9 @@ impl Machines {
         }
     }
 
-    /// The hub is a router from now on, and its link to the second site takes packets of 1400 octets. It drops longer ones without a
-    /// word; if it clamps, the segment size of TCP connections between the sites is lowered, as most routers of such links do it.
+    /// The hub is a router from now on, and its link to the second site takes packets of 1400 octets. It
+    /// drops longer ones without a word; if it clamps, the segment size of TCP connections between the sites
+    /// is lowered, as most routers of such links do it.
     fn route_over_a_narrow_link(&self, clamps: bool) -> Result<(), String> {
         let hub = self.hub();
         let in_hub = |words: &[&str]| run("ip", &[&["-n", &hub], words].concat());
@@ -149,7 +153,8 @@ impl Machines {
         in_hub(&["rule", "add", "iif", "lo", "pref", "5", "blackhole"])
     }
 
-    /// The hub's link to the second site takes packets of 1400 octets, and drops longer ones as frames, in both directions: nobody says so.
+    /// The hub's link to the second site takes packets of 1400 octets, and drops longer ones as frames, in
+    /// both directions: nobody says so.
     fn bridge_over_a_narrow_link(&self) -> Result<(), String> {
         for site in 0..SITES.len() {
             // Sites send no trains: the link would not look into them.
@@ -162,7 +167,8 @@ impl Machines {
         run("ip", &["-n", &self.hub(), "link", "set", &port(1), "mtu", "1400"])
     }
 
-    /// A job with messages of up to a megabyte by datagrams, whose ranks all end well; its server is on the machine of the first site.
+    /// A job with messages of up to a megabyte by datagrams, whose ranks all end well; its server is on the
+    /// machine of the first site.
     fn runs_by_datagrams(&self, options: &[&str]) {
         let words = ["impi-server", "-server", "2", "--host", SITES[0], "--grace", "5"];
         let mut server = Machines::start(&self.site(0), &words);
@@ -307,8 +313,8 @@ fn finish_behind_a_cut_link_names_the_rank_and_the_octets() {
     }
 }
 
-/// Datagrams between machines are as long as the interface takes them whole, and shorter when it takes less: also those that were
-/// cut before come, and nobody waits for a time-out.
+/// Datagrams between machines are as long as the interface takes them whole, and shorter when it takes less:
+/// also those that were cut before come, and nobody waits for a time-out.
 fn datagrams_become_as_short_as_the_way_does() {
     let machines = Machines::new();
     for options in [&["--transport", "udp"][..], &["--transport", "udp", "--checksum"]] {
@@ -331,8 +337,8 @@ fn datagrams_become_as_short_as_the_way_does() {
     }
 }
 
-/// Datagrams are no longer than the segments of the TCP connection between two sites, so a router that drops what its next link
-/// does not take, and does not say so, drops none of them.
+/// Datagrams are no longer than the segments of the TCP connection between two sites, so a router that drops
+/// what its next link does not take, and does not say so, drops none of them.
 fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
     let machines = Machines::new();
     if let Err(why) = machines.route_over_a_narrow_link(true) {
@@ -354,8 +360,8 @@ fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
     assert_eq!((status, err.as_str()), (0, ""));
 }
 
-/// A router or a bridge that drops long packets without a word, while TCP has segments of full length: ranks try out the length of their
-/// datagrams.
+/// A router or a bridge that drops long packets without a word, while TCP has segments of full length: ranks
+/// try out the length of their datagrams.
 fn datagrams_fit_a_path_that_only_their_loss_shows() {
     type Narrow = fn(&Machines) -> Result<(), String>;
     let ways: [Narrow; 2] =

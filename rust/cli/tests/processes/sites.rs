@@ -244,8 +244,8 @@ fn a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it() {
     is_one_line(&err, &["mpjrun: rank 1 (process ", "SIGKILL", "; ending all other ranks"]);
 }
 
-/// Proves that the rank which was killed gives line and status, at whatever site and although all others fail because of it,
-/// perhaps before its own site has noticed.
+/// Proves that the rank which was killed gives line and status, at whatever site and although all others fail
+/// because of it, perhaps before its own site has noticed.
 fn the_line_and_the_status_are_those_of_the_rank_where_it_began() {
     let own = own();
     for victim in 0..4 {
@@ -303,7 +303,8 @@ fn no_rank_finds_the_key_of_its_job() {
     let script = "echo ${IMPI_AUTH_KEY-none} ${IMPI_AUTH_KEY_FILE-none}";
     let words = ["run", "--sites", "2", "-n", "2", "sh", "-c", script];
     let (status, out, err) = Started::new(&words, KEY).ended();
-    // A site whose ranks end without Comm.init ends the job, perhaps before those of the other one have said something.
+    // A site whose ranks end without Comm.init ends the job, perhaps before those of the other one have said
+    // something.
     let said = lines(&out);
     assert!((1..=4).contains(&said.len()) && said.iter().all(|line| *line == "none none"), "{out}{err}");
     assert_eq!(status, 1, "{err}");
@@ -337,8 +338,8 @@ fn what_makes_no_sense_is_wrong_usage() {
     }
 }
 
-/// Proves that ranks wait for others to connect as long as their user says, and no longer: here for a site that has joined and
-/// whose host never connects.
+/// Proves that ranks wait for others to connect as long as their user says, and no longer: here for a site
+/// that has joined and whose host never connects.
 fn the_time_to_connect_is_the_users_to_say() {
     let (server, address) = server(2, &[], NO_KEY);
     let ours = site(0, &address, 1, &["--connect-timeout", "0.3"], "ring", NO_KEY);

@@ -81,8 +81,8 @@ pub(super) struct HandshakeState {
 }
 
 impl HandshakeState {
-    /// The handshake message at the front of the stream, if there is one. A stream without marks may hold both
-    /// directions.
+    /// The handshake message at the front of the stream, if there is one. A stream without marks may hold
+    /// both directions.
     pub(super) fn next(self, octets: &[u8], is_marked: bool) -> Option<HandshakeMessage> {
         if self.has_packets {
             return None;
@@ -126,7 +126,8 @@ pub(super) fn opens_with_handshake(head: &[u8], direction: Option<Direction>, di
     }
 }
 
-/// The plausibility of octets as packets: a point for each pid of usual size; none if the first are no packet.
+/// The plausibility of octets as packets: a point for each pid of usual size; none if the first are no
+/// packet.
 fn plausibility(mut octets: &[u8], dialect: Dialect) -> Option<u32> {
     let is_usual = |pid: i64| i32::try_from(pid).is_ok() || is_marked(dialect, pid);
     let mut points = None;

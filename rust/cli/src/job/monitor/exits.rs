@@ -98,7 +98,10 @@ impl Job {
         let failed = self.result.handle_end(rank, status);
         let is_first = failed || (is_lost && self.result.handle_lost(rank));
         if is_first {
-            info!(target: "mpjdev::failure", member = rank, pid, %status, "root cause of the job's failure is chosen");
+            info!(
+                target: "mpjdev::failure", member = rank, pid, %status,
+                "root cause of the job's failure is chosen"
+            );
         }
         if status.is_good() && !is_lost {
             return;

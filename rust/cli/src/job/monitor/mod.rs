@@ -338,8 +338,8 @@ impl Job {
             let after = self.plan.init_timeout.as_secs_f64();
             let late = self.names.ranks(&late);
             self.say(&format!(
-                "{late} did not call Comm.init within {after} s of the first that did; waiting on (--init-timeout sets the \
-                 time until this warning, --timeout ends the job)"
+                "{late} did not call Comm.init within {after} s of the first that did; waiting on \
+                 (--init-timeout sets the time until this warning, --timeout ends the job)"
             ));
         }
     }
@@ -449,7 +449,8 @@ impl Job {
             let member = self.roster.handle_exit(pid, status);
             let rank = member.map(|(rank, _)| rank).or(program.map(|at| at as u32));
             debug!(
-                target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), %status, "process has ended"
+                target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), %status,
+                "process has ended"
             );
             self.note_server_end(pid, status);
             if let Some(at) = program {

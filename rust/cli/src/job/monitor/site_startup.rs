@@ -70,14 +70,15 @@ impl Job {
         }
         if foreign > 0 {
             self.say(&format!(
-                "warning: {foreign} of {size} ranks belong to another implementation, which cannot prove that it has the \
-                 key; only their addresses are checked"
+                "warning: {foreign} of {size} ranks belong to another implementation, which cannot prove \
+                 that it has the key; only their addresses are checked"
             ));
         }
         if let Some((client, address)) = loopback {
             self.say(&format!(
-                "warning: client {client} announces the address {address}, which no other machine reaches, and other clients \
-                 announce addresses of a network; if they run on several machines, start client {client} with --address"
+                "warning: client {client} announces the address {address}, which no other machine reaches, \
+                 and other clients announce addresses of a network; if they run on several machines, start \
+                 client {client} with --address"
             ));
         }
         self.roster.grant_world(grant);

@@ -10,8 +10,8 @@ use super::Party;
 const ESTABLISHED: &str = "01";
 const LISTENING: &str = "0A";
 
-/// A TCP socket of this process over IPv4: where it is, where the other end is, its state, octets that the other end's system has
-/// not taken (proc(5)).
+/// A TCP socket of this process over IPv4: where it is, where the other end is, its state, octets that the
+/// other end's system has not taken (proc(5)).
 struct Socket {
     local: Ipv4Addr,
     peer: Ipv4Addr,

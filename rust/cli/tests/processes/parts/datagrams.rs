@@ -94,7 +94,8 @@ impl Party {
         println!("0: all has left");
     }
 
-    /// Messages of many datagrams go round all the time, while the interface of this machine begins to take shorter ones only.
+    /// Messages of many datagrams go round all the time, while the interface of this machine begins to take
+    /// shorter ones only.
     pub(super) fn sends_while_the_way_narrows(&self) {
         let (me, all) = (self.world.rank() as i32, self.world.size() as i32);
         let from = RecvFrom { source: Some((me + all - 1) % all), tag: None };

@@ -77,7 +77,8 @@ impl Party {
         Ok(())
     }
 
-    /// Rank 1 is stopped and continued, then stopped and killed, while rank 0 waits for it. Other ranks notice only its end.
+    /// Rank 1 is stopped and continued, then stopped and killed, while rank 0 waits for it. Other ranks
+    /// notice only its end.
     pub(crate) fn stopped(&self) -> ExitCode {
         if self.world.rank() > 1 {
             let from = RecvFrom { source: Some(1), tag: Some(1) };

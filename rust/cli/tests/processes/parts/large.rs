@@ -36,8 +36,9 @@ fn from(source: i32, tag: i32) -> RecvFrom {
 }
 
 impl Party {
-    /// Rank 0 sends a large message to rank 1, which is stopped in the midst of it, and meanwhile exchanges small ones with rank 2:
-    /// with one thread that does both, or with one that waits for rank 1 all the time.
+    /// Rank 0 sends a large message to rank 1, which is stopped in the midst of it, and meanwhile exchanges
+    /// small ones with rank 2: with one thread that does both, or with one that waits for rank 1 all the
+    /// time.
     pub(super) fn sends_large_and_small(&self, two_threads: bool) {
         match self.world.rank() {
             0 => {

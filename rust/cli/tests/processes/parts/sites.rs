@@ -35,7 +35,8 @@ impl Party {
         ExitCode::from(3)
     }
 
-    /// Waits for all others again and again, until one of them is gone; this rank exits with status 5 after a while.
+    /// Waits for all others again and again, until one of them is gone; this rank exits with status 5 after a
+    /// while.
     pub(super) fn barriers(&self, leaves: Option<i32>) -> ExitCode {
         println!("{} is {}", self.world.rank(), std::process::id());
         for round in 0.. {
@@ -60,7 +61,8 @@ impl Party {
         ExitCode::from(3)
     }
 
-    /// Rank 0 sends to the other site behind a link that is cut, and finishes. The others wait for more of it.
+    /// Rank 0 sends to the other site behind a link that is cut, and finishes. The others wait for more of
+    /// it.
     pub(super) fn finishes_behind_a_cut(&self) -> ExitCode {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         println!("met");
