@@ -96,25 +96,21 @@ pub(crate) const CYCLES: [&[&str]; 2] = [
 ];
 
 /// Areas with comments or strings that are still to be wrapped.
-pub(crate) const WIDE: [&str; 5] =
-    ["java/src", "rust/engine", "rust/proto", "rust/transport", "tests/conformance"];
+pub(crate) const WIDE: [&str; 2] = ["rust/proto", "tests/conformance"];
 
 /// Areas with docs that begin with a relative clause.
-pub(crate) const CLAUSES: [&str; 4] = ["rust/bench", "rust/proto", "rust/transport", "tests/conformance"];
+pub(crate) const CLAUSES: [&str; 2] = ["rust/proto", "tests/conformance"];
 
 /// Areas with phrases that the glossary replaces.
-pub(crate) const PHRASES: [&str; 5] =
-    ["java/src", "rust/engine", "rust/proto", "rust/transport", "tests/conformance"];
+pub(crate) const PHRASES: [&str; 3] = ["rust/engine", "rust/proto", "tests/conformance"];
 
 /// Areas with citations that lead nowhere.
 pub(crate) const CITATIONS: [&str; 0] = [];
 
 /// Files whose module docs begin with a long sentence.
-pub(crate) const LONG_SENTENCES: [&str; 6] = [
-    "rust/bench/tests/goodput.rs",
+pub(crate) const LONG_SENTENCES: [&str; 4] = [
     "rust/proto/tests/simulation/mod.rs",
     "rust/proto/tests/startup/simulation.rs",
-    "rust/transport/src/tcp/mod.rs",
     "tests/conformance/suite/all_pairs.rs",
     "tests/foreign/flow.rs",
 ];

@@ -49,7 +49,7 @@ const TIMES_MAX: u64 = 1 << 24;
 /// Part of one contestant in a contest.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Which of the jobs.
+    /// Index of its job.
     pub job: usize,
     /// Its case.
     pub case: Case,

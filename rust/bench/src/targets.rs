@@ -57,7 +57,7 @@ struct TargetJobs {
 }
 
 impl TargetJobs {
-    /// Which of the jobs has this part.
+    /// Index of the job with this part.
     fn index_of(&self, part: &Part) -> Option<usize> {
         self.parts.iter().position(|who| *who == part.0)
     }

@@ -1,5 +1,5 @@
-//! Goodput through network namespaces and a way between them; where these cannot be had the test is skipped,
-//! and outside soak.
+//! Goodput between network namespaces. Without the right to make namespaces, and outside soak runs, the test
+//! is skipped.
 
 use std::process::{Command, Stdio};
 

@@ -108,8 +108,8 @@ pub enum DeviceError {
     Memory(#[from] SlabError),
     /// The destination has no memory for further messages that it has not matched; this one was not sent.
     #[error(
-        "{count} messages to rank {rank} wait to be matched, which occupy {octets} octets there, the limit is {limit}: rank \
-         {rank} has to receive some of them first"
+        "{count} messages to rank {rank} wait to be matched, which occupy {octets} octets there, the limit \
+         is {limit}: rank {rank} has to receive some of them first"
     )]
     Unmatched {
         /// The destination, numbered in the world.
@@ -132,8 +132,8 @@ pub enum DeviceError {
     Masters(#[from] BarrierError),
     /// A collective operation that ranks of another implementation do not support; nothing was sent.
     #[error(
-        "{operation} is not possible on this communicator: rank {rank} belongs to another implementation; send and receive \
-         from rank to rank instead, which works with all of its ranks"
+        "{operation} is not possible on this communicator: rank {rank} belongs to another implementation; \
+         send and receive from rank to rank instead, which works with all of its ranks"
     )]
     Foreign {
         /// The operation.
@@ -144,8 +144,9 @@ pub enum DeviceError {
     /// A rank has left a collective operation on this communicator unfinished: no further one is possible
     /// there.
     #[error(
-        "rank {rank} has abandoned a collective operation on this communicator ({why}), and no other is possible on it; make \
-         another communicator from one that is whole, or finish; messages from rank to rank go on"
+        "rank {rank} has abandoned a collective operation on this communicator ({why}), and no other is \
+         possible on it; make another communicator from one that is whole, or finish; messages from rank to \
+         rank go on"
     )]
     Abandoned {
         /// The rank that left it, numbered in the world.
@@ -173,8 +174,8 @@ pub enum DeviceError {
     #[error(transparent)]
     Library(#[from] mpjdev_sys::mpi::MpiError),
     /// Packets that the other machines had not acked when the finish gave up.
-    #[error("{octets} octets{} to rank {rank}{} were not acknowledged by the other machine when finish gave up: \
-             its network or the machine itself is down or too slow",
+    #[error("{octets} octets{} to rank {rank}{} were not acknowledged by the other machine when finish gave \
+             up: its network or the machine itself is down or too slow",
         .messages.map_or(String::new(), |n| format!(" of {n} messages")),
         more_ranks(*.ranks))]
     Unacked {

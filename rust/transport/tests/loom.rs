@@ -4,14 +4,14 @@
 //! RUSTFLAGS='--cfg loom' cargo test -p mpjdev-transport --release --test loom --target-dir target/loom
 //! ```
 //!
-//! The models are bounded: threads are preempted at most so many times in one run, beside the switches at which a thread has
-//! to wait.
+//! The models are bounded: a run has a maximum number of preemptions, besides the switches at which a thread
+//! has to wait.
 #![cfg(loom)]
 
 #[path = "loom/pool.rs"]
 mod pool;
 
-/// Those interleavings in which a thread is preempted at most so many times.
+/// Explores the interleavings with at most this number of preemptions.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -3,7 +3,7 @@
 use crate::protocol::Case;
 use crate::report::Unit;
 
-/// What a command measures.
+/// Workload of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Time of one way.

@@ -118,7 +118,7 @@ impl Rank {
             Ok(told.is_empty().then_some(()))
         });
         match left {
-            // A rank that has not received the notice by now waits for nothing of this rank.
+            // A rank that has not received the notice by now expects no message from this rank.
             Err(DeviceError::TimedOut { .. }) => Ok(()),
             left => left,
         }

@@ -43,8 +43,9 @@ pub enum Unfit {
     },
     /// The library belongs to another launcher.
     #[error(
-        "{library} sees a job of {size} where {launcher} has started {started}: it belongs to another launcher; start the \
-         ranks by its own one, or let MPJDEV_MPI_LIBRARY name the library of this one, by its path or name"
+        "{library} sees a job of {size} where {launcher} has started {started}: it belongs to another \
+         launcher; start the ranks by its own one, or let MPJDEV_MPI_LIBRARY name the library of this one, \
+         by its path or name"
     )]
     OtherLauncher {
         /// Name and version of the library.
@@ -58,9 +59,10 @@ pub enum Unfit {
     },
     /// The library restricts calls from several threads.
     #[error(
-        "{library} grants {granted} only, and the threads of a rank need MPI_THREAD_MULTIPLE: enable that as the library's \
-         documentation says (Cray MPICH: MPICH_MAX_THREAD_SAFETY=multiple), or let MPJDEV_MPI_LIBRARY name one of the same launcher \
-         that was built with it; `mpjdev mpi-info` under the launcher says what is granted"
+        "{library} grants {granted} only, and the threads of a rank need MPI_THREAD_MULTIPLE: enable that as \
+         the library's documentation says (Cray MPICH: MPICH_MAX_THREAD_SAFETY=multiple), or let \
+         MPJDEV_MPI_LIBRARY name one of the same launcher that was built with it; `mpjdev mpi-info` under \
+         the launcher says what is granted"
     )]
     Threads {
         /// Name and version of the library.

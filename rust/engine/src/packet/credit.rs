@@ -95,7 +95,7 @@ impl RecvCredit {
             self.waiting -= 1;
             return None;
         }
-        // A peer may state wrong sizes of slabs that it lends; that harms its own credit only.
+        // A peer may state wrong sizes of the slabs on loan; that harms its own credit only.
         self.matched = self.matched.wrapping_add(charge.credit);
         // A report is due per quarter of the credit, so that not every message costs the sender's cache line.
         (self.matched.wrapping_sub(self.reported) > credit / 4).then(|| {

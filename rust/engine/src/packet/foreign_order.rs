@@ -4,10 +4,10 @@
 //! the same context and tag. The secondary header, the last octets of the first half, states whether there is
 //! one. While a matched long message is still arriving, the next message with its tag is ambiguous.
 //!
-//! The ambiguous message and every later one from the same sender and context are deferred: neither matched nor
-//! visible to probes. They are replayed in order when the long message is complete. Hence nothing is overtaken and no
-//! receive gets a lone half. The long message completes without a further receive, so deferring cannot
-//! deadlock.
+//! The ambiguous message and every later one from the same sender and context are deferred: neither matched
+//! nor visible to probes. They are replayed in order when the long message is complete. Hence nothing is
+//! overtaken and no receive gets a lone half. The long message completes without a further receive, so
+//! deferring cannot deadlock.
 
 use std::collections::VecDeque;
 

@@ -105,7 +105,7 @@ impl PacketEngine {
         self.queue(dest, header, Payload::Logical(waits), work)
     }
 
-    /// Sends a message that cannot go eagerly: it is lent to the receiver until it is matched. Memory that
+    /// Sends a message that cannot go eagerly: it is on loan to the receiver until it is matched. Memory that
     /// the other ranks cannot map is copied first, such as that of a message received from another rank.
     #[cold]
     fn send_past_credit(

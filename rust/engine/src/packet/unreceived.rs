@@ -120,8 +120,8 @@ mod tests {
         unreceived.add(&message(collective(WORLD), 0, 1), 16);
         assert_eq!(
             unreceived.to_string(),
-            "rank 1 finishes with 3 messages that no receive took: 2 from rank 0 (tag 7, 16 octets; tag 9, 1048576 octets, \
-             in communicator 3 made by rank 2), 1 from itself (tag 1, 16 octets)"
+            "rank 1 finishes with 3 messages that no receive took: 2 from rank 0 (tag 7, 16 octets; tag 9, \
+             1048576 octets, in communicator 3 made by rank 2), 1 from itself (tag 1, 16 octets)"
         );
     }
 

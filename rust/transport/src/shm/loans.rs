@@ -84,8 +84,8 @@ impl SlabLoans {
         Ok(())
     }
 
-    /// Lends a slab and returns the number of the loan. The credit and the sender's requests bound the number
-    /// of loans.
+    /// Starts the loan of a slab and returns the number of the loan. The credit and the sender's requests
+    /// bound the number of loans.
     pub(super) fn loan(&mut self, part: &Part<'_>) -> u32 {
         self.put(part.slab.clone())
     }

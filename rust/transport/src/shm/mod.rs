@@ -76,7 +76,7 @@ impl Job {
     }
 }
 
-/// How a packet carries its octets. Together with its kind this is the form of a record.
+/// Carriage of a packet's octets. Together with the packet's kind this is the form of a record.
 const NOTHING: u8 = 0;
 const INLINE: u8 = 1;
 const BY_REFERENCE: u8 = 2;

@@ -158,7 +158,7 @@ impl ShmSource {
         false
     }
 
-    /// Stops polling a source for good, and ends the job because of it.
+    /// Stops polling a source permanently, and ends the job because of it.
     #[cold]
     fn give_up(&mut self, source: u32, what: &str) {
         let (word, bit) = (source as usize / 64, 1 << (source % 64));

@@ -50,8 +50,9 @@ struct Space {
     top: usize,
     /// Pages of slabs below this are allocated.
     taken: usize,
-    /// Where slabs begin, and where huge pages begin.
+    /// Offset of the first slab.
     bottom: usize,
+    /// Offset from which huge pages are requested.
     huge: usize,
     /// Unused parts below `top`, by offset. No two of them are adjacent.
     holes: BTreeMap<usize, usize>,

@@ -15,7 +15,7 @@ use super::layout::{
 };
 use crate::StatusReporter;
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Death {
     /// It exited with this status.
@@ -122,7 +122,7 @@ impl Pages {
         self.status.words()[DEATHS + rank as usize].load(Acquire) != 0
     }
 
-    /// How a rank's process ended, if it ended without finishing.
+    /// Description of the end of a rank's process, if it ended without finishing.
     pub(super) fn death_of(&self, rank: u32) -> Option<String> {
         let word = self.status.words()[DEATHS + rank as usize].load(Acquire);
         let low = word & 0xff;

@@ -77,17 +77,27 @@ fn udp_lines(stats: &UdpStats, lines: &mut Vec<String>) {
     lines.extend([
         format!("messages     {messages_sent} sent, {messages_received} received"),
         format!("packets      {packets_sent} sent, {packets_received} received ({kept} out of order)"),
-        format!("octets       {octets_sent} sent, {octets_received} received, datagrams of at most {datagram_len}"),
-        format!("acks         {acks} piggybacked, {pure_acks} pure ({acks_drained} with a drained socket, {acks_late} delayed, {window_probes} window probes)"),
+        format!(
+            "octets       {octets_sent} sent, {octets_received} received, datagrams of at most \
+             {datagram_len}"
+        ),
+        format!(
+            "acks         {acks} piggybacked, {pure_acks} pure ({acks_drained} with a drained socket, \
+             {acks_late} delayed, {window_probes} window probes)"
+        ),
         format!("retransmitted {retransmitted} ({spurious} spurious, {probes} probes), timeouts {timeouts}"),
         format!("congestion   {cuts} window reductions, {undone_cuts} undone"),
         format!(
-            "dropped      {malformed} malformed, {bad_checksums} with a wrong checksum, {unknown} of an unknown connection, \
-             {duplicates} duplicates, {beyond_window} outside the window, {socket_drops} by the system; {violations} violations"
+            "dropped      {malformed} malformed, {bad_checksums} with a wrong checksum, {unknown} of an \
+             unknown connection, {duplicates} duplicates, {beyond_window} outside the window, {socket_drops} \
+             by the system; {violations} violations"
         ),
         format!("round trip   {trip:.1} us, variation {variation:.1} us (maximum of all peers)"),
         format!("system calls {send_calls} to send, {receive_calls} to receive"),
-        format!("copies       {out} of user data to send, with the copy of the system; {into} to receive, without it"),
+        format!(
+            "copies       {out} of user data to send, with the copy of the system; {into} to receive, \
+             without it"
+        ),
     ]);
     let peers = stats.peers.iter().map(|(peer, stats)| format!("with rank {peer}: {}", stats.words()));
     // With one peer the sum has the same values.

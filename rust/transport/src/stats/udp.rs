@@ -1,6 +1,6 @@
 //! The counters, with their names.
 
-/// How two values combine: into a sum, and into a difference between an earlier and a later one.
+/// Combination of two values: into a sum, and into a difference between an earlier and a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A number that only grows.

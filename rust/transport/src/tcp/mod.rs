@@ -1,5 +1,5 @@
-//! Transport to ranks behind TCP connections that carry IMPI packets (IMPI 6 to 9, 14), on other machines or
-//! on this one.
+//! Transport over TCP connections that carry IMPI packets (IMPI 6 to 9, 14). The peers run on other machines
+//! or on this one.
 //!
 //! The state machines of [`mpjdev_proto::impi`] decide which packets there are. This module moves their
 //! octets. A channel is one connection. Senders take the lock of its sending direction. The receiving

@@ -156,7 +156,10 @@ impl TcpTransport {
     /// may have finished, and left answers unread. The end of reading decides its state.
     pub(super) fn stop_sending(&self, channel: &Channel, tx: &mut TxStream, error: &io::Error) {
         let (rank, peers) = (self.rank, &channel.ranks);
-        info!(target: "mpjdev::tcp", rank, ?peers, %error, "channel is broken, the octets before are still read");
+        info!(
+            target: "mpjdev::tcp", rank, ?peers, %error,
+            "channel is broken, the octets before are still read"
+        );
         self.note_fault(channel, error);
         tx.stop_sending(untaken(channel));
         self.note_waiting(channel, tx);

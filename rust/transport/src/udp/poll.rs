@@ -166,8 +166,8 @@ impl PeerSession {
         let len_max = self.connection.settings().datagram_len_max;
         if failure.cause == Cause::Silence && failure.unacknowledged > 0 && len_max > LEN_SAFE {
             return format!(
-                "{failure}; if short messages arrive, a router on the way drops datagrams of {len_max} octets without a word: \
-                 --datagram-len {LEN_SAFE} makes them shorter"
+                "{failure}; if short messages arrive, a router on the way drops datagrams of {len_max} \
+                 octets without a word: --datagram-len {LEN_SAFE} makes them shorter"
             );
         }
         failure.to_string()

@@ -175,7 +175,10 @@ impl UdpTransport {
     /// Gives up a peer.
     pub(super) fn close(&self, peer: &Peer, why: &str, is_unreachable: bool) {
         let rank = self.rank;
-        info!(target: "mpjdev::udp", rank, peer = peer.rank, is_unreachable, why, "peer is closed before its end");
+        info!(
+            target: "mpjdev::udp", rank, peer = peer.rank, is_unreachable, why,
+            "peer is closed before its end"
+        );
         warn!(target: "mpjdev::failure", rank, peer = peer.rank, why, "peer has failed");
         let mut session = peer.session();
         let now = self.timers.now();
@@ -228,9 +231,9 @@ impl UdpTransport {
         Ok(())
     }
 
-    /// Whether a peer has received everything from a finishing rank. A peer that has finished waits for
-    /// nothing. But after packet loss the answer to its last packet may be lost too, so it is answered again
-    /// for some time.
+    /// Whether a peer has received everything from a finishing rank. A peer that has finished needs no
+    /// packet. But after packet loss the ack of its last packet may be lost too, so that packet is acked
+    /// again for some time.
     fn has_got_all(&self, peer: &Peer, is_late: bool) -> bool {
         let session = peer.session();
         if session.is_gone || session.connection.is_over() {

@@ -9,26 +9,26 @@ use mpjdev_transport::pool::HeapPool;
 
 use crate::explore;
 
-/// Asked for so many octets, the pool hands out a slab that counts [`SMALL`].
+/// Octets of a request that a slab of [`SMALL`] octets serves.
 const SMALL_ROOM: usize = 64;
 const SMALL: u64 = 128;
-/// And so many for a larger class.
+/// Octets of a request that a slab of [`LARGE`] octets serves.
 const LARGE_ROOM: usize = 200;
 const LARGE: u64 = 256;
 
-/// What holds at any time.
+/// Checks the invariant of a pool in use.
 fn check(pool: &HeapPool, limit: u64) {
     assert!(pool.total() <= limit, "{pool:?}");
 }
 
-/// What holds when nothing is in use.
+/// Checks that a pool without slabs in use is empty after a trim.
 fn check_empty(pool: &HeapPool) {
     assert_eq!(pool.used(), 0, "{pool:?}");
     pool.trim();
     assert_eq!((pool.used(), pool.total()), (0, 0), "{pool:?}");
 }
 
-/// Takes a slab if there is one; who gets none is told the truth.
+/// Takes a slab if there is one. A refusal must state the limit of the pool.
 fn take(pool: &HeapPool, octets: usize, limit: u64) -> Option<Slab> {
     let taken = pool.take(octets);
     check(pool, limit);
@@ -41,9 +41,10 @@ fn take(pool: &HeapPool, octets: usize, limit: u64) -> Option<Slab> {
     }
 }
 
-/// Room for one slab and two threads that want it: one after the other they may both have it, never at once.
+/// Two threads take from a pool with memory for one slab: they may hold it one after the other, never at
+/// once.
 #[test]
-fn a_pool_hands_out_no_more_than_its_limit() {
+fn pool_hands_out_at_most_its_limit() {
     explore(3, || {
         let pool = HeapPool::new(SMALL);
         let other = pool.clone();
@@ -57,9 +58,9 @@ fn a_pool_hands_out_no_more_than_its_limit() {
     });
 }
 
-/// Slabs of two classes go around while a third thread frees what is kept.
+/// Two threads take and return slabs of two classes while a third one frees the kept slabs.
 #[test]
-fn what_is_given_back_is_counted_once() {
+fn returned_slabs_are_counted_once() {
     explore(2, || {
         let pool = HeapPool::new(SMALL + LARGE);
         let threads = [SMALL_ROOM, LARGE_ROOM].map(|octets| {
@@ -80,9 +81,9 @@ fn what_is_given_back_is_counted_once() {
     });
 }
 
-/// A kept slab of one class makes room for another class, whoever asks first.
+/// The pool frees a kept slab of one class for a request of another class, in any order of requests.
 #[test]
-fn what_is_kept_makes_room_while_others_take() {
+fn kept_slab_is_freed_for_another_class() {
     explore(2, || {
         let pool = HeapPool::new(LARGE);
         drop(pool.take(SMALL_ROOM).expect("room"));
@@ -97,7 +98,7 @@ fn what_is_kept_makes_room_while_others_take() {
 }
 
 #[test]
-fn a_request_that_does_not_fit_fails_no_other_one() {
+fn request_above_the_limit_fails_alone() {
     explore(3, || {
         let pool = HeapPool::new(LARGE - 1);
         let other = pool.clone();
@@ -109,9 +110,9 @@ fn a_request_that_does_not_fit_fails_no_other_one() {
     });
 }
 
-/// What has arrived already may go past the limit; given back, it is freed and not kept.
+/// Slabs for received messages may exceed the limit. A returned slab beyond it is freed and not kept.
 #[test]
-fn what_went_past_the_limit_is_not_kept() {
+fn slabs_beyond_the_limit_are_not_kept() {
     explore(3, || {
         let pool = HeapPool::new(SMALL);
         let other = pool.clone();
@@ -126,7 +127,7 @@ fn what_went_past_the_limit_is_not_kept() {
 
 /// Two threads drop the two references to a slab, and a third one waits for its memory.
 #[test]
-fn the_last_reference_gives_a_slab_back_once() {
+fn last_reference_returns_a_slab_once() {
     explore(2, || {
         let pool: Arc<HeapPool> = HeapPool::new(SMALL);
         let slab = pool.take(SMALL_ROOM).expect("room");

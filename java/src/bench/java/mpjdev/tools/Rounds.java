@@ -37,7 +37,10 @@ final class Rounds {
         }
     }
 
-    /** A message from every rank to every other; each begins with its neighbour, so that not all go to one at a time. */
+    /**
+     * A message from every rank to every other. Each rank begins with the next rank, so that the messages go
+     * to different ranks.
+     */
     static final class AllToAll extends Work.WithArray {
         private final Request[] pending;
         private final WriteBuffer[] outs;

@@ -88,7 +88,7 @@ abstract class ShapedTrips extends Work.WithArray {
         }
     }
 
-    /** Outside the heap, through views: whoever sends rewrites every element, whoever receives adds them all up. */
+    /** Outside the heap, through views: the sender rewrites every element, the receiver adds them all up. */
     static final class Sum extends ShapedTrips {
         private final int count;
         /** Kept, so that sums are not left out. */
