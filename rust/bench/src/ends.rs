@@ -194,7 +194,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_a_stream_has_carried_is_told() {
+    fn stream_reports_the_octets_it_carried() {
         for protocol in ALL {
             let octets = if matches!(protocol, Protocol::Reliable(_)) { 65_536 } else { 1400 };
             let [giver, taker] = run(protocol, Task::Stream(Duration::from_millis(100)), octets);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_there_and_back_is_told() {
+    fn ping_pong_reports_its_round_trips() {
         for protocol in ALL {
             let told = run(protocol, Task::PingPong(20), 8);
             let is_all = |told: &Told| told.done == 20 && told.nanos > 0 && told.sent >= 20;

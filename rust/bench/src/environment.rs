@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_does_not_tell_is_unknown() {
+    fn missing_system_values_are_unknown() {
         assert_eq!(
             model("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"),
             Some("Some CPU @ 2 GHz".into())

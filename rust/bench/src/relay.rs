@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_says_becomes_of_datagrams() {
+    fn relay_treats_datagrams_as_the_model_does() {
         const COUNT: u32 = 200;
         let bad = "loss=20%,dup=20%,reorder=4/20%,delay=1ms";
         let (one, other, relay) = peers(bad);

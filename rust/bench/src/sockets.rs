@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_know_is_refused_and_a_peer_that_has_gone_is_noticed() {
+    fn unknown_order_is_refused_and_ended_peer_is_noticed() {
         let (one, other) = pair().expect("a connection");
         let mut party = Party::new(0, one).expect("a party");
         let order = |case| Order { case, octets: 8, times: 1 };

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_counted_by_who_reads() {
+    fn reader_counts_the_octets_written() {
         let (sender, receiver) = mpsc::channel();
         let taker = std::thread::spawn(move || {
             let told = |at| sender.send(at).map_err(io::Error::other);

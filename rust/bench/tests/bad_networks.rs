@@ -78,7 +78,7 @@ fn a_stream_goes_through_a_bad_network_or_it_is_said_why_not() {
 
 /// Proves that nonsense is refused before anything starts.
 #[test]
-fn what_is_no_impairment_or_no_pair_is_wrong_usage() {
+fn invalid_impairment_or_pair_is_wrong_usage() {
     for args in [
         &["relay", "--impair", "loss=much", "127.0.0.1:1,127.0.0.1:2"][..],
         &["relay", "127.0.0.1:1"],

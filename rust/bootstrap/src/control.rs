@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_now_is_no_failure_and_blocks_nobody() {
+    fn full_control_socket_is_a_passing_error() {
         let (one, other) = socket_pair().expect("sockets");
         let error = loop {
             if let Err(error) = send(one.as_fd(), Packet::Welcome { ranks: 1 }, &[]) {

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_want_of_descriptors_is_told_from_others() {
+    fn descriptor_shortage_differs_from_other_errors() {
         let error = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());
         assert!(is_missing(&error(Errno::MFILE)) && is_at_limit(&error(Errno::MFILE)));
         assert!(is_missing(&error(Errno::NOMEM)) && !is_at_limit(&error(Errno::NOMEM)));

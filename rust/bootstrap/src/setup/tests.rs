@@ -341,7 +341,7 @@ fn all_ranks_know_of_each_other_what_the_other_has_said() {
 }
 
 #[test]
-fn what_a_peer_cannot_say_is_named() {
+fn invalid_hello_is_refused_with_the_field() {
     let value = |said: Hello| match met(&said.emit()) {
         Err(SetupError::Value { peer: 1, field, value }) => (field, value),
         other => panic!("{said:?}: {other:?}"),
@@ -374,7 +374,7 @@ fn what_a_peer_cannot_say_is_named() {
 }
 
 #[test]
-fn who_says_too_little_or_leaves_is_named() {
+fn short_hello_and_closed_peer_are_reported() {
     let said = hello().emit();
     let error = met_within(&said[..LEN - 1], Duration::from_millis(20)).expect_err("not all");
     assert!(matches!(error, SetupError::NoHello { peer: 1, .. }), "{error}");

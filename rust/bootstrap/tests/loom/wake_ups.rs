@@ -192,7 +192,7 @@ fn a_thread_that_probes_is_woken_by_a_message_that_another_one_takes_in() {
 
 /// It never sleeps, and it may take in the message at any point of the sleeper's way to sleep.
 #[test]
-fn a_thread_that_sleeps_is_woken_by_one_that_only_looks() {
+fn sleeping_thread_is_woken_by_a_probing_thread() {
     explore(3, || {
         let [left, right] = ranks_apart();
         let receiver = spawn(&left, |left| receive(left, 1, 1));
@@ -276,7 +276,7 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
 /// The one that drives waits for a message of its own rank and continues to wait: it has nothing to hand
 /// over.
 #[test]
-fn a_parked_thread_is_told_of_an_end_that_does_not_concern_the_driver() {
+fn parked_thread_is_notified_of_an_end_that_the_driver_ignores() {
     explore(2, || {
         let [left, right] = ranks_apart();
         let id = post(&left, from(0, 9));

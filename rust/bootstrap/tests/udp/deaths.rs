@@ -36,7 +36,7 @@ fn die(job: Job) {
 
 /// Messages that came before the end of the line are received, and only then has the rank failed.
 #[test]
-fn what_has_come_of_a_rank_that_dies_is_received_before_its_death() {
+fn messages_of_a_killed_rank_are_received_before_its_failure() {
     const COUNT: usize = 40;
     let mut jobs = jobs_with_lines(2, Terms::default());
     let dying = jobs.pop().expect("two ranks");

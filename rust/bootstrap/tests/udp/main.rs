@@ -168,7 +168,7 @@ fn large_messages_are_copied_by_the_system_alone() {
 
 /// With losses, only the counters show that datagrams were lost.
 #[test]
-fn what_the_network_loses_leaves_again() {
+fn lost_datagrams_are_retransmitted() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
     let ranks =
         ranks(2, Terms { impairment: Some((impairment, 7)), ..Terms::default() }, ProgressThread::Runs);
@@ -251,7 +251,7 @@ fn unauthenticated_datagrams_change_nothing_and_are_answered_rarely() {
 
 /// As the end of a stream would tell them.
 #[test]
-fn who_is_gone_without_having_finished_has_failed_for_the_others() {
+fn rank_that_ends_without_finish_fails_for_its_peers() {
     let mut ranks = ranks(2, Terms::default(), ProgressThread::Runs);
     ranks[1].send(&message(1, 1.0), 0);
     ranks[0].receive(1).expect("a message");

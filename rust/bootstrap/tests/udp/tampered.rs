@@ -42,7 +42,7 @@ fn pair(terms: Terms, tamper: Tamper) -> (Vec<Rank>, Relay) {
 
 /// With checksums of their own: a bit of every eighth datagram changes.
 #[test]
-fn what_changes_on_its_way_is_dropped_counted_and_sent_again() {
+fn damaged_datagrams_are_dropped_counted_and_retransmitted() {
     let mut random = Random::new(11);
     let tamper: Tamper = Box::new(move |_, mut octets| {
         if random.up_to(7) == 0 && !octets.is_empty() {
@@ -65,7 +65,7 @@ fn what_changes_on_its_way_is_dropped_counted_and_sent_again() {
 
 /// Every datagram comes as it was sent, and beside it what a bad network or somebody bad could make of it.
 #[test]
-fn what_is_cut_forged_or_repeated_changes_nothing_and_is_counted() {
+fn cut_forged_and_repeated_datagrams_are_counted_and_ignored() {
     let mut old: [Vec<Vec<u8>>; 2] = [Vec::new(), Vec::new()];
     let mut number = 0;
     let tamper: Tamper = Box::new(move |from, octets| {
@@ -131,7 +131,7 @@ type Recorded = (usize, Vec<u8>);
 
 /// Section 5.12, 9 of the notes.
 #[test]
-fn datagrams_of_an_earlier_run_between_the_same_addresses_are_nobodys() {
+fn datagrams_of_an_earlier_run_are_dropped() {
     let recorded: Arc<Mutex<Vec<Recorded>>> = Arc::default();
     let record = {
         let recorded = recorded.clone();
@@ -168,7 +168,7 @@ fn datagrams_of_an_earlier_run_between_the_same_addresses_are_nobodys() {
 /// A process of another job has the port of a rank that was killed: a rank that still sends there is notified
 /// at once.
 #[test]
-fn the_peer_of_a_rank_whose_port_has_somebody_else_is_told() {
+fn peer_is_notified_when_another_job_has_the_port() {
     let mut old = job::udp_jobs(3, Terms::default()).expect("sockets");
     let killed = old.remove(1);
     let address = killed.socket.local_addr().expect("bound");
@@ -226,7 +226,7 @@ fn the_last_acknowledgment_may_be_lost() {
 
 /// All acks of the last packet are lost, and their sender has ended: its liveness connection shows that.
 #[test]
-fn who_waits_for_the_last_acknowledgment_of_somebody_who_is_gone_need_not() {
+fn finish_ends_when_the_last_ack_is_lost_and_the_peer_is_gone() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
     add_lines(&mut jobs);
     let _relay = Relay::between(&mut jobs, loses_answers_to_the_last(usize::MAX));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_get_all_options_but_those_of_whoever_starts_them() {
+    fn sites_get_all_options_but_those_of_their_launcher() {
         let of = |line| of_site(&words(line));
         let line = of("run --sites 2 -n 3 --timeout 9 --tag-output -x A=1 java --sites 4 --timeout 3");
         assert_eq!(line, words("-n 3 --tag-output -x A=1 java --sites 4 --timeout 3"));

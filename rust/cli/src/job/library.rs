@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_says_where_the_library_is_and_nobody_can_change_it() {
+    fn library_word_names_a_sealed_file() {
         let octets: Vec<u8> = (0..300_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
         let library = unpacked(&jar(&own(), &octets)).unwrap();
         let word = library.word().into_string().unwrap();

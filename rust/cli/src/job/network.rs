@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_of_its_kind_is_refused_by_name() {
+    fn invalid_limits_are_refused_with_the_variable() {
         let wrong = [(DATALEN, "0"), (ACKMARK, "x"), (HIWATER, "-1"), (XSIZE, "2147483648"), (MAXLINEAR, "")];
         for (name, value) in wrong {
             let why = terms(&[(name, value)]).expect_err(name);

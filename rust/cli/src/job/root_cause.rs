@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_blames_nobody_is_where_it_began_whenever_that_is_told() {
+    fn rank_without_a_reported_peer_is_the_root_cause() {
         assert_eq!(first(&[]), (None, false));
         assert_eq!(first(&[failure(1, None)]), (Some(1), true));
         let (one, two, three) = (failure(1, None), failure(2, Some(1)), failure(3, Some(0)));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_failure_is_none() {
+    fn malformed_failure_lines_are_refused() {
         for line in [
             "",
             "\n",

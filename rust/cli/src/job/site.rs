@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ours_is_said_by_the_marker_and_not_by_the_client() {
+    fn marker_decides_which_ranks_are_foreign() {
         let mut tables = tables();
         tables.procs[0].proc.pid |= OURS;
         let formed = site().formed(&tables, Vec::new(), &announced(), Vec::new()).expect("a job");

@@ -200,7 +200,7 @@ mod tests {
     const JAVA: &str = "/jdk/bin/java --enable-native-access=ALL-UNNAMED";
 
     #[test]
-    fn what_is_on_the_path_or_has_a_slash_is_a_command_and_stays_as_it_is() {
+    fn name_on_the_path_or_with_a_slash_is_a_command() {
         assert_eq!(resolved("java -cp app.jar Main 1").unwrap(), "java -cp app.jar Main 1");
         assert_eq!(resolved("./prog -n 3").unwrap(), "./prog -n 3");
         assert_eq!(resolved("hostname").unwrap(), "hostname");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_is_said() {
+    fn unusable_targets_are_refused_with_a_reason() {
         assert_eq!(resolved("-cp out"), Err(TargetError::NoProgram { last: "out".into() }));
         assert_eq!(resolved("-cp"), Err(TargetError::NoValue { option: "-cp".into() }));
         assert_eq!(resolved("no-such-thing"), Err(TargetError::Unknown { name: "no-such-thing".into() }));

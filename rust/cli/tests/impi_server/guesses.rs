@@ -49,7 +49,7 @@ fn each_wrong_key_waits_longer_for_its_answer() {
 /// Proves that those who guess wait alone: a job forms, runs and ends while they do, and does not wait for
 /// them either.
 #[test]
-fn whoever_has_the_key_does_not_wait_for_those_that_guess() {
+fn client_with_the_key_does_not_wait_for_wrong_keys() {
     const GUESSES: u64 = 40;
     let server = Process::start_with(&["-server", "2"], &KEY);
     let mut guessing: Vec<_> = (1..GUESSES).map(|key| guess(&server, 1000 + key)).collect();
@@ -75,7 +75,7 @@ fn whoever_has_the_key_does_not_wait_for_those_that_guess() {
 /// Proves that a new connection does not shorten the delay: a wrong key counts against its address until its
 /// time is over.
 #[test]
-fn whoever_does_not_wait_for_the_answer_is_counted_all_the_same() {
+fn closed_connection_with_a_wrong_key_still_counts() {
     let server = Process::start_with(&["-server", "2"], &KEY);
     let begun = Instant::now();
     // 64 are held at a time, and one may be let in while the key of the last is on its way. Five places

@@ -32,7 +32,7 @@ fn meet(variables: &[(&str, &str)], dialect: Dialect, auth: Auth, right: Auth) -
 }
 
 #[test]
-fn the_environment_says_who_may_join() {
+fn environment_sets_the_authentication() {
     const NONE: (&str, &str) = ("IMPI_AUTH_NONE", "");
     const KEY: (&str, &str) = ("IMPI_AUTH_KEY", "42");
     let nothing: &[(&str, &str)] = &[];
@@ -128,7 +128,7 @@ fn other_machines_need_a_key() {
 /// Proves that private methods of others are no reason to choose one of them: the known one is taken, or the
 /// connection is refused with one line.
 #[test]
-fn methods_that_nobody_knows_are_ignored() {
+fn unknown_methods_are_ignored() {
     let server = Process::start_with(&["-server", "1"], &[("IMPI_AUTH_KEY", "42")]);
     let offer = |mask: u32| {
         let mut stranger = server.connect();

@@ -111,7 +111,7 @@ fn dribble(mut stranger: Stranger) {
 /// Proves that a connection that sends nothing, or one octet at a time, is closed in time and delays no
 /// other.
 #[test]
-fn slow_strangers_are_closed_in_time_and_hold_nobody_up() {
+fn slow_connections_are_closed_in_time_and_delay_no_client() {
     let server = Process::start(&["-server", "2", "--join-timeout", &JOIN_TIMEOUT.as_secs().to_string()]);
     let slow: Vec<_> = (0..40).map(|_| server.connect()).collect();
     let threads: Vec<_> =

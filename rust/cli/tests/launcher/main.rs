@@ -60,7 +60,7 @@ fn every_rank_gets_its_number_and_its_lines_are_tagged() {
 }
 
 #[test]
-fn what_a_rank_is_told_can_be_read_and_is_documented() {
+fn variables_of_a_rank_are_documented() {
     let script =
         "env | grep ^MPJDEV_ | grep -v -e MARK -e SOAK -e TEST; readlink /proc/$$/fd/$MPJDEV_CONTROL";
     let (status, out, _) = Job::new(&["-n", "1", "sh", "-c", script]).run();
@@ -163,7 +163,7 @@ fn a_reader_that_goes_away_does_not_stop_the_job() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_whoever_writes_on_without_a_word() {
+fn closed_output_ends_the_writing_ranks() {
     let job = Job::new(&["-n", "2", "yes"]);
     let mut child = job.start();
     let mut first = String::new();
@@ -179,7 +179,7 @@ fn a_reader_that_goes_away_ends_whoever_writes_on_without_a_word() {
 const MUCH: &str = "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end of $MPJDEV_RANK";
 
 #[test]
-fn what_was_written_last_waits_for_a_reader_that_is_slow() {
+fn last_output_waits_for_a_slow_reader() {
     let job = Job::new(&["-n", "2", "sh", "-c", MUCH]);
     let mut child = job.start();
     let mut out = BufReader::new(child.stdout.take().expect("piped"));
@@ -315,7 +315,7 @@ fn the_ranks_themselves_do_not_survive_when_launcher_and_monitor_are_killed_at_o
 }
 
 #[test]
-fn what_a_rank_leaves_behind_ends_with_the_job() {
+fn leftover_processes_are_killed_with_the_job() {
     let job = Job::new(&["-n", "2", "sh", "-c", "setsid sleep 1000 & exit 0"]);
     let line = "mpjrun: killed 2 processes that ranks have left behind\n".to_owned();
     assert_eq!(job.run(), (0, String::new(), line));
@@ -324,7 +324,7 @@ fn what_a_rank_leaves_behind_ends_with_the_job() {
 /// As the filter in `program > >(filter)`. The moment is half a second: a busy machine may need more than one
 /// attempt.
 #[test]
-fn what_a_rank_leaves_behind_may_end_by_itself_for_a_moment() {
+fn leftover_process_may_end_by_itself_for_a_moment() {
     let filter = "(while kill -0 $$ 2>/dev/null; do sleep 0.01; done; echo late) & exit 0";
     let run = || Job::new(&["-n", "2", "sh", "-c", filter]).run();
     let is_ended =

@@ -38,7 +38,7 @@ fn on_a_terminal(job: &Job, script: &str) -> String {
 
 /// It must not read the terminal, nor be stopped where writing to it from the background is forbidden.
 #[test]
-fn in_the_background_it_leaves_the_terminal_to_whoever_has_it() {
+fn background_job_leaves_the_terminal_to_its_owner() {
     let job = Job::new(&["-n", "2", "echo", "rank"]);
     let out = on_a_terminal(&job, "$JOB & wait $!; echo status $?; read line; echo $line");
     assert_eq!(out, "rank\nrank\nstatus 0\ntyped\n");

@@ -64,7 +64,7 @@ fn a_rank_that_is_stopped_is_not_dead_over_datagrams() {
     assert_eq!((status, out.as_str()), (137, text), "{err}");
 }
 
-fn what_is_sent_to_a_stopped_rank_comes_when_it_goes_on() {
+fn messages_to_a_stopped_rank_arrive_when_it_continues() {
     let (status, out, err) = over_datagrams(2, &[], "sends-while-stopped");
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: all has left", "1: all has come"], ""));
 }
@@ -152,7 +152,7 @@ fn datagrams_may_have_checksums() {
 }
 
 /// Each launcher says it before any connection is made.
-fn sites_of_one_job_send_in_one_way() {
+fn sites_of_one_job_use_one_transport() {
     for dialect in ["final", "draft"] {
         let (server, address) = server(2, &["--dialect", dialect], KEY);
         let of = |client, transport| {
@@ -267,7 +267,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ),
     ("datagrams_use_ports_of_the_range_only", datagrams_use_ports_of_the_range_only),
     ("a_rate_is_one_of_datagrams", a_rate_is_one_of_datagrams),
-    ("sites_of_one_job_send_in_one_way", sites_of_one_job_send_in_one_way),
+    ("sites_of_one_job_use_one_transport", sites_of_one_job_use_one_transport),
     (
         "a_rank_of_another_implementation_is_sent_no_datagrams",
         a_rank_of_another_implementation_is_sent_no_datagrams,
@@ -278,8 +278,8 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("ranks_that_never_sleep_see_a_line_end_too", ranks_that_never_sleep_see_a_line_end_too),
     ("a_rank_that_is_stopped_is_not_dead_over_datagrams", a_rank_that_is_stopped_is_not_dead_over_datagrams),
     (
-        "what_is_sent_to_a_stopped_rank_comes_when_it_goes_on",
-        what_is_sent_to_a_stopped_rank_comes_when_it_goes_on,
+        "messages_to_a_stopped_rank_arrive_when_it_continues",
+        messages_to_a_stopped_rank_arrive_when_it_continues,
     ),
     ("nothing_but_a_line_to_each_other_rank_stays_open", nothing_but_a_line_to_each_other_rank_stays_open),
     ("each_rank_tells_what_it_has_counted", each_rank_tells_what_it_has_counted),

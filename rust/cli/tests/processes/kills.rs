@@ -217,7 +217,7 @@ fn nothing_is_left(folder: &Path) {
     assert_eq!(sockets.lines().find(ours), None);
 }
 
-pub(crate) fn whoever_is_killed_and_whenever_nothing_is_left() {
+pub(crate) fn nothing_is_left_after_a_kill_at_any_time() {
     set_child_subreaper(Some(getpid())).expect("allowed");
     let folder: PathBuf = std::env::temp_dir().join(format!("mpjdev-kills-{}", std::process::id()));
     fs::create_dir(&folder).expect("a new folder");

@@ -73,7 +73,7 @@ fn all_exchange_with_all_under_threads_and_wildcards() {
     assert_eq!((status, lines(&out)), (0, vec!["done"; 4]), "{err}");
 }
 
-fn a_rank_that_computes_holds_nobody_up() {
+fn computing_rank_does_not_delay_its_peer() {
     let (status, out, err) = job(2, &[], "computes");
     assert_eq!((status, lines(&out)), (0, vec!["computed", "sent"]), "{err}");
 }
@@ -97,7 +97,7 @@ fn an_exit_without_finish_is_a_failure() {
     assert!(err.contains("without Comm.finish"), "{err}");
 }
 
-fn a_rank_that_ends_before_it_joins_keeps_nobody_waiting() {
+fn rank_that_ends_before_it_joins_fails_the_start() {
     let (status, out, err) = job(2, &["--keep-going"], "absent");
     assert_eq!((status, out.as_str()), (1, ""), "{err}");
     assert!(err.contains("rank 1 has ended without Comm.init"), "{err}");
@@ -128,7 +128,7 @@ fn ranks_may_finish_and_join_again_and_again() {
     assert_eq!((status, lines(&out)), (0, vec!["done"; 3]), "{err}");
 }
 
-fn whoever_joins_again_is_told_of_a_rank_that_does_not() {
+fn ranks_that_join_again_learn_of_a_missing_rank() {
     let (status, out, err) = job(3, &[], "stays-away");
     let text = "the ranks of the job do not come together: rank 1 has ended without Comm.init";
     assert_eq!((status, lines(&out)), (0, vec![text; 2]), "{err}");
@@ -194,7 +194,7 @@ const TESTS: [(&str, fn()); 15] = [
         kills::ranks_behind_a_shell_end_when_launcher_and_monitor_are_killed,
     ),
     ("a_rank_that_is_stopped_is_not_dead", a_rank_that_is_stopped_is_not_dead),
-    ("whoever_is_killed_and_whenever_nothing_is_left", kills::whoever_is_killed_and_whenever_nothing_is_left),
+    ("nothing_is_left_after_a_kill_at_any_time", kills::nothing_is_left_after_a_kill_at_any_time),
     (
         "ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it",
         ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it,
@@ -208,19 +208,13 @@ const TESTS: [(&str, fn()); 15] = [
         a_rank_lives_as_long_as_its_process_and_not_as_its_program,
     ),
     ("ranks_may_finish_and_join_again_and_again", ranks_may_finish_and_join_again_and_again),
-    (
-        "whoever_joins_again_is_told_of_a_rank_that_does_not",
-        whoever_joins_again_is_told_of_a_rank_that_does_not,
-    ),
+    ("ranks_that_join_again_learn_of_a_missing_rank", ranks_that_join_again_learn_of_a_missing_rank),
     ("messages_of_all_sizes_go_round", messages_of_all_sizes_go_round),
     ("all_exchange_with_all_under_threads_and_wildcards", all_exchange_with_all_under_threads_and_wildcards),
-    ("a_rank_that_computes_holds_nobody_up", a_rank_that_computes_holds_nobody_up),
+    ("computing_rank_does_not_delay_its_peer", computing_rank_does_not_delay_its_peer),
     ("the_peers_of_a_killed_rank_are_told_which_and_why", the_peers_of_a_killed_rank_are_told_which_and_why),
     ("an_exit_without_finish_is_a_failure", an_exit_without_finish_is_a_failure),
-    (
-        "a_rank_that_ends_before_it_joins_keeps_nobody_waiting",
-        a_rank_that_ends_before_it_joins_keeps_nobody_waiting,
-    ),
+    ("rank_that_ends_before_it_joins_fails_the_start", rank_that_ends_before_it_joins_fails_the_start),
     ("a_second_process_of_one_rank_is_refused", a_second_process_of_one_rank_is_refused),
 ];
 

@@ -315,7 +315,7 @@ fn finish_behind_a_cut_link_names_the_rank_and_the_octets() {
 
 /// Datagrams between machines are as long as the interface takes them whole, and shorter when it takes less:
 /// also those that were cut before come, and nobody waits for a time-out.
-fn datagrams_become_as_short_as_the_way_does() {
+fn datagrams_shrink_with_the_path() {
     let machines = Machines::new();
     for options in [&["--transport", "udp"][..], &["--transport", "udp", "--checksum"]] {
         machines.narrow(1500);
@@ -398,7 +398,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "messages_arrive_over_a_network_that_delays_and_loses",
         messages_arrive_over_a_network_that_delays_and_loses,
     ),
-    ("datagrams_become_as_short_as_the_way_does", datagrams_become_as_short_as_the_way_does),
+    ("datagrams_shrink_with_the_path", datagrams_shrink_with_the_path),
     (
         "datagrams_fit_a_path_whose_router_drops_long_ones_silently",
         datagrams_fit_a_path_whose_router_drops_long_ones_silently,

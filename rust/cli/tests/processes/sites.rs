@@ -78,7 +78,7 @@ fn ranks_of_a_site_share_memory_and_are_connected_to_the_others_only() {
     assert_eq!((status, lines(&out)), (0, vec!["2 connection, 0 listen, nothing of the world"; 4]), "{err}");
 }
 
-fn a_rank_that_computes_holds_nobody_of_another_site_up() {
+fn computing_rank_does_not_delay_other_sites() {
     let (status, out, err) = job(2, &["--sites", "2"], "computes-far");
     assert_eq!((status, lines(&out)), (0, vec!["computed", "sent"]), "{err}");
 }
@@ -310,7 +310,7 @@ fn no_rank_finds_the_key_of_its_job() {
     assert_eq!(status, 1, "{err}");
 }
 
-fn what_makes_no_sense_is_wrong_usage() {
+fn invalid_options_are_wrong_usage() {
     let of = |words: &[&str]| Started::new(&[&["run"], words, &["-n", "1", "true"]].concat(), NO_KEY).ended();
     for (words, text) in [
         (&["-client", "32", "127.0.0.1:5000"][..], "a client's rank is a number from 0 to 31"),
@@ -406,7 +406,7 @@ enum Victim {
     Rank,
 }
 
-fn whoever_is_killed_of_a_job_of_sites_nothing_is_left() {
+fn no_process_is_left_after_a_kill_in_a_job_of_sites() {
     set_child_subreaper(Some(getpid())).expect("allowed");
     let own = own();
     for victim in [
@@ -467,10 +467,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "site_joins_again_when_the_server_closes_before_it_answers",
         site_joins_again_when_the_server_closes_before_it_answers,
     ),
-    (
-        "whoever_is_killed_of_a_job_of_sites_nothing_is_left",
-        whoever_is_killed_of_a_job_of_sites_nothing_is_left,
-    ),
+    ("no_process_is_left_after_a_kill_in_a_job_of_sites", no_process_is_left_after_a_kill_in_a_job_of_sites),
     ("a_signal_ends_all_sites", a_signal_ends_all_sites),
     ("sites_are_one_world_in_the_order_of_their_clients", sites_are_one_world_in_the_order_of_their_clients),
     ("one_launcher_starts_server_and_sites", one_launcher_starts_server_and_sites),
@@ -478,10 +475,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "ranks_of_a_site_share_memory_and_are_connected_to_the_others_only",
         ranks_of_a_site_share_memory_and_are_connected_to_the_others_only,
     ),
-    (
-        "a_rank_that_computes_holds_nobody_of_another_site_up",
-        a_rank_that_computes_holds_nobody_of_another_site_up,
-    ),
+    ("computing_rank_does_not_delay_other_sites", computing_rank_does_not_delay_other_sites),
     ("the_peers_of_a_killed_rank_are_told_at_all_sites", the_peers_of_a_killed_rank_are_told_at_all_sites),
     ("a_rank_that_is_stopped_is_dead_at_no_site", a_rank_that_is_stopped_is_dead_at_no_site),
     (
@@ -523,5 +517,5 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "a_key_file_must_hold_a_key_and_should_be_its_owners_alone",
         a_key_file_must_hold_a_key_and_should_be_its_owners_alone,
     ),
-    ("what_makes_no_sense_is_wrong_usage", what_makes_no_sense_is_wrong_usage),
+    ("invalid_options_are_wrong_usage", invalid_options_are_wrong_usage),
 ];

@@ -151,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_looks_asks_nobody() {
+    fn spinning_wait_skips_the_interrupt_check() {
         let asked = |step| (1..=2048).filter(|round| asks(step, *round)).count();
         assert_eq!([Step::Pause, Step::Yield, Step::Sleep].map(asked), [0, 8, 2048]);
     }
 
     #[test]
-    fn a_look_that_has_moved_octets_is_followed_by_others_without_sleep() {
+    fn poll_that_moves_octets_restarts_polling_without_sleep() {
         let (mut naps, start) = (Naps::default(), Instant::now());
         let later = start + Duration::from_secs(1);
         naps.next(start);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_many_requests_takes_long_without_moving_anything() {
+    fn long_poll_of_many_requests_counts_as_empty() {
         let mut naps = Naps::default();
         naps.next(Instant::now());
         let look = Duration::from_micros(20);

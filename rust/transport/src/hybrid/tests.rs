@@ -62,7 +62,7 @@ impl Rank {
 }
 
 #[test]
-fn ranks_have_their_numbers_in_the_world_whichever_way_they_are_reached() {
+fn ranks_keep_their_world_numbers_over_both_transports() {
     let mut ranks = ranks();
     for dest in 0..4 {
         let site = dest / 2;
@@ -76,7 +76,7 @@ fn ranks_have_their_numbers_in_the_world_whichever_way_they_are_reached() {
 }
 
 #[test]
-fn an_answer_goes_back_the_way_that_the_message_has_come() {
+fn match_ack_uses_the_transport_of_its_message() {
     let mut ranks = ranks();
     // Two requests at two ranks may have the same number.
     for source in [2, 1] {
@@ -89,7 +89,7 @@ fn an_answer_goes_back_the_way_that_the_message_has_come() {
 }
 
 #[test]
-fn who_has_finished_is_known_on_both_sides() {
+fn finished_rank_is_known_intra_node_and_inter_node() {
     let mut ranks = ranks();
     let epochs: Vec<u32> = ranks.iter().map(|rank| rank.transport.epoch()).collect();
     assert_eq!(epochs, [0; 4]);
@@ -103,7 +103,7 @@ fn who_has_finished_is_known_on_both_sides() {
 }
 
 #[test]
-fn a_failure_is_told_to_both_sides_and_what_comes_of_it_to_none() {
+fn first_failure_reaches_all_ranks_and_later_ones_none() {
     let mut ranks = ranks();
     ranks[1].transport.fail("the disk is full");
     let told = Some((1, "the disk is full".to_owned()));

@@ -146,7 +146,7 @@ fn a_doorbell_that_another_rank_wipes_out_is_rung_again_by_the_sender_that_waits
 }
 
 #[test]
-fn an_end_that_another_rank_hides_is_noticed_by_who_knows_the_rank() {
+fn finish_hidden_by_another_rank_is_noticed_after_a_park() {
     let mut ranks = ranks(3);
     assert!(ranks[1].send(0, 64));
     assert_eq!(ranks[0].receive(), [80]);
@@ -182,7 +182,7 @@ fn a_message_whose_sender_waits_stays_in_the_senders_memory_however_small() {
 }
 
 #[test]
-fn nobody_waits_for_ever_behind_a_rank_that_always_sends() {
+fn busy_sender_does_not_starve_other_sources() {
     let mut ranks = ranks(3);
     assert!(ranks[2].send(0, 128));
     let mut octets = Vec::new();
@@ -198,7 +198,7 @@ fn nobody_waits_for_ever_behind_a_rank_that_always_sends() {
 }
 
 #[test]
-fn a_packet_with_a_tag_or_a_length_that_nobody_has_is_damage() {
+fn packet_with_an_invalid_tag_is_damage() {
     let mut ranks = ranks(2);
     let header = Header { tag: -1, ..Header::default() };
     let letter = message(ranks[1].pool.clone(), 64);
@@ -228,7 +228,7 @@ fn threads_that_fail_at_once_leave_one_text_whole() {
 }
 
 #[test]
-fn whom_a_rank_has_seen_fail_first_stands_in_its_segment() {
+fn first_reported_failed_peer_is_kept_in_the_segment() {
     let rank = ranks(2).remove(1);
     let file = rank.pool.share().expect("a descriptor");
     assert_eq!(reported_failed_peer(file.as_fd(), 2, 1), None);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_nothing_says_so() {
+    fn transport_without_counters_states_so() {
         let stats = Stats { rank: 3, transport: "shm", completions: 9, datagrams: None };
         let text = text(&stats);
         assert!(

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_added_and_what_is_now_is_not() {
+    fn counters_are_summed_and_gauges_are_not() {
         let (early, late) = (numbered(100), numbered(1000));
         let since = late.since(&early);
         assert_eq!((since.acks, since.data_copied_after), (900, 900));

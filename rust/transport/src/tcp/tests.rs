@@ -107,7 +107,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
 
 /// The system does not report octets that were read, and the thread that takes one packet may leave then.
 #[test]
-fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
+fn receive_that_leaves_packets_wakes_the_sleeper() {
     let [(sender, _answers), (receiver, mut packet_source)] = pair().expect("connections");
     let message = message(8);
     let sent_len = 2 * (HEADER_LEN + message.first_len()) as u64;
@@ -128,7 +128,7 @@ fn who_leaves_packets_that_were_read_wakes_the_one_that_sleeps() {
 /// A thread that only polls must leave the eventfd to the sleeping thread: the system ends a sleep only while
 /// the eventfd is still readable.
 #[test]
-fn a_look_of_another_thread_does_not_take_the_bell_of_the_one_that_sleeps() {
+fn poll_of_another_thread_keeps_the_wake_up_of_the_sleeper() {
     let [(_sender, _answers), (receiver, _inbox)] = pair().expect("connections");
     receiver.progress.is_asleep.store(true, SeqCst);
     receiver.wake();

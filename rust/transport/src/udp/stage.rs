@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays_until_its_slot_is_used_again() {
+    fn kept_packet_stays_until_its_slot_is_reused() {
         let mut stage = stage(&[]);
         mpjdev_buffer::octets::copy_in(stage.words(), 0, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         assert!(stage.keep(0, 5, None, 3, 9) && stage.keep(0, 2, None, 0, 8));

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_those_are_woken_who_would_sleep_too_long() {
+    fn arm_wakes_only_sleepers_with_a_later_deadline() {
         let timers = Timers::new();
         assert_eq!(timers.arm(NEVER - 1).count(), 0, "nobody sleeps");
         assert!(timers.begin_sleep(Sleeper::Program) > Duration::from_secs(1 << 30));
@@ -110,7 +110,7 @@ mod tests {
 
     /// Another thread may begin to sleep during a check of all timers. It has seen none, or not the earliest.
     #[test]
-    fn whoever_begins_to_sleep_while_timers_are_looked_at_is_woken() {
+    fn sleeper_that_begins_during_a_timer_check_is_woken() {
         let timers = Timers::new();
         timers.begin_sleep(Sleeper::Program);
         assert_eq!(timers.arm(1).count(), 1, "it sleeps until then");

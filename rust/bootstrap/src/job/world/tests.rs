@@ -53,7 +53,7 @@ fn a_world_comes_back_from_its_octets_and_from_sealed_memory() {
 }
 
 #[test]
-fn what_carries_messages_comes_back_too() {
+fn carrier_survives_a_round_trip() {
     let lens = [0, DATAGRAM_LEN_MIN as u32, 65_507].map(NonZeroU32::new);
     let of = |len_max| Datagrams { rate_kbit: None, len_max, are_checked: len_max.is_none() };
     let carriers = [Carrier::Tcp].into_iter().chain(lens.map(|len_max| Carrier::Udp(of(len_max))));

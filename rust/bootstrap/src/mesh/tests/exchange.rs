@@ -183,7 +183,7 @@ fn an_acceptor_refuses_a_proof_with_any_bit_wrong_and_says_so() {
 
 /// A proof is valid for one pair of nonces, in one direction.
 #[test]
-fn what_was_overheard_proves_nothing_later() {
+fn replayed_proof_is_refused() {
     let mut one = Handshake::accept();
     tell(&mut one, &[0, 0, 0, 3]).expect("a number");
     one.admit_ours(PAIR, [7; NONCE_LEN]);
@@ -193,7 +193,7 @@ fn what_was_overheard_proves_nothing_later() {
 }
 
 #[test]
-fn what_is_sent_back_proves_nothing() {
+fn reflected_greeting_and_proof_are_refused() {
     let mut three = connector(PAIR);
     assert_eq!(tell(&mut three, &greeting(NONCE_3)), Err(Fault::Reflected));
     let mut one = acceptor();
@@ -206,7 +206,7 @@ fn what_is_sent_back_proves_nothing() {
 }
 
 #[test]
-fn another_program_is_told_from_another_key() {
+fn another_program_differs_from_another_key() {
     let mut three = connector(PAIR);
     let answer = b"HTTP/1.1 400 Bad Request";
     assert_eq!(tell(&mut three, answer), Err(Fault::NoGreeting(*b"HTTP/1.1")));
@@ -234,7 +234,7 @@ fn whatever_is_cut_short_is_not_complete() {
 /// The octets behind the exchange belong to the next protocol.
 #[test]
 #[should_panic(expected = "2 octets where 1 are needed")]
-fn more_than_is_needed_is_the_fault_of_who_gives_it() {
+fn octets_beyond_the_exchange_panic() {
     let mut end = Handshake::accept();
     tell(&mut end, &[0, 0, 0]).expect("three octets");
     let _ = end.handle_octets(&[3, 0]);

@@ -96,7 +96,7 @@ fn a_number_of_ours_without_a_greeting_is_refused() {
 }
 
 #[test]
-fn who_connects_and_closes_is_refused() {
+fn connection_that_closes_early_is_refused() {
     for (said, number) in [(0, None), (1, None), (3, None), (4, Some(1)), (5, Some(1)), (27, Some(1))] {
         let mut job = Job::ours(2);
         let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
@@ -158,7 +158,7 @@ fn a_second_connection_of_ours_with_one_number_is_refused() {
 
 /// A claimed number keeps out no host that can prove it.
 #[test]
-fn who_has_the_key_is_connected_while_others_claim_the_same_number() {
+fn host_with_the_key_connects_while_others_claim_its_number() {
     let mut claims = Vec::new();
     withstands(Job::ours(2), Limits { pending_time: LONG, ..Limits::default() }, |at| {
         claims.extend((0..10).map(|_| stranger(v4(3), at)));
@@ -174,7 +174,7 @@ fn who_has_the_key_is_connected_while_others_claim_the_same_number() {
 }
 
 #[test]
-fn a_connection_that_ends_at_any_step_keeps_nobody_out() {
+fn connection_that_ends_at_any_step_does_not_block_the_mesh() {
     let steps = [1, 4, 5, 12, 28, 29, 59];
     let warnings = withstands(Job::ours(2), Limits::default(), |at| {
         for most in steps {
@@ -253,7 +253,7 @@ fn a_listener_without_the_key_is_found_at_once() {
 
 /// Both sites notice it: the connecting one at once, the other one continues to wait for the right host.
 #[test]
-fn a_host_with_another_key_is_told_so_at_once() {
+fn host_with_another_key_is_refused_at_once() {
     let mut job = Job::ours(2);
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
     let (is_over, again) = (AtomicBool::new(false), listen(v4(3), 0..=0).expect("a listener").0);
@@ -273,7 +273,7 @@ fn a_host_with_another_key_is_told_so_at_once() {
 
 /// A port may have passed from one job to another.
 #[test]
-fn a_host_of_another_job_with_the_same_key_is_told_so_at_once() {
+fn host_of_another_job_with_the_same_key_is_refused_at_once() {
     let warnings = withstands(Job::ours(2), Limits::default(), |at| {
         let mut end = Handshake::connect_ours(Pair { job: b"another", ..pair(KEY) }, [2; 16]);
         assert_eq!(speak(&stranger(v4(3), at), &mut end, usize::MAX), Err(Fault::Refused));
@@ -296,7 +296,7 @@ fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
 
 /// Each octet arrives within the time limit of the connection, and the exchange is never complete.
 #[test]
-fn who_says_an_octet_now_and_then_is_not_waited_for() {
+fn slow_connection_is_refused_after_the_time_limit() {
     const TIME: Duration = Duration::from_secs(1);
     let limits = Limits { pending_time: TIME, ..Limits::default() };
     let warnings = withstands(Job::ours(2), limits, |at| {
@@ -322,7 +322,7 @@ fn who_says_an_octet_now_and_then_is_not_waited_for() {
 
 /// Their time has not ended: room is made for others.
 #[test]
-fn a_flood_of_silent_connections_keeps_nobody_out() {
+fn flood_of_silent_connections_does_not_block_the_mesh() {
     let limits = Limits { pending_time: LONG, ..Limits::default() };
     for is_ours in [true, false] {
         let mut flood = Vec::new();
@@ -339,7 +339,7 @@ fn a_flood_of_silent_connections_keeps_nobody_out() {
 
 /// The flood closes neither connections from other addresses nor those with a number.
 #[test]
-fn a_flood_drives_out_nobody_but_itself() {
+fn flood_closes_only_its_own_connections() {
     let limits = Limits { pending_time: LONG, ..Limits::default() };
     for (from, most) in [(v4(3), 2), (v4(9), NUMBER_LEN + GREETING_LEN)] {
         let mut job = Job::ours(3);
@@ -364,7 +364,7 @@ fn a_flood_drives_out_nobody_but_itself() {
 }
 
 #[test]
-fn what_is_kept_of_those_who_were_refused_is_bounded() {
+fn record_of_refusals_is_bounded() {
     let mut record = error::Record::default();
     for number in 0..100 {
         for _ in 0..3 {
