@@ -1,5 +1,6 @@
-//! Flow control between a rank of ours and a foreign one (IMPI 9), and what bounds a receiver's memory (IMPI
-//! 18, 8).
+//! Flow control between a rank of ours and a foreign one (IMPI 9).
+//!
+//! The limits of a receiver's memory are of IMPI 18, 8.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError, Mode};

@@ -96,24 +96,20 @@ pub(crate) const CYCLES: [&[&str]; 2] = [
 ];
 
 /// Areas with comments or strings that are still to be wrapped.
-pub(crate) const WIDE: [&str; 2] = ["rust/proto", "tests/conformance"];
+pub(crate) const WIDE: [&str; 1] = ["rust/proto"];
 
 /// Areas with docs that begin with a relative clause.
-pub(crate) const CLAUSES: [&str; 2] = ["rust/proto", "tests/conformance"];
+pub(crate) const CLAUSES: [&str; 1] = ["rust/proto"];
 
 /// Areas with phrases that the glossary replaces.
-pub(crate) const PHRASES: [&str; 3] = ["rust/engine", "rust/proto", "tests/conformance"];
+pub(crate) const PHRASES: [&str; 2] = ["rust/engine", "rust/proto"];
 
 /// Areas with citations that lead nowhere.
 pub(crate) const CITATIONS: [&str; 0] = [];
 
 /// Files whose module docs begin with a long sentence.
-pub(crate) const LONG_SENTENCES: [&str; 4] = [
-    "rust/proto/tests/simulation/mod.rs",
-    "rust/proto/tests/startup/simulation.rs",
-    "tests/conformance/suite/all_pairs.rs",
-    "tests/foreign/flow.rs",
-];
+pub(crate) const LONG_SENTENCES: [&str; 2] =
+    ["rust/proto/tests/simulation/mod.rs", "rust/proto/tests/startup/simulation.rs"];
 
 /// Files that are named by gerunds.
 pub(crate) const GERUND_FILES: [&str; 1] = ["java/src/bench/java/mpjdev/tools/Computing.java"];

@@ -1,5 +1,6 @@
-//! Every rank of a job exchanges with every other at once, in sizes and forms that change from message to
-//! message.
+//! Exchange of every rank of a job with every other one at once.
+//!
+//! Sizes and forms change from message to message.
 
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::{Mode, Uninterruptible};

@@ -9,7 +9,7 @@ import mpjdev.ObjectWriteBuffer;
 import mpjdev.Status;
 import mpjdev.Type;
 
-/** Messages that describe themselves: who, to whom, which, how long. And messages that say nothing but that they are there. */
+/** Messages that state their source, destination, number and length, and messages without content. */
 final class Letters {
     private Letters() {}
 

@@ -91,7 +91,7 @@ class ManyRanksTest {
         });
     }
 
-    /** Sends to the right and receives from the left, from nothing to a few pages, with objects every fifth time. */
+    /** Sends to the right and receives from the left: up to a few pages, with objects every fifth time. */
     private static void circulate(Comm world, int tag, int messages) throws Exception {
         int right = (world.id() + 1) % world.size();
         int left = (world.id() + world.size() - 1) % world.size();

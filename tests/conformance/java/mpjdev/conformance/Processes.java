@@ -54,7 +54,7 @@ final class Processes {
                 && !frame.getMethodName().startsWith("lambda$");
     }
 
-    /** What is wrong before what was thrown on purpose, and that before what follows from it in the others. */
+    /** The root cause: errors come before exceptions on purpose, and these before failures of peers. */
     private static String first(List<String> thrown) {
         List<String> causes = thrown.stream().filter(t -> !t.startsWith(PeerFailedException.class.getName())).toList();
         return causes.stream().filter(t -> t.contains("Error" + SEPARATOR)).findFirst()
