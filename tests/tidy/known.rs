@@ -96,10 +96,10 @@ pub(crate) const CYCLES: [&[&str]; 2] = [
 ];
 
 /// Areas with comments or strings that are still to be wrapped.
-pub(crate) const WIDE: [&str; 1] = ["rust/proto"];
+pub(crate) const WIDE: [&str; 0] = [];
 
 /// Areas with docs that begin with a relative clause.
-pub(crate) const CLAUSES: [&str; 1] = ["rust/proto"];
+pub(crate) const CLAUSES: [&str; 0] = [];
 
 /// Areas with phrases that the glossary replaces.
 pub(crate) const PHRASES: [&str; 2] = ["rust/engine", "rust/proto"];
@@ -108,8 +108,7 @@ pub(crate) const PHRASES: [&str; 2] = ["rust/engine", "rust/proto"];
 pub(crate) const CITATIONS: [&str; 0] = [];
 
 /// Files whose module docs begin with a long sentence.
-pub(crate) const LONG_SENTENCES: [&str; 2] =
-    ["rust/proto/tests/simulation/mod.rs", "rust/proto/tests/startup/simulation.rs"];
+pub(crate) const LONG_SENTENCES: [&str; 0] = [];
 
 /// Files that are named by gerunds.
 pub(crate) const GERUND_FILES: [&str; 1] = ["java/src/bench/java/mpjdev/tools/Computing.java"];

@@ -69,7 +69,7 @@ pub trait Collective {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
-    /// Send this and go on without waiting for it to be received.
+    /// Send this, without waiting for it to be received.
     Send {
         /// The destination.
         dest: u32,

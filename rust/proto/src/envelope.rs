@@ -51,8 +51,7 @@ mod tests {
 
     const ENVELOPE: Envelope = Envelope { context: 4, source: 0, tag: 0 };
 
-    /// A wildcard stands for every value of its own field and for nothing else; zero is a value, not a
-    /// wildcard.
+    /// A wildcard matches every value of its own field and no other field; zero is a value, not a wildcard.
     #[test]
     fn matches_by_each_field_alone() {
         for source in [None, Some(0), Some(1)] {

@@ -80,7 +80,7 @@ impl<R, M> Matcher<R, M> {
 
     /// Takes the earliest posted receive that a message with this envelope fits, and what it had asked for.
     ///
-    /// On `None` nothing fits, and the caller goes on with [`add_unexpected`](Self::add_unexpected).
+    /// On `None` nothing fits, and the caller continues with [`add_unexpected`](Self::add_unexpected).
     #[inline]
     pub fn match_arrival(&mut self, envelope: &Envelope) -> Option<(R, Selector)> {
         let slot = self.posted.find(envelope)?;
@@ -201,7 +201,7 @@ mod tests {
         matched.map(|(receive, _)| receive)
     }
 
-    /// Puts so many entries of another context first that both queues are indexed.
+    /// Adds enough entries of another context first that both queues are indexed.
     fn lengthened() -> Numbers {
         let mut matcher = Numbers::new();
         for tag in 0..=INDEX_ABOVE as i32 {

@@ -123,9 +123,9 @@ mod tests {
         assert!(!parse(0, 16, 0) && !parse(1, 15, 0) && !parse(1, 16, max + 1));
     }
 
-    /// Every length of a direct message is told from an announcement's.
+    /// A message is eager up to [`EAGER_MAX`] octets, and without a secondary payload.
     #[test]
-    fn direct_messages_end_where_every_receive_has_room() {
+    fn messages_are_eager_up_to_the_limit_without_secondary_payload() {
         assert!(is_eager(HEADERS_LEN, 0) && is_eager(EAGER_MAX, 0));
         assert!(!is_eager(EAGER_MAX + 1, 0) && !is_eager(HEADERS_LEN, 1));
     }

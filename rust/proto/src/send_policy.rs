@@ -73,7 +73,8 @@ pub enum LengthError {
     },
     /// The first message ends before its primary payload and secondary header do.
     #[error(
-        "message of {first_len} octets is too short for its primary payload of {primary_len} and 16 of headers"
+        "message of {first_len} octets is too short for its primary payload of {primary_len} and 16 of \
+         headers"
     )]
     PrimaryCut {
         /// The physical length.
@@ -83,8 +84,8 @@ pub enum LengthError {
     },
     /// The first message ends within the secondary payload: neither one message nor the first of two.
     #[error(
-        "message of {first_len} octets has part of its secondary payload: 16 of headers and a primary payload of \
-         {primary_len}, then {secondary_len}"
+        "message of {first_len} octets has part of its secondary payload: 16 of headers and a primary \
+         payload of {primary_len}, then {secondary_len}"
     )]
     SecondaryCut {
         /// The physical length.
@@ -94,10 +95,10 @@ pub enum LengthError {
         /// s of the secondary header.
         secondary_len: usize,
     },
-    /// The first message goes on after its secondary payload.
+    /// The first message has octets after its secondary payload.
     #[error(
-        "message of {first_len} octets is longer than its headers say: 16, a primary payload of {primary_len} and a \
-         secondary payload of {secondary_len}"
+        "message of {first_len} octets is longer than its headers say: 16, a primary payload of \
+         {primary_len} and a secondary payload of {secondary_len}"
     )]
     Overlong {
         /// The physical length.

@@ -211,7 +211,7 @@ fn lists_of_any_length_are_compared() {
     }
 }
 
-/// When rank 0 has no context ids left, every rank is told so.
+/// When rank 0 has no context ids left, every rank receives that outcome.
 #[test]
 fn exhausted_contexts_are_an_outcome_on_every_rank() {
     let mut root = Creation::split(0, 2, 0, 0);
@@ -355,8 +355,8 @@ fn verdicts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever stands in a verdict: no panic; an error leaves the machine waiting; what is accepted makes
-    /// sense.
+    /// A result with any octets causes no panic; an error leaves the machine waiting; an accepted result is
+    /// consistent.
     #[test]
     fn hostile_verdicts_are_errors_or_make_sense(
         (mut machine, tag) in waiting(),
@@ -385,8 +385,8 @@ proptest! {
         }
     }
 
-    /// Whatever stands in a request: no panic, the machine goes on, and every rank is told something it
-    /// understands.
+    /// A request with any octets causes no panic; the machine continues, and every rank receives a result
+    /// that it can read.
     #[test]
     fn hostile_requests_end_in_an_outcome(
         splits in any::<bool>(),

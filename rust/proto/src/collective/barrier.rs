@@ -12,8 +12,8 @@ use crate::context::ContextError;
 /// After round k a rank knows that 2^(k+1) ranks have entered, itself included. ceil(log2 size) rounds, no
 /// root that all would wait for.
 ///
-/// A rank whose source has finished without entering goes on all the same, and names it in the messages that
-/// follow: as all ranks hear of each entering, all hear of that.
+/// A rank whose source has finished without entering continues, and names the source in its later messages.
+/// The names reach all ranks, as the news of each entering does.
 #[derive(Debug, Clone)]
 pub struct Barrier {
     /// The first of the ranks that take part, how many do, and this one's place among them.

@@ -48,7 +48,7 @@ pub enum PacketError {
         /// Its reserved bits.
         value: u32,
     },
-    /// A bitmap of so many words (5.5).
+    /// A bitmap with a number of words that is not allowed (5.5).
     #[error("SACK of {count} words, it has 1 to {SACK_WORDS_MAX}")]
     SackWords {
         /// The count in the packet.

@@ -76,7 +76,7 @@ pub struct Sack {
 }
 
 impl Sack {
-    /// Packets that one with so many words tells of.
+    /// Packets that a bitmap of the largest size reports.
     pub const REACH_MAX: u64 = SACK_WORDS_MAX as u64 * u64::BITS as u64;
 
     /// A bitmap with these words, of which there may be [`SACK_WORDS_MAX`], and with a word of zeros if there
@@ -138,7 +138,7 @@ pub struct Extension {
     pub ecn_echo: bool,
     /// DUPLICATE: a packet came that had come before, since the last acknowledgment (5.5).
     pub duplicate: bool,
-    /// SYNC: the sender of this message waits for its match, and is told by a grant for its message id.
+    /// SYNC: the sender of this message waits for its match, which a grant for its message id states.
     pub sync: bool,
     /// SACK: which packets have come out of order. The one that the acknowledgment number names is missing
     /// (5.5).

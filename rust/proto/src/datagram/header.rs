@@ -84,7 +84,8 @@ impl Mode {
         self as u8
     }
 
-    /// Whether a packet of this mode is matched with receives; the others go to whoever handles them (2.3).
+    /// Whether a packet of this mode is matched with receives; the others go to the handlers of their modes
+    /// (2.3).
     #[inline]
     #[must_use]
     pub const fn is_matched(self) -> bool {

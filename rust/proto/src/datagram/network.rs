@@ -4,9 +4,9 @@
 //! give the same outputs. Times are nanoseconds of any clock that does not go back.
 //!
 //! ```text
-//!   send --> partition, filter --> queue --> rate --> burst, loss --> duplication --> delay, jitter --> poll_deliver
-//!                  |                 |                    |                             |
-//!                  x                 x full               x               reorder: waits for later packets
+//! send --> partition, filter --> queue --> rate --> burst, loss --> duplication --> delay, jitter --> poll
+//!                |                 |                    |                             |
+//!                x                 x full               x               reorder: waits for later packets
 //! ```
 
 mod impairment;
@@ -18,7 +18,7 @@ use std::collections::{BinaryHeap, VecDeque};
 pub use impairment::{Burst, Chance, Impairment, ImpairmentError, Partition, Reorder};
 pub use random::Random;
 
-/// Most packets under way; one more is lost. So a network never grows without bound, whatever the delay is.
+/// Most packets in flight; one more is lost. This bounds the memory of a network at any delay.
 pub const UNDER_WAY_MAX: usize = 1 << 16;
 /// The longest wait of a packet for others that are to overtake it; there may be none.
 pub const HOLD_MAX_NS: u64 = 10_000_000;
@@ -58,7 +58,7 @@ pub struct Counts {
     pub delivered: u64,
     /// That died by chance, in a burst, in a partition, or by the filter.
     pub lost: u64,
-    /// That found the queue full, or [`UNDER_WAY_MAX`] under way.
+    /// That found the queue full, or [`UNDER_WAY_MAX`] packets in flight.
     pub dropped: u64,
     /// Copies that were made.
     pub duplicated: u64,
@@ -66,7 +66,7 @@ pub struct Counts {
     pub reordered: u64,
 }
 
-/// A packet and when it arrives; of two at the same time the earlier one was put under way first.
+/// A packet and when it arrives; of two at the same time the earlier one was sent first.
 struct Arrival<P> {
     time_ns: u64,
     number: u64,
@@ -83,7 +83,7 @@ struct Held<P> {
 }
 
 impl<P: Clone> Network<P> {
-    /// Nothing under way.
+    /// A network with no packet in flight.
     #[must_use]
     pub fn new(impairment: Impairment, seed: u64) -> Self {
         Self {
@@ -106,12 +106,12 @@ impl<P: Clone> Network<P> {
         self.filter = Some(Box::new(filter));
     }
 
-    /// Another impairment from now on; what is under way stays so.
+    /// Sets another impairment for later packets; those in flight are not affected.
     pub fn set_impairment(&mut self, impairment: Impairment) {
         self.impairment = impairment;
     }
 
-    /// Cuts the path, or mends it; what is under way arrives.
+    /// Cuts the path, or restores it; packets in flight arrive.
     pub const fn partition(&mut self, cut: bool) {
         self.partitioned = cut;
     }
@@ -122,7 +122,7 @@ impl<P: Clone> Network<P> {
         self.counts
     }
 
-    /// Packets under way, those among them that wait to be overtaken.
+    /// Packets in flight, with those that wait to be overtaken.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.under_way.len() + self.held.len()
@@ -220,8 +220,8 @@ impl<P: Clone> Network<P> {
         self.overtake(time_ns);
     }
 
-    /// A packet that arrives then overtakes all that are held, and so does each that goes on those that were
-    /// held before it.
+    /// Counts a packet that arrives at this time as one that overtakes all held packets. Each packet that is
+    /// released overtakes those that were held before it.
     fn overtake(&mut self, time_ns: u64) {
         let mut earlier = self.held.len();
         loop {
@@ -235,7 +235,7 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// Lets those go on that have waited long enough.
+    /// Releases the packets that have waited long enough.
     fn release(&mut self, now_ns: u64) {
         while let Some(place) = self.held.iter().position(|held| held.limit_ns() <= now_ns) {
             let held = self.held.remove(place);

@@ -6,7 +6,7 @@
 //!                    |                     |                   |
 //!   ...acknowledged..|...may be lost.......|...may be sent.....|...
 //!                    ^
-//!                  timer: this one alone is sent again
+//!                  timer: this one alone is retransmitted
 //!
 //!   rcv_nxt: the only number that is accepted; all others are answered with it, and dropped
 //! ```
@@ -152,11 +152,11 @@ pub struct UnetConnection<T> {
     /// Tokens of messages before `snd_nxt`: those that are acknowledged and not taken yet, then those that
     /// are not.
     tokens: VecDeque<T>,
-    /// When the left edge is sent again; there is one while something is not acknowledged.
+    /// When the left edge is retransmitted; there is one while something is not acknowledged.
     timer_ns: Option<u64>,
     /// The present timeout.
     backoff_ns: u64,
-    /// The left edge is to be sent again.
+    /// The left edge is to be retransmitted.
     resend: bool,
     /// Next number that is accepted.
     rcv_nxt: u64,

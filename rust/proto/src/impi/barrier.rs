@@ -42,7 +42,7 @@ pub struct NoSuchProcess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
-    /// Send one there, in standard mode, and go on.
+    /// Send one there, in standard mode, without waiting for it.
     Send {
         /// World rank of the destination.
         dest: u32,

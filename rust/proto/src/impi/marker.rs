@@ -28,8 +28,8 @@ pub enum Way {
 
 /// The process id that a process of ours announces.
 ///
-/// A process id of more than 22 bits, which Linux does not have, is announced as it is: then it is taken for
-/// a foreign one, with whom everything works as well, but for datagrams.
+/// A process id of more than 22 bits, which Linux does not have, is stated as it is. The process then counts
+/// as foreign: everything works with it except datagrams.
 #[must_use]
 pub fn marked(dialect: Dialect, pid: u32, way: Way) -> i64 {
     let plain = i64::from(pid);

@@ -97,7 +97,7 @@ pub enum ProtocolError {
         /// The value in the first packet.
         expected: u64,
     },
-    /// A long message goes on with nothing: it would never end.
+    /// A packet of a long message has no data: the message would never end.
     #[error("packet len is 0 in the middle of message {drqid:#x}")]
     Empty {
         /// The message.
@@ -126,7 +126,7 @@ pub enum ProtocolError {
     Flow(#[from] FlowError),
 }
 
-/// A process for people to read.
+/// A process as readable text.
 fn name(proc: &Proc) -> String {
     let host_id: String = proc.host_id.iter().map(|octet| format!("{octet:02x}")).collect();
     format!("{host_id}/{}", proc.pid)

@@ -1,4 +1,4 @@
-//! The network that is as bad as it is told to be.
+//! The simulated network and its impairments.
 
 use std::num::NonZeroU64;
 
@@ -145,7 +145,7 @@ fn a_filter_names_what_dies() {
     assert_eq!((arrived, network.counts().lost), (expected, 3));
 }
 
-/// Proves that a partition lets nothing in, by command and by the clock, and that what is under way arrives.
+/// Proves that a partition lets nothing in, by command and by the clock, and that packets in flight arrive.
 #[test]
 fn nothing_passes_a_partition() {
     let mut network = Network::new(impairment("delay=1us,partition=10us/5us"), 3);

@@ -156,8 +156,8 @@ fn only_what_was_sent_can_be_acknowledged() {
     );
 }
 
-/// Proves that the left edge alone is sent again, at doubled times up to the maximum, each time the timer is
-/// due.
+/// Proves that the left edge alone is retransmitted, at doubled times up to the maximum, each time the timer
+/// is due.
 #[test]
 fn the_left_edge_is_sent_again_at_doubled_times() {
     let mut machine = sent(3);
@@ -183,9 +183,9 @@ fn a_late_look_sends_once() {
     assert_eq!(machine.next_timeout_ns(), Some(10_200));
 }
 
-/// Proves that what an acknowledgment has overtaken is not sent again.
+/// Proves that what an acknowledgment has overtaken is not retransmitted.
 #[test]
-fn what_is_acknowledged_meanwhile_is_not_sent_again() {
+fn acknowledged_packets_are_not_retransmitted() {
     let mut machine = sent(2);
     machine.handle_timeout(100);
     assert_eq!(machine.handle_packet(100, numbers(None, Some(1))), Ok(Event::Nothing));
@@ -215,7 +215,7 @@ fn eager_acknowledgments_leave_at_once() {
     }
 }
 
-/// Proves that finishing pays what is owed, takes no more sends, and is complete when all is acknowledged.
+/// Proves that finish sends pending acks, refuses sends, and is complete when all is acknowledged.
 #[test]
 fn finishing_waits_for_what_is_not_acknowledged() {
     let mut machine = sent(2);

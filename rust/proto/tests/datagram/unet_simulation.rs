@@ -43,7 +43,7 @@ fn streams(messages: u64) -> Program {
     Program { messages, sends: Sends::Within(0), computes_ns: 0 }
 }
 
-/// What the runs of a test came to.
+/// The sums over the runs of a test.
 #[derive(Debug, Default)]
 struct Sum {
     messages: u64,
@@ -101,7 +101,7 @@ fn run(seed: u64, sum: &mut Sum) {
     sum.lost += world.wires.iter().map(|wire| wire.counts().lost + wire.counts().dropped).sum::<u64>();
 }
 
-/// How many runs a test makes, each with a seed of its own.
+/// Runs of a test, each with a seed of its own.
 fn runs() -> u64 {
     if std::env::var_os("MPJDEV_SOAK").is_some() { 10_000 } else { 240 }
 }
@@ -249,8 +249,8 @@ fn both_finish_at_once() {
     assert_eq!(world.finish(), [Outcome::Complete; 2]);
 }
 
-/// Proves that a peer that computes provokes one message in vain after the other, at doubled times: a timer
-/// is a poor sign of loss (1.1).
+/// Proves that a peer that computes causes one spurious retransmission after the other, at doubled times: a
+/// timer is a poor sign of loss (1.1).
 #[test]
 fn a_peer_that_computes_is_sent_the_left_edge_in_vain() {
     let mut world = World::new(1, SETTINGS, [streams(1), SILENT], [Impairment::NONE; 2]);

@@ -14,7 +14,7 @@ use mpjdev_proto::datagram::sequence::FullSequence;
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) octets: Vec<u8>,
-    /// What the description says that they are, or the words of the error.
+    /// The packet that the description states, or the words of the error.
     pub(crate) what: Result<Packet, String>,
 }
 

@@ -8,7 +8,7 @@ use mpjdev_proto::datagram::network::{Impairment, Network, Random};
 use mpjdev_proto::datagram::packet::{emit_unet, parse_unet};
 use mpjdev_proto::datagram::unet::{Event, Outcome, Settings, Transmit, UnetConnection};
 
-/// How long an end tries to finish.
+/// Time in which an end tries to finish.
 pub(crate) const FINISH_NS: u64 = 5_000_000_000;
 /// Most octets of a packet here.
 const PACKET_MAX: usize = 64;
@@ -16,7 +16,7 @@ const PACKET_MAX: usize = 64;
 /// When an end sends its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sends {
-    /// Up to so many nanoseconds after the one before.
+    /// Up to this number of nanoseconds after the one before.
     Within(u64),
     /// When it has received as many as it has sent.
     First,
@@ -24,13 +24,13 @@ pub(crate) enum Sends {
     Second,
 }
 
-/// What an end does.
+/// The behaviour of an end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
     /// Messages that it sends in all.
     pub(crate) messages: u64,
     pub(crate) sends: Sends,
-    /// How long it computes at most, now and then; meanwhile it looks at nothing.
+    /// Longest time that it computes, now and then, without polling.
     pub(crate) computes_ns: u64,
 }
 
@@ -100,7 +100,7 @@ impl World {
         Self { now_ns: 0, random, ends, wires }
     }
 
-    /// Runs until both have received everything; panics after so many steps.
+    /// Runs until both have received everything; panics after `steps_max` steps.
     pub(crate) fn run(&mut self, steps_max: usize) {
         self.run_until(steps_max, |world| (0..2).all(|end| world.has_all(end)));
     }
@@ -116,7 +116,7 @@ impl World {
         panic!("not over after {steps_max} steps: {self:?}");
     }
 
-    /// Both finish, as programs do behind a barrier, and go on until both are gone.
+    /// Finishes both ends, as programs do behind a barrier, and runs until both are complete.
     pub(crate) fn finish(&mut self) -> [Outcome; 2] {
         for end in &mut self.ends {
             end.finishes = true;

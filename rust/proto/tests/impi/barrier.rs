@@ -12,7 +12,7 @@ use mpjdev_proto::impi::startup::{JobClient, JobHost, JobProc, Tables};
 use crate::vectors;
 use crate::world::Random;
 
-/// Tables of a job whose clients have so many processes each.
+/// Tables of a job with these numbers of processes per client.
 fn tables(procs_of: &[u32]) -> Tables {
     let mut tables = Tables {
         clients: Vec::new(),
@@ -45,7 +45,7 @@ fn tables(procs_of: &[u32]) -> Tables {
     tables
 }
 
-/// What a master does from its local barrier on, each receive followed by its message.
+/// The actions of a master from its local barrier on, each receive followed by its message.
 fn script(masters: &Masters, world_rank: u32, maxlinear: u32) -> Vec<Action> {
     let mut barrier = Barrier::new(masters, world_rank, maxlinear);
     assert_eq!(barrier.poll_action(), None, "before its own client's members have entered");
@@ -87,7 +87,7 @@ fn masters_are_the_lowest_ranks_of_their_clients() {
     );
     let world = Masters::of_world(&tables);
     assert_eq!(world.all(), [master(0, 0, 0), master(1, 3, 3), master(2, 6, 6)]);
-    // Whoever has rank 0 is master 0, whichever client it runs under.
+    // Rank 0 is master 0 under any client.
     let turned = Masters::of_members(&tables, [7, 2, 1]).unwrap();
     assert_eq!(turned.all(), [master(2, 0, 7), master(0, 1, 2)]);
     assert_eq!(Masters::of_members(&tables, []).unwrap().all(), []);
@@ -195,8 +195,8 @@ fn what_was_not_asked_for_is_refused() {
     assert_eq!(barrier.handle_received(1, 0), not_asked_for(1));
 }
 
-/// Proves that LAM's masters send what ours would, to whom and in which order, in each barrier of two
-/// captures.
+/// Proves that LAM's masters send the same messages as ours, in the same order to the same destinations, in
+/// each barrier of two captures.
 #[test]
 fn captured_barriers_have_our_messages() {
     for (name, barriers) in [("impi-hello", 1), ("impi-collective", 2)] {
@@ -252,7 +252,7 @@ struct Job {
     outside: Vec<u32>,
     entered: Vec<bool>,
     client_of: Vec<usize>,
-    /// Messages under way, by source and destination.
+    /// Messages in flight, by source and destination.
     wires: Vec<Vec<u32>>,
     asked: Vec<Option<u32>>,
 }

@@ -112,8 +112,8 @@ fn a_syncack_that_crosses_the_cancel_counts() {
     assert!(one.is_done());
 }
 
-/// Proves that a peer who refuses what nobody has matched, as LAM does, changes nothing: the message goes on
-/// to be waited for, and is not asked for again.
+/// Proves that a CancelNo for an unmatched message, as LAM sends it, changes nothing: the send stays pending,
+/// and no other Cancel is sent.
 #[test]
 fn a_refusal_before_the_match_changes_nothing() {
     for (send, parts) in [(synchronous(7, 3), 0), (standard(7, 25), 2)] {
@@ -225,8 +225,8 @@ fn a_message_that_waits_is_given_back() {
     }
 }
 
-/// Proves that what is matched stays, also a long message in every state, whose transfer goes on (rules 2 and
-/// 3).
+/// Proves that a matched message is not cancelled, and that the transfer of a long message continues from
+/// every state (rules 2 and 3).
 #[test]
 fn a_message_that_is_matched_stays() {
     let cancel = reply(PacketType::Cancel, 7);

@@ -112,8 +112,8 @@ fn poll(pair: &mut Pair, out: &mut VecDeque<Packet>) {
     }
 }
 
-/// What a peer may rely on. Numbers for tracing are the sender's own business; so is the drqid of a SyncAck,
-/// which the rest of the message echoes, and all that means nothing in packets without data.
+/// The fields that a peer may rely on. Numbers for tracing are the sender's own; so is the drqid of a
+/// SyncAck, which the rest of the message echoes, and all that means nothing in packets without data.
 fn essence(packet: &Packet) -> Packet {
     let Packet { kind, src, dest, srqid, .. } = *packet;
     let plain = Packet { srqid, ..Packet::new(kind, src, dest) };
@@ -160,8 +160,8 @@ fn collective_operations() {
     assert_eq!(conversation.replay(1, true), []);
 }
 
-/// Proves that we stop where LAM stops when ProtoAcks do not come, and go on as far as it does for each. The
-/// other host delays its ProtoAcks by hand: ours are the same, earlier.
+/// Proves that we stop where LAM stops when ProtoAcks are missing, and continue as far as LAM for each one.
+/// The other host delays its ProtoAcks by hand: ours are the same, earlier.
 #[test]
 fn flow_control() {
     let vector = vectors::read("impi-flow");

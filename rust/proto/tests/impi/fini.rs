@@ -52,7 +52,8 @@ fn an_end_of_stream_without_a_fini_is_a_death() {
     assert_eq!(fini.poll_transmit(), None);
 }
 
-/// Proves that a pair leaves every captured Fini to its channel, whoever it names, and counts it nowhere.
+/// Proves that a pair leaves every captured Fini to its channel, with any process in it, and does not
+/// count it.
 #[test]
 fn a_pair_passes_a_fini_on() {
     let mut finis = 0;

@@ -116,8 +116,8 @@ fn a_protoack_that_is_due_but_has_not_left_allows_nothing() {
 }
 
 proptest! {
-    /// Proves that two ends which keep to the marks never find fault with each other and never stand still,
-    /// whatever is under way and whenever ProtoAcks are held back.
+    /// Proves that two ends which keep to the marks report no violation and never stall, with any packets in
+    /// flight and any delay of ProtoAcks.
     #[test]
     fn two_honest_ends_never_violate_and_never_stop(
         ackmark in 1u32..6, more in 0u32..6, steps in proptest::collection::vec(0u8..5, 0..400),

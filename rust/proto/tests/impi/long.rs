@@ -188,8 +188,7 @@ fn a_long_message_passes_marks_of_one() {
     assert_eq!(sent(&mut pair), ["Data 1 3 5/25 1@20 last"]);
 }
 
-/// Proves that a driver whose memory is full stops its peer, and lets it go on with all ProtoAcks that are
-/// due.
+/// Proves that a driver whose memory is full stops its peer, and later sends all ProtoAcks that are due.
 #[test]
 fn protoacks_that_the_driver_holds_are_released_together() {
     let mut pair = pair_with(2, 6);
@@ -202,8 +201,8 @@ fn protoacks_that_the_driver_holds_are_released_together() {
     assert_eq!(sent(&mut pair), ["ProtoAck"; 3]);
 }
 
-/// Proves that messages which wait here are bounded by themselves: the peer is stopped before there are too
-/// many, and goes on when some are matched.
+/// Proves that waiting messages are bounded: the peer is stopped at the limit, and continues when some are
+/// matched.
 #[test]
 fn too_many_messages_that_wait_stop_the_peer() {
     let settings = Settings { ackmark: 1, hiwater: 2, arrivals_max: 8, ..SETTINGS };
@@ -248,8 +247,8 @@ fn too_many_answers_that_wait_stop_the_peer() {
     assert!(!pair.is_holding_acks());
 }
 
-/// Proves that two ends that have matched all that they may keep unmatched at once answer each other, and go
-/// on.
+/// Proves that two ends at their limits of unmatched messages acknowledge each other once all are matched,
+/// and continue.
 #[test]
 fn two_ends_full_of_messages_that_are_matched_at_once_answer_all() {
     const COUNT: u64 = 100;
@@ -280,8 +279,8 @@ fn two_ends_full_of_messages_that_are_matched_at_once_answer_all() {
     }
 }
 
-/// Proves that long messages count as long as no receive stands for them: those that a receive has taken do
-/// not stop the peer, who must go on to end them, those that nobody wants do.
+/// Proves that long messages count until a receive has taken them: matched ones do not stop the peer, which
+/// must send their rest, and unwanted ones do.
 #[test]
 fn long_messages_that_nobody_wants_stop_the_peer() {
     for is_wanted in [true, false] {

@@ -92,7 +92,7 @@ impl World {
         };
     }
 
-    /// Which message it is, and that the event says what its sender said.
+    /// The number of a message that begins; checks the event against the send.
     fn begins(&mut self, host: usize, from: usize, arrival: &Arrival) -> usize {
         let wire = self.wires.get_mut(&(from, host)).expect("it came from there");
         let number = wire.begins.pop_front().expect("a message begins");
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// What the peer says about our messages, against what it has really done.
+    /// Checks an answer of the peer against its state.
     fn answered(&mut self, host: usize, from: usize, event: Event) {
         let number = |world: &World, token: u64| {
             *world.hosts[host].tokens.get(&token).unwrap_or_else(|| panic!("{event:?}: not in use"))
@@ -168,7 +168,7 @@ impl World {
     }
 }
 
-/// What has happened in a run: that all of it happens at all is for a test to see.
+/// Counts of the events of a run, for a test to see that each event occurs.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     received: usize,
@@ -207,7 +207,7 @@ fn run(seed: u64, loses: bool) -> Counts {
     }
 }
 
-/// How many runs a test makes, each with a seed of its own.
+/// Runs of a test, each with a seed of its own.
 fn runs() -> u64 {
     if std::env::var_os("MPJDEV_SOAK").is_some() { 20_000 } else { 150 }
 }
@@ -240,8 +240,8 @@ fn each_message_is_received_once_and_all_are_in_the_end() {
     assert!(cancelled > 100 && refused > 100 && discarded > 100, "{counts:?}");
 }
 
-/// Proves that when a channel is lost both ends know everything that was pending on it, and that the others
-/// go on.
+/// Proves that both ends of a lost channel report all that was pending on it, and that the other channels
+/// continue.
 #[test]
 fn a_lost_channel_is_known_to_both_ends_and_the_others_go_on() {
     let counts = run_all(1_000_000..1_000_000 + runs(), true);

@@ -16,7 +16,7 @@ pub(crate) struct Described {
     pub(crate) from: u32,
     /// The octets of its header.
     pub(crate) octets: [u8; HEADER_LEN],
-    /// What the description says that they are.
+    /// The packet that the description states.
     pub(crate) packet: Packet,
 }
 

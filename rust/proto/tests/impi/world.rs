@@ -64,7 +64,7 @@ pub(crate) struct Link {
     pub(crate) long: BTreeMap<ArrivalId, Inbound>,
 }
 
-/// Where the octets behind a header go.
+/// Destination of the octets behind a header.
 #[derive(Debug)]
 pub(crate) enum Reading {
     Header,
@@ -83,7 +83,7 @@ pub(crate) struct Host {
     pub(crate) tokens: BTreeMap<u64, usize>,
 }
 
-/// Octets under way, and the messages that begin in them.
+/// Octets in flight, and the messages that begin in them.
 #[derive(Default)]
 pub(crate) struct Wire {
     pub(crate) octets: VecDeque<u8>,
@@ -353,7 +353,7 @@ impl World {
         }
     }
 
-    /// The receive is there: the machine is told, or that nobody wants the octets after all.
+    /// Tells the machine of a matching receive, or that the octets are not wanted.
     pub(crate) fn matched(&mut self, host: usize, inbound: Inbound) {
         let number = inbound.message;
         self.in_order(number);
@@ -434,7 +434,7 @@ impl World {
         })
     }
 
-    /// Says Fini on every channel that is left, and delivers what is under way.
+    /// Says Fini on every channel that is left, and delivers what is in flight.
     pub(crate) fn end(&mut self) {
         let ends: Vec<(usize, usize)> = (0..self.hosts.len())
             .flat_map(|host| {

@@ -1,5 +1,7 @@
-//! Ranks that run collective machines over a network that delivers in any order it likes, except that
-//! messages between one pair of ranks stay in order. Everything that is random comes from one seed.
+//! Ranks that run collective machines over a simulated network.
+//!
+//! Messages between one pair of ranks stay in order; all others arrive in any order. Everything that is
+//! random comes from one seed.
 
 use std::collections::VecDeque;
 
@@ -10,7 +12,7 @@ use mpjdev_proto::matching::{Matcher, Posted};
 
 pub(crate) use crate::random::Random;
 
-/// What a rank does next.
+/// The next call of a rank.
 #[derive(Debug, Clone)]
 pub(crate) enum Call {
     Barrier,
@@ -19,7 +21,7 @@ pub(crate) enum Call {
     Split { color: i32, key: i32 },
 }
 
-/// What it got from that.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
@@ -35,11 +37,11 @@ pub(crate) type Damage = Box<dyn FnMut(u32, u32, i32, &mut Vec<u8>)>;
 pub(crate) struct Simulation {
     random: Random,
     ranks: Vec<Rank>,
-    /// Messages under way, by source and destination.
+    /// Messages in flight, by source and destination.
     wires: Vec<Vec<Wire>>,
     allocator: ContextAllocator,
     damage: Option<Damage>,
-    /// What ranks made of payloads that broke the protocol: (rank, error).
+    /// Errors of ranks at payloads that broke the protocol: (rank, error).
     pub(crate) errors: Vec<(u32, ProtocolError)>,
     /// For each call, in order: how many ranks have begun it.
     begun: Vec<usize>,
@@ -202,7 +204,7 @@ impl Simulation {
 enum Move {
     /// A rank begins its next call.
     Begin { rank: usize },
-    /// The first message under way from here to there arrives.
+    /// The first message in flight from `source` to `dest` arrives.
     Deliver { source: usize, dest: usize },
     /// One of the rank's completed receives is handed to its machine.
     HandIn { rank: usize },

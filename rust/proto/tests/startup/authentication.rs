@@ -9,7 +9,7 @@ use crate::job::{BOTH, KEY, LIMITS, NO_KEY, WITH_KEY, Watched, message, server, 
 
 const OTHER_KEY: Key = Key(KEY.0 ^ 1);
 
-/// What becomes of a client with these methods at a server with those.
+/// The result of a client with these methods at a server with those.
 fn meet(offered: Auth, enabled: Auth, dialect: Dialect) -> Result<(), Fault> {
     let mut watched = Watched::new(server(1, enabled, dialect));
     watched.connect(0, 5);
@@ -21,7 +21,10 @@ fn meet(offered: Auth, enabled: Auth, dialect: Dialect) -> Result<(), Fault> {
             Ok(())
         }
         Some((5, Some(fault))) => {
-            assert!(watched.outcome().is_none(), "a stranger's fault does not end the job");
+            assert!(
+                watched.outcome().is_none(),
+                "the fault of an unauthenticated client does not end the job"
+            );
             let stage = client.stage();
             assert_eq!(client.handle_eof(), Err(ClientError::Closed { stage }));
             Err(fault)
@@ -42,7 +45,7 @@ fn all_combinations_of_methods_meet_as_they_must() {
         met(WITH_KEY),
         [no_method(NO_KEY), Ok(()), Ok(()), Err(Fault::WrongKey), Err(Fault::WrongKey)]
     );
-    // The strongest common one: whoever offers a key is asked for it.
+    // The strongest common one: a client that offers a key is asked for it.
     assert_eq!(met(BOTH), [Ok(()), Ok(()), Ok(()), Err(Fault::WrongKey), Err(Fault::WrongKey)]);
 }
 

@@ -32,9 +32,9 @@ fn replay(vector: &Vector, mut octets_left: usize) -> Watched {
     watched
 }
 
-/// Proves that wherever a client's connection ends the server says so, and that the job is never left
-/// waiting: a stranger is dropped, a client ends the job, a client of a running job is lost and the other may
-/// finish.
+/// Proves that the server reports the end of a connection at every octet, and that no job waits forever: an
+/// unauthenticated client is dropped, a joined one ends the job, one of a running job is lost and the other
+/// may finish.
 #[test]
 fn a_client_may_be_cut_off_after_any_octet() {
     for vector in vectors::all() {

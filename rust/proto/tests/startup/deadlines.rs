@@ -27,8 +27,8 @@ fn over(failure: Failure) -> Option<ServerEvent> {
     Some(ServerEvent::Over(Err(failure)))
 }
 
-/// Proves that each connection has its own time to join, octet by octet or silent, and that whoever has
-/// joined may wait.
+/// Proves that each connection has its own time to join, octet by octet or silent, and that a joined client
+/// may wait.
 #[test]
 fn a_connection_must_join_in_its_time() {
     let mut watched = started(None);
@@ -104,7 +104,7 @@ fn after_a_loss_the_others_may_finish() {
     assert_eq!(watched.outcome().cloned(), over(failure));
 }
 
-/// Proves that grace counts from the first loss, and that whoever was finished by then is not named.
+/// Proves that grace counts from the first loss, and that clients that have finished by then are not named.
 #[test]
 fn after_a_loss_the_others_have_a_time_of_grace() {
     let mut watched = running();

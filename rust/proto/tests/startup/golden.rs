@@ -9,7 +9,7 @@ use mpjdev_proto::impi::startup::{
 use crate::job::{BOTH, NO_KEY, WITH_KEY, Watched, host, lam, mapped, server, settings};
 use crate::vectors::{self, Step, Vector};
 
-/// What the two clients of a conversation are started with, and the server.
+/// The settings of the two clients of a conversation, and the methods of the server.
 fn participants(vector: &Vector) -> ([Settings; 2], Auth) {
     let hello = |rank: u32, port, pid| Settings {
         hosts: vec![host(lam(2 + rank as u8), port, &[pid], 10, 20)],
@@ -102,7 +102,7 @@ fn clients_say_what_the_captures_say_octet_for_octet() {
     }
 }
 
-/// What a relay has replaced, as the server said it: H_PORT with the ports that the clients sent.
+/// The reply that a relay has replaced, as the server sent it: H_PORT with the ports that the clients sent.
 fn unreplaced(vector: &Vector) -> Vec<u8> {
     let port = |client| -> Vec<u8> {
         let said =
@@ -175,8 +175,8 @@ fn tables(name: &'static str) -> Tables {
     }
 }
 
-/// Proves the tables of the smallest job, and of one with numbers of each client's own, as its capture shows
-/// the job went on.
+/// Proves the tables of the smallest job, and of one with different numbers per client, against the captures
+/// of the jobs.
 #[test]
 fn captured_jobs_have_the_tables_that_their_numbers_give() {
     let client = |at: u32| JobClient { versions: vec![Version::V0_0], hosts: at..at + 1, procs: at..at + 1 };

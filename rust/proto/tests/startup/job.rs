@@ -35,7 +35,7 @@ pub(crate) fn host(address: [u8; 16], port: u16, pids: &[i64], ackmark: u32, hiw
     HostSettings { address, port, procs, ackmark, hiwater }
 }
 
-/// What LAM says of itself, with one host of one process.
+/// The settings of LAM, with one host of one process.
 pub(crate) fn settings(rank: u32) -> Settings {
     Settings {
         rank,
@@ -96,7 +96,7 @@ impl Watched {
         self.drain();
     }
 
-    /// What one connection has been sent since the last time.
+    /// The octets sent to one connection since the last call.
     pub(crate) fn told(&mut self, conn: u64) -> Vec<u8> {
         let told: Vec<_> = self.sent.extract_if(.., |(to, _)| *to == conn).collect();
         told.into_iter().flat_map(|(_, octets)| octets).collect()
@@ -134,7 +134,7 @@ pub(crate) fn message(command: &[u8; 4], payload: &[u8]) -> Vec<u8> {
     [&command[..], &(payload.len() as u32).to_be_bytes(), payload].concat()
 }
 
-/// What a client says to join.
+/// The octets that a client sends to join.
 pub(crate) fn joining(rank: i32) -> Vec<u8> {
     [message(b"AUTH", &1u32.to_be_bytes()), message(b"IMPI", &rank.to_be_bytes())].concat()
 }

@@ -1,4 +1,4 @@
-//! Refusals of a server: the connections that it closes, and those that go on (IMPI 5.3, 5.7).
+//! Refusals of a server: the connections that it closes, and those that stay (IMPI 5.3, 5.7).
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::startup::layout::{COLL_TOTAL_MAX, CmdError, Command, Label};
@@ -15,7 +15,7 @@ fn head(command: &[u8; 4], len: u32) -> Vec<u8> {
     [&command[..], &len.to_be_bytes()].concat()
 }
 
-/// Strangers' first words, and what is wrong with them.
+/// First octets of unauthenticated clients, each with its fault.
 fn strangers_words() -> Vec<(Vec<u8>, Fault)> {
     let auth = |rest: &[u8]| [&message(b"AUTH", &1u32.to_be_bytes()), rest].concat();
     let unexpected = |command, expected| Fault::Unexpected { command, expected };
@@ -51,8 +51,8 @@ fn strangers_words() -> Vec<(Vec<u8>, Fault)> {
     ]
 }
 
-/// Proves that each of these closes the stranger's connection with its reason, at whatever octet it comes,
-/// and that the job forms, runs and ends well all the same.
+/// Proves that each of these closes its connection with the reason, at any octet, and that the job forms,
+/// runs and ends without an error.
 #[test]
 fn a_stranger_is_refused_and_the_others_go_on() {
     for (words, fault) in strangers_words() {
@@ -81,7 +81,8 @@ fn finish(watched: &mut Watched, clients: &mut [Client; 2]) {
     assert_eq!(watched.events.last(), Some(&ServerEvent::Over(Ok(()))));
 }
 
-/// Proves that a client too many is told so: when the others are complete, and when it comes after that.
+/// Proves that a client too many gets the refusal: when the others are complete, and when it comes after
+/// that.
 #[test]
 fn a_client_too_many_is_refused() {
     let full = Some(Fault::Full { clients: 1 });

@@ -8,7 +8,7 @@ use mpjdev_proto::impi::{Dialect, Proc};
 
 use crate::job::{host, lam, message, settings};
 
-/// What a server says: replies as label, mask and data.
+/// The replies of a server, as label, mask and data.
 #[derive(Clone)]
 struct Said {
     size: i32,
@@ -70,7 +70,7 @@ impl Said {
         octets
     }
 
-    /// What client 0 makes of it: the same in both ways of sending labels.
+    /// The tables or the error of client 0: the same in both ways of sending labels.
     fn heard(&self) -> Result<Tables, ClientError> {
         let heard = |pipelines| {
             let mut client = Client::new(Settings { pipelines, ..settings(0) }).expect("sound");

@@ -1,5 +1,6 @@
-//! Jobs of up to 32 clients over connections that cut the octets anywhere and deliver them in any order of
-//! connections.
+//! Jobs of up to 32 clients over simulated connections.
+//!
+//! A connection cuts the octets anywhere, and connections deliver in any order.
 
 use std::collections::VecDeque;
 
@@ -45,7 +46,7 @@ fn any_settings(random: &mut Random, clients: u32) -> Vec<Settings> {
             hosts,
             datalen: 1 + random.below(100_000) as u32,
             tag_ub: 32767 + random.below(1 << 20) as u32,
-            // What is said and what it stands for are the same.
+            // A stated value and the default that it equals are the same.
             coll_xsize: if xsize { Some(77) } else { (random.below(2) == 0).then_some(1024) },
             coll_maxlinear: if maxlinear { Some(0) } else { (random.below(2) == 0).then_some(4) },
             pipelines: random.below(2) == 0,
@@ -88,7 +89,7 @@ fn model(all: &[Settings]) -> Tables {
     tables
 }
 
-/// One connection: octets under way.
+/// One connection: octets in flight.
 #[derive(Default)]
 struct Wire {
     to_server: VecDeque<u8>,

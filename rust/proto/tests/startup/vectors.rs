@@ -60,7 +60,7 @@ pub(crate) fn read(name: &'static str) -> Vector {
 }
 
 impl Vector {
-    /// What a client says before it closes the connection.
+    /// The messages that a client sends before it closes the connection.
     pub(crate) fn said_by(&self, client: usize) -> Vec<Vec<u8>> {
         let said = self.steps.iter().filter_map(|step| match step {
             Step::Send(from, octets) if *from == client => Some(octets.clone()),
@@ -69,7 +69,7 @@ impl Vector {
         said.collect()
     }
 
-    /// What a client gets.
+    /// The messages that a client receives.
     pub(crate) fn told_to(&self, client: usize) -> Vec<Vec<u8>> {
         let told = self.steps.iter().filter_map(|step| match step {
             Step::Reply(to, octets) | Step::Relayed(to, octets) if *to == client => Some(octets.clone()),

@@ -45,9 +45,9 @@ pub struct Partition {
 /// | part | means | values |
 /// |---|---|---|
 /// | `loss=P` | each packet dies with this chance | `1%`, `0.01`, `1e-4` |
-/// | `burst=P/Q` | a burst begins with chance P, and ends with chance Q, at each packet; in it all die | `0.1%/30%` |
+/// | `burst=P/Q` | a burst, in which all die, begins with chance P and ends with Q | `0.1%/30%` |
 /// | `dup=P` | a packet arrives twice | `1%` |
-/// | `reorder=N`, `reorder=N/P` | up to N later packets overtake a packet, with chance P, 10 % if not said | `16`, `3/50%` |
+/// | `reorder=N`, `reorder=N/P` | N later ones at most overtake a packet, chance P (10 %) | `16`, `3/50%` |
 /// | `delay=T` | how long a packet takes | `5ms`, `100us`, `20ns`, `1.5s` |
 /// | `jitter=T` | up to so much longer, so that packets also overtake each other | `1ms` |
 /// | `rate=R` | bits per second | `100mbit`, `1.5gbit`, `64kbit`, `9600bit` |
@@ -123,13 +123,13 @@ impl Chance {
     /// Always.
     pub const ALWAYS: Self = Self(Self::ALWAYS_BILLIONTHS);
 
-    /// So many billionths, if that is not more than always.
+    /// A chance in billionths, if that is not more than always.
     #[must_use]
     pub const fn from_billionths(billionths: u32) -> Option<Self> {
         if billionths <= Self::ALWAYS_BILLIONTHS { Some(Self(billionths)) } else { None }
     }
 
-    /// So many hundredths; more than 100 are always.
+    /// A chance in hundredths; more than 100 are always.
     #[must_use]
     pub const fn percent(percent: u32) -> Self {
         if percent < 100 { Self(percent * (Self::ALWAYS_BILLIONTHS / 100)) } else { Self::ALWAYS }

@@ -1,10 +1,10 @@
 //! The end of a connection (5.8).
 //!
 //! ```text
-//! OPEN --close--> CLOSING --all is complete--> FIN_SENT --own FIN acked, peer's FIN received--------> LINGER --> CLOSED
-//!                    |                            |                                                     | FIN again:
-//!                    +---------deadline-----------+--------> FAILED                                     | acked again
-//! any: nothing received for dead_after, or RST ------------> FAILED                     LINGER: RST ----------> CLOSED
+//! OPEN --close--> CLOSING --all complete--> FIN_SENT --own FIN acked, peer's received--> LINGER --> CLOSED
+//!                    |                         |                                           | FIN again:
+//!                    +---------deadline--------+--------> FAILED                           | acked again
+//! any: nothing received for dead_after, or RST ---------> FAILED           LINGER: RST ----------> CLOSED
 //! ```
 //!
 //! The last acks of an end that lingered may all be lost. Later packets for it are answered with a RST, as

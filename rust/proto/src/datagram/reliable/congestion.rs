@@ -2,7 +2,7 @@
 //!
 //! | path | algorithm | source |
 //! |---|---|---|
-//! | loopback, declared private link | fixed window, halved on loss, 1 packet more for each window acked | 5.7 |
+//! | loopback, declared private link | fixed window, halved on loss, 1 packet more per window acked | 5.7 |
 //! | any other | CUBIC, or NewReno | RFC 9438; RFC 9002, 7 |
 //!
 //! A private link with a declared rate has a least window, which fills the link. It has no other traffic, and

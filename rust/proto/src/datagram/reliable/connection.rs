@@ -409,7 +409,8 @@ impl Connection {
             self.counters.timeouts += 1;
             let is_repeated = self.rtt.expiries() > 0;
             self.probes = self.packet_tx.probes(is_repeated);
-            // Two datagrams from the second expiry on, so that the loss of one costs no further backoff (RFC 9002, 6.2.4).
+            // Two datagrams from the second expiry on, so that the loss of one costs no further backoff (RFC
+            // 9002, 6.2.4).
             self.has_pure_ack_req |= is_repeated && self.probes[0].is_some() && self.probes[1].is_none();
             self.rtt.expired();
             // If nothing can be sent, the timer must not expire again at once.

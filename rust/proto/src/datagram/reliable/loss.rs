@@ -188,9 +188,9 @@ mod tests {
         }
     }
 
-    /// A cut is undone when nothing that was sent again since it was lost.
+    /// A cut is undone when all retransmissions since it were spurious.
     #[test]
-    fn a_cut_is_undone_when_all_that_followed_was_in_vain() {
+    fn a_cut_is_undone_when_all_later_retransmissions_were_spurious() {
         let mut detection = Detection::new();
         detection.retransmitted(0, Cause::Loss);
         detection.window_cut();

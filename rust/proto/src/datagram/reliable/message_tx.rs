@@ -4,7 +4,7 @@
 //! |---|---|
 //! | fits a datagram | Short; synchronous or cancellable: with its id in REQUEST |
 //! | up to eager_max, standard, not cancellable | Long, in order |
-//! | longer, synchronous, cancellable or rendezvous | RequestSend with 8 octets; after the grant Long with its destination |
+//! | longer, synchronous, cancellable or rendezvous | RequestSend of 8 octets; granted: Long, destination |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

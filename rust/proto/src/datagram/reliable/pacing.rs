@@ -3,7 +3,7 @@
 //! ```text
 //! declared rate          len, and 48 for the headers of UDP and IP, / rate between packets
 //! S at least 50 us       S / (1.25 x window) between packets, S / (2 x window) in slow start
-//! S shorter, or unknown  no time between packets; a burst ends the driver's pass, so that it looks what has come
+//! S shorter, or unknown  no time between packets; a burst ends the driver's pass, so that it can receive
 //! ```
 //!
 //! In slow start a window that has come lets two of them leave; at 1.25 they would not within a round trip (a

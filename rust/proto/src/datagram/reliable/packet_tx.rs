@@ -36,7 +36,7 @@ pub(super) struct PacketTx<T> {
     reported_end: u64,
     /// Whether the latest ack reports the left edge as missing.
     is_edge_missing: bool,
-    /// When the left edge moved or was sent again: the PTO timer counts from there.
+    /// When the left edge moved or was retransmitted: the PTO timer counts from there.
     edge_since: Nanos,
     /// When the next packet counts as lost unless it is acked before.
     loss_time: Option<Nanos>,
@@ -138,7 +138,7 @@ impl<T: Copy> PacketTx<T> {
         self.next_tx
     }
 
-    /// When the left edge moved or was sent again, if there is one: the PTO timer counts from there.
+    /// When the left edge moved or was retransmitted, if there is one: the PTO timer counts from there.
     #[inline]
     pub(super) fn edge_since(&self) -> Option<Nanos> {
         (!self.packets.is_empty()).then_some(self.edge_since)

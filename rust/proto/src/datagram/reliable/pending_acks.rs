@@ -6,9 +6,12 @@
 //! | a packet behind a gap, into a gap, a second time, with FIN, with ACK_REQ | now | 5.6 |
 //! | a quarter of the window was received since the last ack | now | 5.6 |
 //! | every n packets, by a setting | now | 5.6, eager mode |
-//! | the socket is drained, the program does not reply, and the oldest packet has waited 50 us and two intervals between ACK_REQs | now | 5.6; except for the 50 us choices of ours |
+//! | the socket is drained, no reply is sent, and the oldest packet has waited for D | now | 5.6; D |
 //! | the oldest has waited for max_ack_delay | now | 5.6 |
 //! | a closed window has opened | now | 5.4 |
+//!
+//! D is 50 us (5.6) and two intervals between ACK_REQs; the intervals, and the wait for a reply of the
+//! program, are choices of ours.
 //!
 //! On a link slower than one packet in 50 us the socket is drained after each packet of a stream. Its sender
 //! requests four acks in a window, so none is needed in between. A sender that has not requested one for

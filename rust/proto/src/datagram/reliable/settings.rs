@@ -133,7 +133,8 @@ pub enum SettingsError {
     SendsMax,
     /// Nothing can be received, or there are not enough ids.
     #[error(
-        "arrivals_max {arrivals_max} is not above the receive window of {receive_window}, or above {ARRIVALS_MAX}"
+        "arrivals_max {arrivals_max} is not above the receive window of {receive_window}, or above \
+         {ARRIVALS_MAX}"
     )]
     ArrivalsMax {
         /// Most unmatched messages that the peer makes us keep.

@@ -5,10 +5,12 @@
 //!
 //! | state | event | action | next |
 //! |---|---|---|---|
-//! | slow start | the shortest round trip of a round exceeds that of the round before by an eighth, at least 4 and at most 16 ms | | CSS |
+//! | slow start | the shortest round trip of a round exceeds that of the round before by T | | CSS |
 //! | CSS | an ack | a quarter of the growth | CSS |
 //! | CSS | a round trip shorter than at its beginning | | slow start |
 //! | CSS | 5 rounds | slow start ends | |
+//!
+//! T is an eighth of the round trip before, at least 4 and at most 16 ms.
 //!
 //! RFC 9406 wants 8 samples in a round. Here a round has four acks, so two samples are enough (a choice of
 //! ours). A wrong decision costs some rounds of slower growth.

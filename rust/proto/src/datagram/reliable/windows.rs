@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(Shares::new(5, 6), Err(SharesError { peers: 6, capacity: 5 }));
     }
 
-    /// A receiver that holds its window takes nothing back; one that goes on says so.
+    /// A receiver that holds its window takes nothing back; one that continues says so.
     #[test]
     fn a_held_window_runs_empty_and_opens_again() {
         let mut window = ReceiveWindow::new(4, 10);

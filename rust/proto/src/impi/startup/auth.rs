@@ -35,7 +35,7 @@ pub struct Auth {
 }
 
 impl Auth {
-    /// Whether there is no method at all; whoever has none must not begin to talk (IMPI 5.2).
+    /// Whether there is no method at all; a client without one must not begin to talk (IMPI 5.2).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.mask() == 0

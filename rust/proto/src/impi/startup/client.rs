@@ -51,7 +51,7 @@ pub struct Client {
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// All clients have joined, so many.
+    /// All clients have joined.
     Joined {
         /// Clients of the job.
         size: u32,
@@ -83,7 +83,8 @@ impl Stage {
         match self {
             Stage::Auth => "during authentication; it may have no method in common with this client",
             Stage::Join => {
-                "while this client joined: a wrong key, a rank that is taken or too large, or the job was given up"
+                "while this client joined: a wrong key, a rank that is taken or too large, or the job was \
+                 given up"
             }
             Stage::Labels | Stage::Done => "before start-up was done: the job was given up",
             Stage::Running | Stage::Finished => "while the job runs",

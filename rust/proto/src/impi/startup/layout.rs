@@ -196,7 +196,7 @@ impl Label {
     pub const H_NPROCS: Label = Label(0x2200);
     /// Marks at which hosts acknowledge packets, Uint4 each.
     pub const H_ACKMARK: Label = Label(0x2300);
-    /// Packets that may be under way to hosts, Uint4 each.
+    /// Packets that may be in flight to hosts, Uint4 each.
     pub const H_HIWATER: Label = Label(0x2400);
     /// Host ids of processes, 16 octets each.
     pub const P_IPV6: Label = Label(0x3000);

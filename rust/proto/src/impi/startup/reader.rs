@@ -10,12 +10,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Wants so many octets first.
+    /// Wants `wanted_len` octets first.
     pub(super) fn new(wanted_len: usize) -> Reader {
         Reader { piece: Vec::new(), wanted_len }
     }
 
-    /// Wants so many octets next; the limit is its caller's to check.
+    /// Wants `len` octets next; the caller checks the limit.
     pub(super) fn want(&mut self, len: usize) {
         self.wanted_len = len;
     }

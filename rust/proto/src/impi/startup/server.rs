@@ -98,7 +98,7 @@ pub enum Output {
         /// Its fault; `None` when it has finished or the job is over.
         fault: Option<Fault>,
     },
-    /// Something that people may want to know.
+    /// An event for the log of the server.
     Event(ServerEvent),
 }
 
@@ -232,7 +232,8 @@ impl Server {
         true
     }
 
-    /// The connection to evict for a new one: of the source with the most strangers, the oldest that has sent
+    /// The connection to evict for a new one: of the source with the most unauthenticated
+    /// clients, the oldest that has sent
     /// nothing, else the oldest. A source that floods the server evicts its own connections.
     fn evictable(&self) -> Option<u64> {
         let mut counts = BTreeMap::<u128, usize>::new();
@@ -437,7 +438,7 @@ impl Server {
         Ok(())
     }
 
-    /// All have joined: nobody else may, and each is told so.
+    /// Forms the job when all clients have joined; all other connections are closed with [`Fault::Full`].
     fn form(&mut self, now_ms: u64) {
         let clients = self.settings.clients;
         self.phase = Phase::Exchanging;

@@ -48,7 +48,7 @@ pub struct HostSettings {
     pub procs: Vec<Proc>,
     /// Packets after which it acknowledges them, at least 1.
     pub ackmark: u32,
-    /// Packets that may be under way to it without an acknowledgement, at least ackmark.
+    /// Packets that may be in flight to it without an acknowledgement, at least ackmark.
     pub hiwater: u32,
 }
 
@@ -139,7 +139,8 @@ impl Settings {
         self.hosts.iter().flat_map(|host| host.procs.iter().copied())
     }
 
-    /// The payload of AUTH (IMPI 5.2): the mask, or in the draft the key, which is 0 for whoever has none.
+    /// The payload of AUTH (IMPI 5.2): the mask, or in the draft the key, which is 0 for a client without
+    /// one.
     pub(super) fn auth_payload(&self) -> Vec<u8> {
         match self.dialect {
             Dialect::Final => self.auth.mask().to_be_bytes().to_vec(),

@@ -25,7 +25,7 @@ pub struct Tables {
     /// Packets after which each host acknowledges: the least of all hosts. So too in the draft, which leaves
     /// open how far a mark reaches (IMPI 15).
     pub ackmark: u32,
-    /// Packets that may be under way without an acknowledgement: the least of all hosts; never less than
+    /// Packets that may be in flight without an acknowledgement: the least of all hosts; never less than
     /// ackmark.
     pub hiwater: u32,
     /// The largest tag: the least of all clients.
@@ -174,8 +174,8 @@ pub enum TableError {
     },
     /// Two processes cannot be told apart.
     #[error(
-        "ranks {first} and {second} have the same host id and the same process id {pid}: processes in containers that share \
-         an address need process ids of one namespace, or an --address each"
+        "ranks {first} and {second} have the same host id and the same process id {pid}: processes in \
+         containers that share an address need process ids of one namespace, or an --address each"
     )]
     SameProc {
         /// The lower rank.
@@ -204,7 +204,7 @@ impl Tables {
 pub(super) struct Gathering {
     dialect: Dialect,
     tables: Tables,
-    /// C_NHOSTS and C_NPROCS by client; 0 for whoever has not said it.
+    /// C_NHOSTS and C_NPROCS by client; 0 for a client that has not said it.
     nhosts: Vec<u32>,
     nprocs: Vec<u32>,
     /// H_ACKMARK and H_HIWATER by host.
@@ -307,7 +307,7 @@ impl Gathering {
         Ok(self.tables)
     }
 
-    /// Every list begins with 0.0, which is how they are told apart.
+    /// Reads the lists of versions, each of which begins with 0.0.
     fn versions(&mut self, reply: Reply<'_>) -> Result<(), TableError> {
         let (versions, rest) = reply.data.as_chunks::<8>();
         if !rest.is_empty() {
@@ -448,7 +448,7 @@ impl Reply<'_> {
         (0..u32::BITS).filter(move |client| self.mask & 1 << client != 0)
     }
 
-    /// Its elements, each with its client; so many by client, exactly those.
+    /// Its elements, each with its client; `counts` states the exact number of each client.
     fn elements<const N: usize>(self, counts: &[u32]) -> Result<Vec<(u32, [u8; N])>, TableError> {
         let count = |client: u32| counts[client as usize] as usize;
         let expected_len = self.clients().map(|client| count(client) * N).sum();
@@ -519,7 +519,7 @@ impl Reply<'_> {
     }
 }
 
-/// Numbers things through: so many to each. Their sum is checked before.
+/// Numbers things consecutively, as many for each client as `counts` states. Their sum is checked before.
 fn number<'a>(counts: &[u32], ranges: impl Iterator<Item = &'a mut Range<u32>>) {
     let mut next = 0;
     for (count, range) in counts.iter().zip(ranges) {

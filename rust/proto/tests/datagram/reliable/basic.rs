@@ -18,7 +18,7 @@ fn stream_both_ways(seed: u64, path: Path, impairment: &str, count: u64) -> Worl
     world
 }
 
-/// Proves that nothing is lost for good, whatever the share that is (5.12, 1).
+/// Proves that no message is lost at any loss rate (5.12, 1).
 #[test]
 fn everything_comes_once_and_in_order_under_loss() {
     for impairment in ["delay=20us", "delay=20us,loss=1e-4", "delay=20us,loss=1%", "delay=1ms,loss=30%"] {
@@ -28,8 +28,8 @@ fn everything_comes_once_and_in_order_under_loss() {
     }
 }
 
-/// 14 lost round trips in a row on a path that drops 30 % each way: the peer lives, and is not given up. The backoff
-/// leaves room for that many probes within the 30 s.
+/// 14 lost round trips in a row on a path that drops 30 % each way do not fail a live peer. The backoff
+/// leaves room for 14 probes within the 30 s.
 #[test]
 fn a_peer_behind_a_lossy_path_is_not_given_up_after_many_lost_acks() {
     drop(stream_both_ways(2253, Path::UNKNOWN, "delay=1ms,loss=30%", 300));
@@ -80,7 +80,7 @@ fn reordering_is_undone() {
     }
 }
 
-/// Proves that copies are told from packets (5.12, 2).
+/// Proves that copies of packets are recognised (5.12, 2).
 #[test]
 fn duplicates_are_dropped() {
     let impairments =
@@ -182,8 +182,8 @@ fn the_smallest_windows_and_datagrams_do() {
     }
 }
 
-/// Proves that datagrams may become shorter while messages of all kinds are under way: what was cut before
-/// comes as it is, and what is cut from then on is as short as it must be.
+/// Proves that datagrams may become shorter while messages of all kinds are in flight: earlier parts arrive
+/// as they are, and later ones have the new length.
 #[test]
 fn datagrams_become_shorter_under_way() {
     for shorter in [DATAGRAM_LEN_MIN, 300, 1199] {

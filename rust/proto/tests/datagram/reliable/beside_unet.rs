@@ -11,7 +11,7 @@ use crate::world::{Program, Sends, World};
 /// Messages, one way.
 const MESSAGES: u64 = 2000;
 
-/// What a stream has cost.
+/// The costs of a stream.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     time: Nanos,

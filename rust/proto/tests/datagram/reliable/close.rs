@@ -50,8 +50,8 @@ fn both_ends_close_well() {
     }
 }
 
-/// Proves that an end may close while messages of all kinds are under way, wait for their match or are asked
-/// back: FIN waits for all of them, and for nothing else.
+/// Proves that an end may close while messages of all kinds are in flight, wait for their match or are being
+/// cancelled: FIN waits for these messages alone.
 #[test]
 fn an_end_closes_well_in_the_midst_of_its_messages() {
     const COUNT: u64 = 60;

@@ -28,7 +28,7 @@ struct Flows {
     receivers: Vec<Connection>,
     there: Network<(usize, Packet)>,
     back: Network<(usize, Packet)>,
-    /// What waits in the one socket of all receivers.
+    /// Packets that wait in the one socket of all receivers.
     socket: VecDeque<(usize, Packet)>,
     socket_capacity: usize,
     overflows: u64,

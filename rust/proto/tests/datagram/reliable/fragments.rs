@@ -60,7 +60,7 @@ impl End {
         (events, self.connection.counters().violations - before)
     }
 
-    /// What leaves for a new message.
+    /// Sends a new message; returns its packet.
     fn sends(&mut self, send: Send) -> Packet {
         self.connection.send(send).expect("there is room");
         self.connection.handle_drained(0);

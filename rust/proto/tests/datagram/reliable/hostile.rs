@@ -65,7 +65,7 @@ fn made_up(random: &mut Random, connection: &Connection, next: u64, seen: &[u64]
     packet
 }
 
-/// A driver that checks that what it is told makes sense.
+/// A driver that checks that all events are consistent.
 struct Driver {
     connection: Connection,
     /// Messages that are not complete: what has been matched of them, and how much there is.
@@ -226,7 +226,7 @@ fn stale_duplicate() {
     connection.check();
 }
 
-/// Proves that numbers go on behind 2^31, in both directions, and that a loss across the wrap is repaired.
+/// Proves that numbers continue behind 2^31, in both directions, and that a loss across the wrap is repaired.
 #[test]
 fn numbers_wrap_at_2_to_the_31() {
     let first = FullSequence::of((1 << 31) - 2);

@@ -9,7 +9,7 @@ use super::world::{END_LIMIT, for_seeds, scaled, short, world};
 const SEEDS: u64 = 250;
 /// Messages of each end in each run.
 const MESSAGES: u64 = 2000;
-/// How many times as many runs a long test has: less than an hour, optimised.
+/// Factor of the runs of a long test, which takes less than an hour, optimised.
 const SOAK: u64 = 1000;
 
 /// Paths, most of them good.

@@ -1,4 +1,4 @@
-//! Two ends of the reliable protocol over networks that are as bad as they are told to be.
+//! Two ends of the reliable protocol over simulated networks with impairments.
 
 mod basic;
 mod beside_unet;

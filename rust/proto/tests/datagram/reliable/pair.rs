@@ -18,14 +18,14 @@ fn pair() -> [Connection; 2] {
         .map(|(ours, theirs)| Connection::new(Settings { ours, theirs, ..settings }, 0).expect("settings"))
 }
 
-/// What leaves now.
+/// The packets that leave now.
 fn packets(connection: &mut Connection, now: Nanos) -> Vec<Packet> {
     std::iter::from_fn(|| connection.poll_transmit(now)).map(|transmit| transmit.packet).collect()
 }
 
 /// Lets the timer of an end whose packets are lost come; the packets that leave then.
 fn expire(connection: &mut Connection, now: &mut Nanos) -> Vec<Packet> {
-    let at = connection.next_timeout().expect("something is under way");
+    let at = connection.next_timeout().expect("a packet is in flight");
     assert!(at > *now, "a timer that is always due: {at} at {now}");
     *now = at;
     connection.handle_timeout(*now);
@@ -39,7 +39,7 @@ fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
     a.send(short(1)).expect("there is room");
     let [_, second] = packets(a, 0)[..] else { panic!("two packets") };
     assert!(matches!(b.handle_datagram(0, &second), Verdict::Buffer { .. }));
-    let [answer] = packets(b, 0)[..] else { panic!("a gap is told at once") };
+    let [answer] = packets(b, 0)[..] else { panic!("a gap is reported at once") };
     assert_eq!(a.handle_datagram(0, &answer), Verdict::Drop);
     let mut now = 0;
     let again = expire(a, &mut now);
@@ -82,8 +82,8 @@ fn what_is_acknowledged_and_then_missing_is_asked_for_again() {
     }
 }
 
-/// Two datagrams leave at the second expiry and at each later one, also if only one packet is in flight: a packet
-/// without a message then asks for an ack as well.
+/// Two datagrams leave at the second expiry and at each later one, also if only one packet is in flight: a
+/// packet without a message then asks for an ack as well.
 #[test]
 fn a_lone_packet_is_probed_by_two_datagrams_from_the_second_expiry_on() {
     let [mut a, _] = pair();
@@ -248,7 +248,7 @@ fn a_timer_that_has_expired_waits_again_though_nothing_leaves() {
     assert_eq!(packets(&mut a, 0).len(), 1);
     let mut now = 0;
     for _ in 0..12 {
-        let at = a.next_timeout().expect("something is under way");
+        let at = a.next_timeout().expect("a packet is in flight");
         assert!(at > now, "a timer that is always due: {at} at {now}");
         now = at;
         a.handle_timeout(now);

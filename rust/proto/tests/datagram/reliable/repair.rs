@@ -47,7 +47,7 @@ fn losses_of_one_round_trip_cut_the_window_once() {
     assert_eq!((counters.retransmitted, counters.timeouts, counters.cuts), (5, 0, 1), "{counters:?}");
 }
 
-/// Proves that what is lost again after it was sent again is found without the timer as well.
+/// Proves that the loss of a retransmission is found without the timer.
 #[test]
 fn a_repair_that_is_lost_is_repaired() {
     let mut world = world(1, Settings { receive_window: 512, send_window: 512, ..settings() }, "delay=1ms");
@@ -79,8 +79,8 @@ fn a_lost_tail_is_repaired_in_two_ptos() {
     }
 }
 
-/// Proves that packets that come late are no reason to send less for good: the cut is undone, and the
-/// threshold rises until such packets are not sent again any more.
+/// Proves that late packets reduce the window only for a time: the cut is undone, and the threshold rises
+/// until late packets are not retransmitted any more.
 #[test]
 fn late_packets_are_learned_from() {
     let settings = Settings { receive_window: 256, send_window: 256, ..settings() };
@@ -93,7 +93,7 @@ fn late_packets_are_learned_from() {
     world.run_to_completion(END_LIMIT);
     let both = world.ends[0].connection.counters();
     let (early, late) = (first.retransmitted, both.retransmitted - first.retransmitted);
-    assert!(late * 4 <= early * 5, "{early} of 2000 were sent again first, {late} of 5000 then");
+    assert!(late * 4 <= early * 5, "{early} of 2000 were retransmitted first, {late} of 5000 then");
 }
 
 /// Proves that a path that is cut for long is found to be another one: the window begins anew. A silent peer

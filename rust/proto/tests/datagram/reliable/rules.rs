@@ -129,8 +129,8 @@ fn a_quarter_of_the_window_waits_for_nothing() {
     assert_eq!(left(&mut end, SECOND + MILLISECOND).len(), 1);
 }
 
-/// Proves that a window that opens again is told at once (5.4), and that FIN that came too early is nothing
-/// to keep octets of.
+/// Proves that a window that opens again is reported at once (5.4), and that no octets are kept of a FIN that
+/// came too early.
 #[test]
 fn a_window_that_opens_again_is_told_at_once() {
     let mut end = end(Settings { receive_window: 4, ..settings() });
@@ -147,7 +147,7 @@ fn a_window_that_opens_again_is_told_at_once() {
     assert_eq!(end.handle_datagram(0, &fin), Verdict::Drop);
 }
 
-/// Proves that no more packets are under way than either window permits, and which of them ask (5.4, 5.6).
+/// Proves that no more packets are in flight than either window permits, and which of them ask (5.4, 5.6).
 #[test]
 fn windows_are_used_up_and_a_quarter_of_them_asks() {
     for (own, theirs, expected) in [(64, 16, 16), (8, 64, 8), (4, 1, 1), (4, 0, 0)] {
@@ -169,7 +169,7 @@ fn windows_are_used_up_and_a_quarter_of_them_asks() {
             end.handle_timeout(now);
             let again = left(&mut end, now);
             assert!(seqs(&again) == [0] && again[0].extension.ack_req && again.len() == 1, "{again:?}");
-            assert_eq!(end.counters().window_probes, 0, "what is under way brings the window");
+            assert_eq!(end.counters().window_probes, 0, "the packets in flight bring the window");
         }
         let _ = end.handle_datagram(now, &packet(None, Some(expected as u64), Extension::new(0, 3)));
         if u32::from(theirs) < own {

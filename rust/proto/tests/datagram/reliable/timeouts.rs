@@ -30,7 +30,7 @@ fn a_silent_receiver_loses_nothing() {
     world.run_to_completion(SECOND);
     let counters = world.ends[0].connection.counters();
     assert_eq!((counters.retransmitted, counters.cuts), (11, 0), "nothing was lost: {counters:?}");
-    assert!(world.now < super::world::START + 2100 * MILLISECOND, "it goes on at once");
+    assert!(world.now < super::world::START + 2100 * MILLISECOND, "it continues at once");
 }
 
 /// Proves that a stream in one direction needs about four acknowledgments a window, and sends nothing again
@@ -199,8 +199,8 @@ fn a_drained_socket_is_acknowledged_after_50_us() {
     }
 }
 
-/// Proves that a program that does not consume stops its peer, that the peer asks seldom, and that it goes on
-/// by itself when what told it so is lost (5.4).
+/// Proves that a program that does not consume stops its peer, that the peer probes seldom, and that it
+/// continues by itself when the report of the open window is lost (5.4).
 #[test]
 fn a_held_window_stops_the_peer_until_it_is_open_again() {
     let mut world = world(6, settings(), "delay=10us");
@@ -233,8 +233,7 @@ fn a_held_window_is_no_death() {
     world.run_to_completion(2 * SECOND);
 }
 
-/// Proves that messages that nobody matches hold the window, at a limit, and that matching them lets the peer
-/// go on.
+/// Proves that unmatched messages hold the window, at a limit, and that matching them lets the peer continue.
 #[test]
 fn unmatched_messages_hold_the_window() {
     let mut world = world(8, Settings { arrivals_max: 256, ..settings() }, "delay=10us,loss=1%");

@@ -14,7 +14,7 @@ use mpjdev_proto::datagram::reliable::settings::Settings;
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
-/// What a program does with a connection.
+/// The behaviour of a program with a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     /// Sends all its messages, this many at a time without having been released.
@@ -30,11 +30,11 @@ pub(crate) enum Program {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) count: u64,
-    /// Which messages these are.
+    /// The messages by their numbers.
     pub(crate) message: fn(u64) -> Send,
 }
 
-/// How one end behaves.
+/// One end of the connection, and its program.
 pub(crate) struct End {
     pub(crate) connection: Connection,
     pub(crate) program: Program,
@@ -52,9 +52,9 @@ pub(crate) struct End {
     kept: HashMap<u16, Vec<u8>>,
     inbound: BTreeMap<ArrivalId, Inbound>,
     unmatched: VecDeque<ArrivalId>,
-    /// In one of so many passes a receive takes a message that must be matched; 0 is all of them at once.
+    /// A receive takes a message that must be matched in one of this number of passes; 0 is all at once.
     pub(crate) dawdles: u64,
-    /// In one of so many passes a message is cancelled; 0 is none.
+    /// A message is cancelled in one of this number of passes; 0 is never.
     pub(crate) cancels: u64,
     pub(crate) inbox: VecDeque<Vec<u8>>,
     /// It does nothing before.
@@ -436,7 +436,7 @@ impl Inbound {
     }
 }
 
-/// How often the short tests are repeated: MPJDEV_SOAK is for the long ones.
+/// Repetitions of a test: `soak` times as many with MPJDEV_SOAK.
 pub(crate) fn scaled(count: u64, soak: u64) -> u64 {
     if std::env::var_os("MPJDEV_SOAK").is_some() { count * soak } else { count }
 }
@@ -451,7 +451,7 @@ pub(crate) fn for_seeds(seeds: std::ops::Range<u64>, run: impl Fn(u64) + std::pa
     }
 }
 
-/// What a synchronous, a cancellable and an announced message are.
+/// A mix of standard, synchronous, cancellable and rendezvous messages.
 pub(crate) fn mixed(number: u64) -> Send {
     let plain =
         Send { tag: number as i32, token: number + 1, context: (number % 5) << 33, ..Send::default() };

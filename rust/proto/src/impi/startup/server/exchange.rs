@@ -75,7 +75,7 @@ impl Exchange {
         self.clients[rank as usize].is_done
     }
 
-    /// Those whom the others wait for.
+    /// The clients that the others wait for.
     pub(super) fn waiting_for(&self) -> Vec<u32> {
         let silent = (0..).zip(&self.clients).filter(|(_, said)| said.items.is_empty() && !said.is_done);
         silent.map(|(rank, _)| rank).collect()
