@@ -295,8 +295,10 @@ class JoiningTest {
     static final class Barrier {
         private Barrier() {}
 
-        public static void main(String[] args) {
+        public static void main(String[] args) throws ClassNotFoundException {
             Comm.init(args);
+            // A wait of more than some microseconds loads it. The ranks may be too fast for one.
+            Class.forName("mpjdev.core.Upcalls");
             Comm.WORLD.barrier();
             Comm.finish();
         }
