@@ -1,6 +1,6 @@
 //! Datagrams that are changed, cut, forged, repeated or lost on their way, through real sockets.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 
 use mpjdev_proto::datagram::network::Random;
 use mpjdev_transport::PeerState;
@@ -246,6 +246,48 @@ fn finish_ends_when_the_last_ack_is_lost_and_the_peer_is_gone() {
     });
     assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
     assert!(!matches!(last.transport.peer(0), PeerState::Failed(_)), "{:?}", last.transport.peer(0));
+}
+
+/// Every ack of the last packet is lost until its sender has closed. The reset that answers a late packet
+/// acks it, so that a peer that ignores other resets closes in order.
+#[test]
+fn reset_of_a_closed_peer_acks_the_last_packet() {
+    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    add_lines(&mut jobs);
+    let (sender, resets) = mpsc::channel();
+    let mut last = None;
+    let tamper: Tamper = Box::new(move |from, octets| {
+        let (packet, _) = Packet::parse(&octets).expect("what ranks send");
+        if from == 1 && packet.extension.fin {
+            last = packet.seq();
+        }
+        match last {
+            Some(last) if from == 0 && packet.extension.rst => {
+                // The test may have seen enough.
+                let _ = sender.send((packet, last));
+                vec![octets]
+            }
+            Some(_) if from == 0 => Vec::new(),
+            _ => vec![octets],
+        }
+    });
+    let _relay = Relay::between(&mut jobs, tamper);
+    let ranks = ranks_of(jobs, ProgressThread::Runs);
+    ranks.iter().for_each(|rank| assert_eq!(rank.comm.finish(&mut Uninterruptible), Ok(())));
+    let begun = Instant::now();
+    let (reset, last) = loop {
+        // The ranks have finished, so that no threads but this one drive them.
+        for rank in &ranks {
+            let _ = rank.comm.leftovers();
+        }
+        match resets.try_recv() {
+            Ok(found) => break found,
+            Err(_) => assert!(begun.elapsed() < Duration::from_secs(14), "rank 0 answers"),
+        }
+        std::thread::yield_now();
+    };
+    assert!(reset.extension.duplicate, "{reset:?}");
+    assert_eq!(reset.ack().map(FullSequence::bits), Some(last.bits().wrapping_add(1) & 0x7fff_ffff));
 }
 
 /// From the last messages on nothing arrives: the sender's finish names what is not acknowledged.

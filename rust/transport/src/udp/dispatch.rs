@@ -73,7 +73,7 @@ impl Reader {
         };
         let Some(peer) = transport.peer_by(&packet, staged) else {
             stage.seen.unknown += 1;
-            return self.answer(transport, staged, now, &packet);
+            return self.answer(transport, staged, now, &packet, None);
         };
         if packet.extension.checked != peer.is_checked {
             return stage.seen.malformed += 1;
@@ -81,16 +81,27 @@ impl Reader {
         stage.touch(peer.rank as usize);
         match take_packet(transport, peer, stage, staged, head_len, &packet, now, each) {
             Ok(true) => {}
-            Ok(false) => self.answer(transport, staged, now, &packet),
+            Ok(false) => {
+                let farewell = peer.session().connection.farewell();
+                self.answer(transport, staged, now, &packet, farewell);
+            }
             Err(why) => transport.close(peer, &format!("it sends what it must not: {why}"), false),
         }
     }
 
-    /// Answers a peer that uses a connection unknown to this rank.
+    /// Answers a peer that uses a connection that is over or unknown to this rank. `farewell` is that of a
+    /// closed one.
     #[cold]
-    fn answer(&mut self, transport: &UdpTransport, staged: &Staged, now: Nanos, packet: &Packet) {
+    fn answer(
+        &mut self,
+        transport: &UdpTransport,
+        staged: &Staged,
+        now: Nanos,
+        packet: &Packet,
+        farewell: Option<Packet>,
+    ) {
         let Some(from) = staged.from else { return };
-        let Some(reset) = self.resets.answer(now, from, packet) else { return };
+        let Some(reset) = self.resets.answer(now, from, packet, farewell) else { return };
         let mut head = [0; HEAD_LEN_MAX + TRAILER_LEN];
         let Ok(len) = reset.emit(&[], &mut head) else { return };
         let (to, runs) = (Address::from(from), [Run::from(&head[..len])]);

@@ -1,28 +1,23 @@
 //! Resets: answers to packets of unknown or closed connections (5.8).
 
-use std::collections::VecDeque;
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
 use super::super::packet::Packet;
-use super::connection::Connection;
 use super::time::{MILLISECOND, Nanos};
 use super::transmit::reset;
 
 /// The shortest time between two answers to one source (5.8).
 pub const RESET_EVERY: Nanos = 100 * MILLISECOND;
-/// Sources and closed connections that are remembered. Further sources are not answered until some are
-/// forgotten.
+/// Sources that are remembered. Further sources are not answered until some are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// The time of the last answer to each source, and the answers of closed connections. For one socket; a
-/// source is whatever the driver distinguishes senders by.
+/// The time of the last answer to each source. For one socket; a source is whatever the driver distinguishes
+/// senders by.
 #[derive(Debug)]
 pub struct Resets<S> {
     answered: FxHashMap<S, Nanos>,
-    /// Answers of the connections that closed last.
-    closed: VecDeque<Packet>,
 }
 
 impl<S: Eq + Hash> Default for Resets<S> {
@@ -35,14 +30,20 @@ impl<S: Eq + Hash> Resets<S> {
     /// No answers yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { answered: FxHashMap::default(), closed: VecDeque::new() }
+        Self { answered: FxHashMap::default() }
     }
 
     /// The answer to a packet of `source` for an unknown or closed connection: a RST with the id of that
     /// connection. `None` if that source was answered within [`RESET_EVERY`], whatever the id, since a sender
-    /// with a forged source chooses the id. A RST is never answered.
-    pub fn answer(&mut self, now: Nanos, source: S, packet: &Packet) -> Option<Packet> {
-        let connection = packet.extension.connection;
+    /// with a forged source chooses the id. A RST is never answered. `farewell` is that of a closed
+    /// connection ([`Connection::farewell`](super::connection::Connection::farewell)).
+    pub fn answer(
+        &mut self,
+        now: Nanos,
+        source: S,
+        packet: &Packet,
+        farewell: Option<Packet>,
+    ) -> Option<Packet> {
         let is_recent = |at: &Nanos| now.saturating_sub(*at) < RESET_EVERY;
         if packet.extension.rst || self.answered.get(&source).is_some_and(is_recent) {
             return None;
@@ -54,22 +55,10 @@ impl<S: Eq + Hash> Resets<S> {
             return None;
         }
         self.answered.insert(source, now);
-        let closed = self.closed.iter().find(|packet| packet.extension.connection == connection);
-        let mut answer = closed.copied().unwrap_or_else(|| reset(connection));
+        let mut answer = farewell.unwrap_or_else(|| reset(packet.extension.connection));
         // A peer that sends checksums accepts no packet without one.
         answer.extension.checked = packet.extension.checked;
         Some(answer)
-    }
-
-    /// The driver no longer drives this connection. If it has closed in order, late packets of its peer get
-    /// an answer that acks all.
-    pub fn remember(&mut self, connection: &Connection) {
-        if let Some(packet) = connection.farewell() {
-            if self.closed.len() == REMEMBERED {
-                self.closed.pop_front();
-            }
-            self.closed.push_back(packet);
-        }
     }
 }
 
@@ -86,7 +75,7 @@ mod tests {
     fn an_answer_has_a_checksum_where_the_packet_has_one() {
         let mut checked = packet(7);
         checked.extension.checked = true;
-        let answer = Resets::new().answer(0, 1, &checked).expect("an answer");
+        let answer = Resets::new().answer(0, 1, &checked, None).expect("an answer");
         assert!(answer.extension.rst && answer.extension.checked, "{answer:?}");
     }
 
@@ -94,14 +83,17 @@ mod tests {
     #[test]
     fn answers_are_rare_and_bounded() {
         let mut resets = Resets::new();
-        assert_eq!(resets.answer(0, 1, &packet(7)), Some(reset(7)));
-        assert_eq!(resets.answer(RESET_EVERY - 1, 1, &packet(7)), None);
-        assert_eq!(resets.answer(RESET_EVERY - 1, 1, &packet(8)), None, "whatever its number");
-        assert!(resets.answer(RESET_EVERY, 1, &packet(7)).is_some());
-        assert_eq!(resets.answer(RESET_EVERY, 2, &reset(8)), None);
+        assert_eq!(resets.answer(0, 1, &packet(7), None), Some(reset(7)));
+        assert_eq!(resets.answer(RESET_EVERY - 1, 1, &packet(7), None), None);
+        assert_eq!(resets.answer(RESET_EVERY - 1, 1, &packet(8), None), None, "whatever its number");
+        assert!(resets.answer(RESET_EVERY, 1, &packet(7), None).is_some());
+        assert_eq!(resets.answer(RESET_EVERY, 2, &reset(8), None), None);
         let answers =
-            (0..5000).filter(|k| resets.answer(2 * RESET_EVERY, *k, &packet(100)).is_some()).count();
+            (0..5000).filter(|k| resets.answer(2 * RESET_EVERY, *k, &packet(100), None).is_some()).count();
         assert_eq!(answers, REMEMBERED);
-        assert!(resets.answer(3 * RESET_EVERY, 9999, &packet(100)).is_some(), "the others are forgotten");
+        assert!(
+            resets.answer(3 * RESET_EVERY, 9999, &packet(100), None).is_some(),
+            "the others are forgotten"
+        );
     }
 }

@@ -254,8 +254,9 @@ impl Connection {
         Transmit { packet, body: None }
     }
 
-    /// The RST for late packets of a connection that has closed in order.
-    pub(super) fn farewell(&self) -> Option<Packet> {
+    /// The RST that answers late packets of a connection that has closed in order: it acks all of them.
+    #[must_use]
+    pub fn farewell(&self) -> Option<Packet> {
         if !self.close.is_closed() {
             return None;
         }

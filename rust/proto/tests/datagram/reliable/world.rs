@@ -276,8 +276,9 @@ impl End {
     fn receive(&mut self, now: Nanos, octets: &[u8], network: &mut Network<Vec<u8>>) {
         let (packet, data) = Packet::parse(octets).expect("a packet of ours");
         let is_known = packet.extension.connection == self.connection.settings().ours;
+        let farewell = self.connection.farewell().filter(|_| is_known);
         if (self.connection.is_over() || !is_known)
-            && let Some(answer) = self.resets.answer(now, (), &packet)
+            && let Some(answer) = self.resets.answer(now, (), &packet, farewell)
         {
             network.send(now, 52, self.octets_of(&answer, None));
         }
@@ -371,10 +372,7 @@ impl End {
                     self.withdrawn += 1;
                 }
                 Event::PeerFinished => self.peer_finished = true,
-                Event::Closed => {
-                    self.closed = true;
-                    self.resets.remember(&self.connection);
-                }
+                Event::Closed => self.closed = true,
                 Event::Failed(failure) => self.failure = Some(failure),
             }
             if !matches!(event, Event::Released { .. }) {
