@@ -7,7 +7,6 @@
 use thiserror::Error;
 
 use super::layout::TAG_BARRIER;
-use super::startup::Tables;
 
 /// The member with the lowest rank of each client (IMPI 1): numbered from 0 by rank. Rank 0 is one, and has
 /// the number 0.
@@ -25,16 +24,6 @@ pub struct Master {
     pub rank: u32,
     /// Its rank in MPI_COMM_WORLD.
     pub world_rank: u32,
-}
-
-/// A member that the job has not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("there is no rank {world_rank} among the {size} processes of the job")]
-pub struct NoSuchProcess {
-    /// Its rank in MPI_COMM_WORLD.
-    pub world_rank: u32,
-    /// Processes of the job.
-    pub size: u32,
 }
 
 /// A request of the machine to its driver: empty messages of [`TAG`](Barrier::TAG) on the communicator's
@@ -112,33 +101,10 @@ pub enum BarrierError {
 }
 
 impl Masters {
-    /// Those of MPI_COMM_WORLD.
-    #[must_use]
-    pub fn of_world(tables: &Tables) -> Self {
-        Self::of_clients(tables.procs.iter().map(|proc| proc.client))
-    }
-
     /// Those of MPI_COMM_WORLD, given the client of each process by its rank.
     #[must_use]
     pub fn of_clients(clients: impl IntoIterator<Item = u32>) -> Self {
         Self::find((0..).zip(clients).map(|(rank, client)| Master { client, rank, world_rank: rank }))
-    }
-
-    /// Those of a communicator: the world ranks of its members, in the order of their ranks in it.
-    ///
-    /// # Errors
-    /// A member is no process of the job.
-    pub fn of_members(
-        tables: &Tables,
-        members: impl IntoIterator<Item = u32>,
-    ) -> Result<Self, NoSuchProcess> {
-        let size = tables.procs.len() as u32;
-        let each = (0..).zip(members).map(|(rank, world_rank)| match tables.procs.get(world_rank as usize) {
-            Some(proc) => Ok(Master { client: proc.client, rank, world_rank }),
-            None => Err(NoSuchProcess { world_rank, size }),
-        });
-        let each: Vec<Master> = each.collect::<Result<_, _>>()?;
-        Ok(Self::find(each))
     }
 
     /// The first of each client, of members by ascending rank.
@@ -171,7 +137,7 @@ impl Barrier {
     pub const TAG: i32 = TAG_BARRIER;
 
     /// Enters the barrier of a communicator with these masters, as the process with this world rank;
-    /// `maxlinear` is that of the job's [`Tables`].
+    /// `maxlinear` is that of the job's [`Tables`](super::startup::Tables).
     #[must_use]
     pub fn new(masters: &Masters, world_rank: u32, maxlinear: u32) -> Self {
         let (m, at) = (masters.all.len(), |number: usize| masters.all[number].world_rank);
