@@ -126,15 +126,6 @@ impl Message {
         self.primary.words()
     }
 
-    /// Memory of the second physical message, which is its first [`secondary_len`](Self::secondary_len)
-    /// octets; none when there is only one.
-    pub fn second_words(&self) -> Option<&[AtomicU64]> {
-        match &self.secondary {
-            Some(Secondary::Apart(slab)) => Some(slab.words()),
-            _ => None,
-        }
-    }
-
     /// The slab of the first physical message.
     #[inline]
     pub fn first_slab(&self) -> &Slab {
