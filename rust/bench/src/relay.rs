@@ -1,8 +1,8 @@
 //! A network between real sockets with a given impairment.
 //!
-//! A relay stands between ports: UDP sockets, each connected to one peer, or the other ends of interfaces.
-//! What comes to one port leaves through the other one of its pair, when and if the model ([`Network`]) says
-//! so, the same way for the same seed as long as packets come in the same order.
+//! A relay connects pairs of ports. A port is a UDP socket that is connected to one peer, or the far end of a
+//! network interface. The relay forwards each packet to the other port of its pair, delays it or drops it, as
+//! the model ([`Network`]) decides. The same seed and order of packets give the same decisions.
 //!
 //! ```text
 //! A --> front of B | port 0 --> Network --> port 1 | front of A --> B

@@ -1,4 +1,4 @@
-//! Checks whether the systems of the peers still answer.
+//! Peer timeouts of connections: how long octets may stay unacked by the peer's system.
 
 use std::os::fd::AsFd;
 use std::time::Instant;
