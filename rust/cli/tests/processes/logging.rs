@@ -25,7 +25,6 @@ fn events_name_start_connections_and_end_of_a_job() {
         " rank 0 mpjdev::tcp: channel is open peers=[1] foreign=false",
         " rank 1 mpjdev::tcp: channel is open peers=[0] foreign=false",
         " mpjdev::rendezvous: send is started peer=",
-        " rank 1 mpjdev::tcp: peers have finished peers=[0]",
         " rank 0 mpjdev::rank: rank has finished",
         " monitor mpjdev::job: job is over status=0",
     ];
