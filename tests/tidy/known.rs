@@ -16,8 +16,7 @@ pub(crate) const UNUSED_ITEMS: [(&str, &str); 10] = [
 ];
 
 /// Edges between modules that lead up or sideways.
-pub(crate) const MODULE_EDGES: [&str; 19] = [
-    "cli::impi -> job",
+pub(crate) const MODULE_EDGES: [&str; 18] = [
     "engine::comm -> collective",
     "engine::engine -> collective",
     "engine::engine -> comm",

@@ -11,6 +11,7 @@ pub mod commands;
 pub mod impi;
 pub mod inspect;
 pub mod job;
+pub mod signals;
 
 use std::ffi::OsString;
 use std::path::Path;

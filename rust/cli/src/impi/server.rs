@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::{debug, info, warn};
 
 use super::penalty::Penalties;
-use crate::job::signals;
+use crate::signals;
 
 /// The prefix of the server's lines.
 pub const NAME: &str = "mpjdev impi-server";

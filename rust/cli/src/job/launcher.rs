@@ -19,8 +19,9 @@ use signal_hook::consts::{SIGCHLD, SIGTSTP};
 use signal_hook::iterator::Signals;
 use tracing::debug;
 
+use super::descendants;
 use super::exit_status::ExitStatus;
-use super::{descendants, signals};
+use crate::signals;
 
 /// Octets of standard input that are forwarded at a time.
 const PIECE: usize = 64 << 10;

@@ -18,7 +18,6 @@ pub mod output;
 pub mod plan;
 pub mod root_cause;
 pub mod roster;
-pub mod signals;
 pub mod site;
 pub mod stub;
 pub mod target;

@@ -345,8 +345,8 @@ impl Job {
     }
 
     fn handle_signal(&mut self, number: u8) {
-        let Some(signal) = super::signals::known(number) else { return };
-        if !super::signals::ends(signal) {
+        let Some(signal) = crate::signals::known(number) else { return };
+        if !crate::signals::ends(signal) {
             return self.signal_ranks(signal);
         }
         // A second request ends the job at once.
