@@ -16,7 +16,7 @@ pub(crate) const UNUSED_ITEMS: [(&str, &str); 10] = [
 ];
 
 /// Edges between modules that lead up or sideways.
-pub(crate) const MODULE_EDGES: [&str; 18] = [
+pub(crate) const MODULE_EDGES: [&str; 12] = [
     "engine::comm -> collective",
     "engine::engine -> collective",
     "engine::engine -> comm",
@@ -29,16 +29,10 @@ pub(crate) const MODULE_EDGES: [&str; 18] = [
     "engine::packet -> collective",
     "engine::packet -> comm",
     "engine::packet -> mpi",
-    "jni::boundary -> array",
-    "jni::boundary -> buffer",
-    "jni::boundary -> comm",
-    "jni::boundary -> stats",
-    "jni::boundary -> view",
-    "jni::handle -> view",
 ];
 
 /// Files that take part in a cycle of imports, by crate.
-pub(crate) const CYCLES: [&[&str]; 2] = [
+pub(crate) const CYCLES: [&[&str]; 1] = [
     // engine
     &[
         "rust/engine/src/clients.rs",
@@ -74,19 +68,6 @@ pub(crate) const CYCLES: [&[&str]; 2] = [
         "rust/engine/src/packet/send.rs",
         "rust/engine/src/packet/split.rs",
         "rust/engine/src/packet/unreceived.rs",
-    ],
-    // jni
-    &[
-        "rust/jni/src/array.rs",
-        "rust/jni/src/array/access.rs",
-        "rust/jni/src/array/indexed.rs",
-        "rust/jni/src/boundary.rs",
-        "rust/jni/src/boundary/upcalls.rs",
-        "rust/jni/src/buffer.rs",
-        "rust/jni/src/comm.rs",
-        "rust/jni/src/handle.rs",
-        "rust/jni/src/stats.rs",
-        "rust/jni/src/view.rs",
     ],
 ];
 

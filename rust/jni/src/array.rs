@@ -11,15 +11,14 @@ mod kernels;
 
 use std::mem::MaybeUninit;
 
-use access::{Access, Critical, get_region, set_region};
-pub(crate) use indexed::Picked;
-
 use jni::sys::jobject;
 use mpjdev_buffer::patch::{Block, Patch};
 use mpjdev_buffer::{Place, Type};
 
-use crate::boundary::Env;
+use crate::boundary::{Argument, Env, RawArray, RawDirect, RawInts};
 use crate::error::{Failure, Fault, zeroed};
+
+use access::{Access, Critical, get_region, set_region};
 
 /// Up to this many elements the region functions are faster than the critical pair: decision 0004 has the
 /// figures.
@@ -57,17 +56,10 @@ fn fix(element: Type, swapped: bool, reading: bool) -> Fix {
     }
 }
 
-impl Array {
-    /// Wraps the array arguments of a native method.
-    ///
-    /// # Safety
-    /// `raw` is null or a primitive array of `length` elements of the type with this code, and is reachable
-    /// as long as the result lives. `mpjdev.core.Native` is called with an array's own length and type only.
-    ///
-    /// # Errors
-    /// Null, or not a type of arrays.
+impl Argument<RawArray> for Array {
+    /// Fails for null, and for a type that no array has.
     #[inline(always)]
-    pub(crate) unsafe fn new(raw: jobject, length: i32, element: i32) -> Result<Array, Failure> {
+    unsafe fn from_raw(_: &mut Env, RawArray(raw, length, element): RawArray) -> Result<Array, Failure> {
         if raw.is_null() || length < 0 {
             return Err(Fault::Null { name: "array" }.into());
         }
@@ -76,7 +68,9 @@ impl Array {
             _ => Err(Fault::Unusable { what: "array", why: "it is not primitive" }.into()),
         }
     }
+}
 
+impl Array {
     /// Number of elements.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
@@ -353,16 +347,9 @@ pub(crate) struct Direct {
     len: usize,
 }
 
-impl Direct {
-    /// Finds the memory of a direct buffer.
-    /// Finds the memory of a direct buffer.
-    ///
-    /// # Safety
-    /// `raw` is null or a `java.nio.Buffer` that stays reachable as long as the result lives.
-    ///
-    /// # Errors
-    /// Null, or not direct.
-    pub(crate) unsafe fn new(env: &mut Env, raw: jobject) -> Result<Direct, Failure> {
+impl Argument<RawDirect> for Direct {
+    /// Fails for null, and for a buffer that is not direct.
+    unsafe fn from_raw(env: &mut Env, RawDirect(raw): RawDirect) -> Result<Direct, Failure> {
         if raw.is_null() {
             return Err(Fault::Null { name: "direct buffer" }.into());
         }
@@ -379,7 +366,9 @@ impl Direct {
         }
         Ok(Direct { start: start.cast(), len: elements as usize })
     }
+}
 
+impl Direct {
     /// Number of octets: `Native` passes byte buffers only.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -421,22 +410,18 @@ pub(crate) struct IntArray {
     len: usize,
 }
 
-impl IntArray {
-    /// Wraps the int array arguments of a native method.
-    ///
-    /// # Safety
-    /// As for [`Array::new`], with elements of type int.
-    ///
-    /// # Errors
-    /// Null.
+impl Argument<RawInts> for IntArray {
+    /// Fails for null.
     #[inline(always)]
-    pub(crate) unsafe fn new(raw: jobject, length: i32) -> Result<IntArray, Failure> {
+    unsafe fn from_raw(_: &mut Env, RawInts(raw, length): RawInts) -> Result<IntArray, Failure> {
         if raw.is_null() || length < 0 {
             return Err(Fault::Null { name: "index array" }.into());
         }
         Ok(IntArray { raw, len: length as usize })
     }
+}
 
+impl IntArray {
     /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -452,9 +437,7 @@ impl IntArray {
         // SAFETY: the elements are inside the array and `dest` has room.
         unsafe { get_region(env, self.raw, Type::Int, off, dest.len(), dest.as_mut_ptr().cast()) }
     }
-}
 
-impl IntArray {
     /// Stores the first elements.
     ///
     /// # Panics
@@ -464,4 +447,12 @@ impl IntArray {
         // SAFETY: the region is inside the array.
         unsafe { set_region(env, self.raw, Type::Int, 0, source.len(), source.as_ptr().cast()) }
     }
+}
+
+/// The elements `base + indexes[offs + k]` of an array.
+#[derive(Clone, Copy)]
+pub(crate) struct Picked<'a> {
+    pub(crate) base: i64,
+    pub(crate) indexes: &'a IntArray,
+    pub(crate) offs: usize,
 }

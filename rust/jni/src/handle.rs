@@ -1,12 +1,13 @@
 //! The tables of the values behind Java's handles.
 
+use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, WriteBuffer};
+use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, ViewedSlab, WriteBuffer};
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::pool::HeapPool;
@@ -14,7 +15,6 @@ use mpjdev_engine::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_engine::{Comm, PacketEngine, RequestId};
 
 use crate::error::{Failure, Fault};
-use crate::view::Hold;
 
 /// A buffer that Java holds.
 #[derive(Debug)]
@@ -47,6 +47,17 @@ pub(crate) struct Request {
     pub(crate) id: RequestId,
     /// The buffer of a receive.
     pub(crate) buffer: Option<i64>,
+}
+
+/// The owner of a view's memory.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    /// A view for writing: while it exists, the memory holds messages of its buffer only.
+    Written { _slab: Arc<ViewedSlab> },
+    /// A view for reading: the memory may be reused for other messages meanwhile.
+    Read { _memory: Arc<dyn Any + Send + Sync> },
+    /// A view for reading, of memory that cannot be kept without the message.
+    Message { _slab: Slab },
 }
 
 static BUFFERS: HandleTable<Buffer> = HandleTable::new();

@@ -4,27 +4,13 @@
 //! buffer unreachable. So a view that is used too late reads or changes some octets of message memory, never
 //! unmapped memory.
 
-use std::any::Any;
-use std::sync::Arc;
-
-use mpjdev_buffer::{BufferError, Encoding, Place, Slab, ViewedSlab};
+use mpjdev_buffer::{BufferError, Encoding, Place};
 
 use crate::array::Array;
 use crate::boundary::{DirectView, Env};
 use crate::buffer::{STAGED, primitive, reading, writing};
 use crate::error::Failure;
-use crate::handle;
-
-/// The owner of a view's memory.
-#[derive(Debug)]
-pub(crate) enum Hold {
-    /// A view for writing: while it exists, the memory holds messages of its buffer only.
-    Written { _slab: Arc<ViewedSlab> },
-    /// A view for reading: the memory may be reused for other messages meanwhile.
-    Read { _memory: Arc<dyn Any + Send + Sync> },
-    /// A view for reading, of memory that cannot be kept without the message.
-    Message { _slab: Slab },
-}
+use crate::handle::{self, Hold};
 
 /// Indices of the results beside the return value: the view's handle, and the byte order of its elements.
 const VIEW: usize = 0;

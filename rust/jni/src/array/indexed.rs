@@ -5,20 +5,12 @@ use mpjdev_buffer::patch::check_indices;
 
 use super::access::{Access, Critical};
 use super::kernels::{self, Inside};
-use super::{Array, Fix, IntArray, copy_fixed, fix};
+use super::{Array, Fix, Picked, copy_fixed, fix};
 use crate::boundary::Env;
 use crate::error::{Failure, Fault, zeroed};
 
 /// Elements that are moved while arrays are held.
 const INDEX_CHUNK: usize = 16384;
-
-/// The elements `base + indexes[offs + k]` of an array.
-#[derive(Clone, Copy)]
-pub(crate) struct Picked<'a> {
-    pub(crate) base: i64,
-    pub(crate) indexes: &'a IntArray,
-    pub(crate) offs: usize,
-}
 
 /// The work of one pass over the chunks of a scatter.
 #[derive(Clone, Copy, PartialEq, Eq)]

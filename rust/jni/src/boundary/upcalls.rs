@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use jni::sys;
 
-use super::Env;
+use super::env::Env;
 
 /// The result of an upcall.
 enum Answer {
@@ -102,12 +102,12 @@ pub(super) fn find_vm(env: &mut Env) {
 
 /// Asks Java to collect garbage, whose buffers then release their memory, and waits a little. If Java throws,
 /// nothing was reclaimed: the refusal that follows states how much memory there is.
-pub(super) fn reclaim() {
+pub(crate) fn reclaim() {
     ask(c"reclaimMemory");
 }
 
 /// Asks Java to collect garbage for descriptors: unreachable files and sockets are closed.
-pub(super) fn make_room() {
+pub(crate) fn make_room() {
     ask(c"reclaimDescriptors");
 }
 
@@ -121,7 +121,8 @@ fn ask(method: &CStr) {
     let found = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut raw, sys::JNI_VERSION_1_8) };
     // A thread that is not Java's cannot make an upcall.
     if found == sys::JNI_OK {
-        let mut env = Env::new(raw.cast());
+        // SAFETY: the JVM has just named it the environment of this thread.
+        let mut env = unsafe { Env::new(raw.cast()) };
         if let Answer::Threw(exception) = env.upcall(method) {
             // SAFETY: the environment is the calling thread's, and the reference one of this call.
             unsafe { ((**env.raw).v1_1.DeleteLocalRef)(env.raw, exception) };

@@ -1,0 +1,144 @@
+//! The native methods of `mpjdev.core.Native`, and the calls about the library itself.
+
+use crate::boundary::{self, Env, natives};
+use crate::error::{self, Failure};
+use crate::{buffer, comm, handle, stats, view};
+
+/// Raised together with `Native.ABI` whenever a signature changes.
+const ABI: i32 = 5;
+
+natives! {
+    "abi" Java_mpjdev_core_Native_abi = abi, () -> int;
+    "table" Java_mpjdev_core_Native_table = table, () -> text;
+    "newWriter" Java_mpjdev_core_Native_newWriter = buffer::new_writer, (capacity: int, order: int) -> long;
+    "newReader" Java_mpjdev_core_Native_newReader = buffer::new_reader, (capacity: int) -> long;
+    "close" Java_mpjdev_core_Native_close = buffer::close, (handle: long) -> void;
+    "capacity" Java_mpjdev_core_Native_capacity = buffer::capacity, (handle: long) -> int;
+    "ensureCapacity" Java_mpjdev_core_Native_ensureCapacity = buffer::ensure_capacity, (handle: long, capacity: int) -> void;
+    "restoreCapacity" Java_mpjdev_core_Native_restoreCapacity = buffer::restore_capacity, (handle: long) -> void;
+    "sectionCapacity" Java_mpjdev_core_Native_sectionCapacity = buffer::section_capacity, (element: int, count: int) -> long;
+    "gather" Java_mpjdev_core_Native_gather = buffer::gather,
+        (handle: long, array/length/element: array, base: int, count: int, offs: int, indexes/ints: ints, flags: int) -> void;
+    "scatter" Java_mpjdev_core_Native_scatter = buffer::scatter,
+        (handle: long, array/length/element: array, base: int, count: int, offs: int, indexes/ints: ints, flags: int) -> void;
+    "strGather" Java_mpjdev_core_Native_strGather = buffer::str_gather,
+        (handle: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints, flags: int) -> void;
+    "strScatter" Java_mpjdev_core_Native_strScatter = buffer::str_scatter,
+        (handle: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints, flags: int) -> void;
+    "writeDirect" Java_mpjdev_core_Native_writeDirect = buffer::write_direct,
+        (handle: long, source: direct, off: long, element: int, count: int, flags: int) -> void;
+    "readDirect" Java_mpjdev_core_Native_readDirect = buffer::read_direct,
+        (handle: long, dest: direct, off: long, element: int, count: int, flags: int) -> void;
+    "writeView" Java_mpjdev_core_Native_writeView = view::write,
+        (handle: long, element: int, count: int, out/length: longs, flags: int) -> view;
+    "readView" Java_mpjdev_core_Native_readView = view::read,
+        (handle: long, element: int, count: int, out/length: longs, flags: int) -> view;
+    "freeView" Java_mpjdev_core_Native_freeView = view::free, (view: long) -> void;
+    "beginObjects" Java_mpjdev_core_Native_beginObjects = buffer::begin_objects, (handle: long, flags: int) -> long;
+    "writeObjects" Java_mpjdev_core_Native_writeObjects = buffer::write_objects, (handle: long, count: int, flags: int) -> void;
+    "readObjects" Java_mpjdev_core_Native_readObjects = buffer::read_objects, (handle: long, count: int, flags: int) -> void;
+    "checkObjects" Java_mpjdev_core_Native_checkObjects = buffer::check_objects, (handle: long, count: int, flags: int) -> void;
+    "appendSecondary" Java_mpjdev_core_Native_appendSecondary = buffer::append_secondary,
+        (handle: long, chunk/length: bytes, off: int, count: int) -> void;
+    "truncateSecondary" Java_mpjdev_core_Native_truncateSecondary = buffer::truncate_secondary, (handle: long, len: long) -> void;
+    "readSecondary" Java_mpjdev_core_Native_readSecondary = buffer::read_secondary,
+        (handle: long, at: long, chunk/length: bytes, off: int, count: int) -> int;
+    "secondaryLength" Java_mpjdev_core_Native_secondaryLength = buffer::secondary_len, (handle: long, flags: int) -> long;
+    "logicalLength" Java_mpjdev_core_Native_logicalLength = buffer::logical_len, (handle: long, flags: int) -> long;
+    "copyLogical" Java_mpjdev_core_Native_copyLogical = buffer::copy_logical, (handle: long, dest/length: bytes, flags: int) -> void;
+    "load" Java_mpjdev_core_Native_load = buffer::load, (handle: long, source/length: bytes) -> void;
+    "peek" Java_mpjdev_core_Native_peek = buffer::peek, (handle: long, flags: int) -> long;
+    "sectionCount" Java_mpjdev_core_Native_sectionCount = buffer::section_count, (handle: long, flags: int) -> int;
+    "openBuffers" Java_mpjdev_core_Native_openBuffers = open_buffers, () -> int;
+    "usedMemory" Java_mpjdev_core_Native_usedMemory = used_memory, () -> long;
+    "setMemoryLimit" Java_mpjdev_core_Native_setMemoryLimit = set_memory_limit, (limit: long) -> void;
+    "firstSection" Java_mpjdev_core_Native_firstSection = buffer::first_section, (handle: long) -> long;
+    "patchCount" Java_mpjdev_core_Native_patchCount = buffer::patch_count,
+        (length: int, off: int, rank: int, exts: int, strs: int, indexes/ints: ints) -> int;
+    "patchElements" Java_mpjdev_core_Native_patchElements = buffer::patch_elements,
+        (length: int, off: int, rank: int, exts: int, strs: int, indexes/ints: ints, elements/room: ints) -> void;
+    "openRequests" Java_mpjdev_core_Native_openRequests = open_requests, () -> int;
+    "worldOfOne" Java_mpjdev_core_Native_worldOfOne = comm::world_of_one, () -> long;
+    "processWorld" Java_mpjdev_core_Native_processWorld = comm::process_world, () -> long;
+    "localJob" Java_mpjdev_core_Native_localJob = comm::local_job, (worlds/length: longs, message_oriented: bool) -> void;
+    "rank" Java_mpjdev_core_Native_rank = comm::rank, (comm: long) -> int;
+    "size" Java_mpjdev_core_Native_size = comm::size, (comm: long) -> int;
+    "freeComm" Java_mpjdev_core_Native_freeComm = comm::free, (comm: long) -> void;
+    "finish" Java_mpjdev_core_Native_finish = comm::finish, (comm: long) -> void;
+    "usesMpi" Java_mpjdev_core_Native_usesMpi = comm::uses_mpi, () -> bool;
+    "endProcess" Java_mpjdev_core_Native_endProcess = comm::end_process, (why: string) -> void;
+    "abort" Java_mpjdev_core_Native_abort = comm::abort, (comm: long, why: string) -> void;
+    "send" Java_mpjdev_core_Native_send = comm::send, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> void;
+    "isend" Java_mpjdev_core_Native_isend = comm::isend, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> long;
+    "recv" Java_mpjdev_core_Native_recv = comm::recv, (comm: long, buffer: long, source: int, tag: int, out: status) -> long;
+    "recvFrom" Java_mpjdev_core_Native_recvFrom = comm::recv_from, (comm: long, buffer: long, source: int, tag: int) -> long;
+    "irecv" Java_mpjdev_core_Native_irecv = comm::irecv, (comm: long, buffer: long, source: int, tag: int) -> long;
+    "probe" Java_mpjdev_core_Native_probe = comm::probe, (comm: long, source: int, tag: int, out: status) -> long;
+    "iprobe" Java_mpjdev_core_Native_iprobe = comm::iprobe, (comm: long, source: int, tag: int, out: status) -> long;
+    "await" Java_mpjdev_core_Native_await = comm::wait, (request: long, nanos: long, out: status) -> long;
+    "test" Java_mpjdev_core_Native_test = comm::test, (request: long, out: status) -> long;
+    "awaitAny" Java_mpjdev_core_Native_awaitAny = comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;
+    "cancel" Java_mpjdev_core_Native_cancel = comm::cancel, (request: long) -> bool;
+    "freeRequest" Java_mpjdev_core_Native_freeRequest = comm::free_request, (request: long) -> void;
+    "startBarrier" Java_mpjdev_core_Native_startBarrier = comm::start_barrier, (comm: long) -> long;
+    "startDup" Java_mpjdev_core_Native_startDup = comm::start_dup, (comm: long) -> long;
+    "startCreate" Java_mpjdev_core_Native_startCreate = comm::start_create, (comm: long, ids/length: ints) -> long;
+    "startSplit" Java_mpjdev_core_Native_startSplit = comm::start_split, (comm: long, color: int, key: int) -> long;
+    "advance" Java_mpjdev_core_Native_advance = comm::advance, (operation: long, blocking: bool) -> long;
+    "freeOperation" Java_mpjdev_core_Native_freeOperation = comm::free_operation, (operation: long) -> void;
+    "markCounts" Java_mpjdev_core_Native_markCounts = stats::mark, () -> void;
+    "counts" Java_mpjdev_core_Native_counts = stats::since_mark, () -> text;
+    "printStats" Java_mpjdev_core_Native_printStats = stats::print, () -> void;
+    "failureNames" Java_mpjdev_core_Native_failureNames = failure_names, () -> text;
+    "constants" Java_mpjdev_core_Native_constants = constants, () -> text;
+    "panic" Java_mpjdev_core_Native_panic = panic, (handle: long, text: string) -> void;
+    "write" Java_mpjdev_core_Native_write = buffer::write,
+        (handle: long, array/length/element: array, off: int, count: int, flags: int) -> void;
+    "read" Java_mpjdev_core_Native_read = buffer::read,
+        (handle: long, array/length/element: array, off: int, count: int, flags: int) -> void;
+}
+
+fn abi(env: &mut Env) -> Result<i32, Failure> {
+    mpjdev_logging::start("library");
+    boundary::load(env)?;
+    handle::pool().set_reclaim(boundary::reclaim);
+    handle::pool().set_make_room(boundary::make_room);
+    Ok(ABI)
+}
+
+fn table(_: &mut Env) -> Result<String, Failure> {
+    Ok(TABLE.to_owned())
+}
+
+fn failure_names(_: &mut Env) -> Result<String, Failure> {
+    Ok(error::code::NAMES.join("\n"))
+}
+
+/// `NAME=value` of every number that both sides must agree on, one per line.
+fn constants(_: &mut Env) -> Result<String, Failure> {
+    let all = buffer::CONSTANTS.iter().chain(&comm::CONSTANTS);
+    Ok(all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\n"))
+}
+
+/// Panics during the use of a buffer, so that a test can check the buffer afterwards.
+fn panic(_: &mut Env, handle: i64, text: String) -> Result<(), Failure> {
+    handle::with_any_buffer(handle, |_| panic!("{text}"))
+}
+
+fn open_buffers(_: &mut Env) -> Result<i32, Failure> {
+    Ok(handle::open_buffers() as i32)
+}
+
+fn used_memory(_: &mut Env) -> Result<i64, Failure> {
+    Ok(handle::pool().used() as i64)
+}
+
+/// Sets the limit on message memory. At the limit, the pool asks Java to collect garbage before it fails.
+fn set_memory_limit(_: &mut Env, limit: i64) -> Result<(), Failure> {
+    handle::pool().set_limit(u64::try_from(limit).unwrap_or(0));
+    Ok(())
+}
+
+fn open_requests(_: &mut Env) -> Result<i32, Failure> {
+    Ok(handle::open_requests() as i32)
+}
