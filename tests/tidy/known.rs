@@ -56,18 +56,14 @@ pub(crate) const CYCLES: [&[&str]; 1] = [
         "rust/engine/src/packet/credit.rs",
         "rust/engine/src/packet/engine.rs",
         "rust/engine/src/packet/fast_recv.rs",
-        "rust/engine/src/packet/finish.rs",
         "rust/engine/src/packet/foreign_order.rs",
         "rust/engine/src/packet/freed.rs",
-        "rust/engine/src/packet/outbox.rs",
         "rust/engine/src/packet/progress.rs",
         "rust/engine/src/packet/progress_threads.rs",
         "rust/engine/src/packet/recv.rs",
         "rust/engine/src/packet/rendezvous.rs",
-        "rust/engine/src/packet/requests.rs",
         "rust/engine/src/packet/send.rs",
         "rust/engine/src/packet/split.rs",
-        "rust/engine/src/packet/unreceived.rs",
     ],
 ];
 

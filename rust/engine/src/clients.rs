@@ -10,7 +10,8 @@ use mpjdev_transport::{Header, Payload, PeerState};
 
 use crate::comm::Comm;
 use crate::error::DeviceError;
-use crate::packet::engine::{Core, Mode, PacketEngine};
+use crate::operation::Mode;
+use crate::packet::engine::{Core, PacketEngine};
 use crate::packet::send::send;
 
 /// The ranks of each client of IMPI, as seen by a rank of this project.

@@ -11,14 +11,15 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::wait::WaitControl;
 
 use crate::collective::Abandonment;
-use crate::engine::{AnyEngine, Engine, Selection, SendArgs};
+use crate::engine::{AnyEngine, Engine};
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
-use crate::packet::engine::{Mode, PacketEngine};
+use crate::operation::{Mode, Selection, SendArgs};
+use crate::packet::engine::PacketEngine;
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
-use crate::packet::requests::{Completed, RequestId};
+use crate::request::{Completed, RequestId};
 
 /// A group of ranks with a context of their own.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
-use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
@@ -20,37 +20,11 @@ use crate::comm::Part;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::Group;
-use crate::packet::engine::{Mode, PacketEngine};
+use crate::operation::{Selection, SendArgs, Unreceived};
+use crate::packet::engine::PacketEngine;
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
-use crate::packet::requests::{Completed, RequestId};
-use crate::packet::unreceived::Unreceived;
-
-/// The arguments of a send, checked by the communicator.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SendArgs<'a> {
-    pub(crate) message: &'a Message,
-    /// Destination, numbered in the communicator.
-    #[cfg_attr(loom, allow(dead_code))]
-    pub(crate) member: u32,
-    /// Destination, numbered in the world.
-    pub(crate) world: u32,
-    pub(crate) context: u64,
-    pub(crate) tag: i32,
-    pub(crate) mode: Mode,
-}
-
-/// The messages that a receive or a probe asks for, checked by the communicator.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Selection<'a> {
-    /// The envelope pattern; the source is numbered in the world.
-    pub(crate) selector: Selector,
-    /// The source, numbered in the communicator.
-    #[cfg_attr(loom, allow(dead_code))]
-    pub(crate) member: Option<u32>,
-    /// World ranks of the communicator.
-    pub(crate) members: &'a Arc<[u32]>,
-}
+use crate::request::{Completed, RequestId};
 
 /// The engine of a communicator, chosen when its rank joins the job.
 #[derive(Clone, Debug)]

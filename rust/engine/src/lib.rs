@@ -11,8 +11,10 @@ mod engine;
 pub mod error;
 #[cfg(not(loom))]
 pub mod mpi;
+mod operation;
 mod packet;
 mod rank;
+mod request;
 
 pub use clients::Clients;
 pub use comm::{Comm, Done, RecvFrom, Status};
@@ -24,7 +26,7 @@ pub use mpjdev_sys::thread_cache;
 pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::wait::{Uninterruptible, WaitControl, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};
-pub use packet::engine::{Mode, PacketEngine, ReceiveArgs};
+pub use operation::{Mode, Unreceived};
+pub use packet::engine::{PacketEngine, ReceiveArgs};
 pub use packet::fast_recv::FastRecv;
-pub use packet::requests::{Completed, RequestId};
-pub use packet::unreceived::Unreceived;
+pub use request::{Completed, RequestId};

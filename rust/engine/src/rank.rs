@@ -11,8 +11,8 @@ use mpjdev_transport::wait::WaitControl;
 use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::packet::requests::RequestId;
-use crate::packet::unreceived::Unreceived;
+use crate::operation::Unreceived;
+use crate::request::RequestId;
 
 impl Comm {
     /// Number of this rank in the world.

@@ -22,7 +22,7 @@ use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
 use crate::packet::engine::PacketEngine;
-use crate::packet::requests::RequestId;
+use crate::request::RequestId;
 
 /// Octets of a notice: the reason of the abandonment, and the world rank that caused it.
 const NOTICE_LEN: usize = 8;

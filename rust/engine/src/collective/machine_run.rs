@@ -13,7 +13,7 @@ use crate::engine::AnyEngine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::CommCreation;
-use crate::packet::requests::RequestId;
+use crate::request::RequestId;
 
 #[derive(Debug)]
 pub(super) enum Machine {

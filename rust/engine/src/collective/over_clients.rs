@@ -21,7 +21,7 @@ use crate::clients::Clients;
 use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::packet::engine::PacketEngine;
-use crate::packet::requests::RequestId;
+use crate::request::RequestId;
 
 /// The barrier in progress.
 #[derive(Debug)]

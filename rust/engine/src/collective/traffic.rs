@@ -7,10 +7,10 @@ use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, SlabSource, Type
 use mpjdev_proto::context::{ContextError, collective};
 
 use crate::comm::Comm;
-use crate::engine::{Engine, SendArgs};
+use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::packet::engine::Mode;
-use crate::packet::requests::RequestId;
+use crate::operation::{Mode, SendArgs};
+use crate::request::RequestId;
 
 impl Comm {
     /// Checks that this rank may communicate or, with `is_end`, that it has a job to end.

@@ -14,12 +14,12 @@ use mpjdev_transport::wait::WaitControl;
 use super::{CommCreation, Group, Wanted};
 use crate::collective::{Abandonment, NOTICE_CAPACITY};
 use crate::comm::Part;
-use crate::engine::{Engine, Selection, SendArgs};
+use crate::engine::Engine;
 use crate::error::DeviceError;
+use crate::operation::{Selection, SendArgs, Unreceived};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
-use crate::packet::requests::{Completed, RequestId};
-use crate::packet::unreceived::Unreceived;
+use crate::request::{Completed, RequestId};
 
 impl From<Selection<'_>> for Wanted {
     #[inline]

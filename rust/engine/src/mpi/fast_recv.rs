@@ -18,9 +18,9 @@ use super::memory::Octets;
 use super::recv::{Post, Receive};
 use super::{Rank, Wanted};
 use crate::error::DeviceError;
+use crate::operation::{damaged, lengths};
 use crate::packet::fast_recv::FastRecv;
-use crate::packet::recv::{damaged, lengths};
-use crate::packet::requests::Completed;
+use crate::request::Completed;
 
 /// Time that an interrupted receive still waits for a message whose RTS has arrived.
 const PARTS_PATIENCE: Duration = Duration::from_secs(1);

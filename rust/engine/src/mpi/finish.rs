@@ -12,7 +12,7 @@ use super::memory::Octets;
 use super::peers::{GRACE, Notice};
 use super::{Rank, lock, runtime};
 use crate::error::DeviceError;
-use crate::packet::unreceived::Unreceived;
+use crate::operation::Unreceived;
 
 impl Rank {
     /// Finishes this rank. Blocks until its messages have been received, as long as the receivers have not

@@ -17,7 +17,7 @@ use super::group::Group;
 use super::requests::Hope;
 use super::{Rank, State};
 use crate::error::DeviceError;
-use crate::packet::requests::RequestId;
+use crate::request::RequestId;
 
 /// Sends to a rank that are with the library at a time.
 const WINDOW: usize = 64;

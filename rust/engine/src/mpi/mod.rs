@@ -43,7 +43,7 @@ use mpjdev_transport::config::Config;
 use mpjdev_transport::wait::Oversubscription;
 
 use crate::error::DeviceError;
-use crate::packet::unreceived::Unreceived;
+use crate::operation::Unreceived;
 
 pub(crate) use create::CommCreation;
 pub use group::Group;

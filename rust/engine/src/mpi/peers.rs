@@ -14,7 +14,7 @@ use super::recv::Receive;
 use super::requests::Hope;
 use super::{Group, Rank, Wanted};
 use crate::error::DeviceError;
-use crate::packet::finish::Undelivered;
+use crate::operation::Undelivered;
 
 /// Time that messages sent before a rank's finish are waited for, when they may still be in flight.
 pub(super) const GRACE: Duration = Duration::from_secs(1);

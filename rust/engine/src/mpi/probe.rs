@@ -19,8 +19,8 @@ use super::probed_messages::{Physical, ProbedForm, ProbedMessage, ProbedMessages
 use super::recv::Receive;
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
-use crate::packet::requests::RequestId;
-use crate::packet::unreceived::Unreceived;
+use crate::operation::Unreceived;
+use crate::request::RequestId;
 
 /// Empty tests and probes after which a rank drives all its progress.
 const EMPTY_POLLS: u32 = 64;

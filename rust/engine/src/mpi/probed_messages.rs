@@ -18,7 +18,7 @@ use super::group::{Channel, Group};
 use super::memory::{self, Octets};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
-use crate::packet::recv::lengths;
+use crate::operation::lengths;
 
 /// Receives on a communicator after which its messages are spilled.
 const RECEIVES: u32 = 64;

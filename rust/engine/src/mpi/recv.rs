@@ -17,8 +17,8 @@ use super::rendezvous::Parts;
 use super::requests::Work;
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
-use crate::packet::recv::{lengths, physical, received};
-use crate::packet::requests::{Completed, RequestId};
+use crate::operation::{lengths, physical, received};
+use crate::request::{Completed, RequestId};
 
 /// A received message with more octets keeps the memory of its receive.
 const COPIED_MAX: usize = 1088;

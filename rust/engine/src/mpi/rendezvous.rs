@@ -10,7 +10,7 @@ use super::memory::Octets;
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
-use crate::packet::recv::{lengths, physical};
+use crate::operation::{lengths, physical};
 
 /// The physical messages of one receive.
 #[derive(Debug)]

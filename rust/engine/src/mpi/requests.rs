@@ -10,8 +10,8 @@ use super::retirement::VISITS;
 use super::send::Sending;
 use super::{Rank, State};
 use crate::error::DeviceError;
-use crate::packet::engine::Mode;
-use crate::packet::requests::{Completed, RequestId};
+use crate::operation::Mode;
+use crate::request::{Completed, RequestId};
 
 /// Requests that one poll of the table advances: a poll takes no longer with a million of them.
 const ADVANCED: usize = 256;

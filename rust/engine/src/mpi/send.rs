@@ -15,8 +15,8 @@ use super::lanes::Held;
 use super::memory::{self, Octets};
 use super::{Rank, requests};
 use crate::error::DeviceError;
-use crate::packet::engine::Mode;
-use crate::packet::requests::RequestId;
+use crate::operation::Mode;
+use crate::request::RequestId;
 
 /// A send in progress.
 #[derive(Debug)]

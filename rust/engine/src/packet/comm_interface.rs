@@ -14,13 +14,13 @@ use mpjdev_transport::wait::WaitControl;
 
 use crate::collective::Abandonment;
 use crate::comm::{Comm, Part};
-use crate::engine::{AnyEngine, Engine, Selection, SendArgs};
+use crate::engine::{AnyEngine, Engine};
 use crate::error::DeviceError;
+use crate::operation::{Selection, SendArgs, Unreceived};
 use crate::packet::engine::{PacketEngine, ReceiveArgs};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
-use crate::packet::requests::{Completed, RequestId};
-use crate::packet::unreceived::Unreceived;
+use crate::request::{Completed, RequestId};
 
 impl Selection<'_> {
     #[inline]

@@ -29,28 +29,19 @@ use tracing::debug;
 use crate::clients::Clients;
 use crate::collective::Abandonment;
 use crate::error::DeviceError;
+use crate::operation::{Undelivered, Unreceived};
 use crate::packet::credit::RecvCredit;
 use crate::packet::fast_recv::FastRecv;
-use crate::packet::finish::Undelivered;
 use crate::packet::freed::Freed;
 use crate::packet::outbox::Outbox;
 use crate::packet::progress::BATCH;
 use crate::packet::progress_threads::ProgressThreads;
 use crate::packet::recv::Unexpected;
-use crate::packet::requests::{Completed, Receive, RequestId, Requests, Work};
-use crate::packet::unreceived::Unreceived;
+use crate::packet::requests::{Receive, Requests, Work};
+use crate::request::{Completed, RequestId};
 
 /// Time that an interrupted receive still waits for the second half of its message.
 const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
-
-/// The condition that completes a send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// The message is sent, or the credit is used up and it is matched (MPI standard mode).
-    Standard,
-    /// The message is matched (MPI synchronous mode).
-    Synchronous,
-}
 
 /// The arguments of a posted receive.
 #[derive(Clone, Debug)]

@@ -11,37 +11,23 @@ use mpjdev_transport::{PeerState, Unacked};
 use tracing::{debug, info, warn};
 
 use crate::error::DeviceError;
+use crate::operation::Unreceived;
 use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::rendezvous::PendingRendezvous;
-use crate::packet::requests::{Receive, Request, RequestId, Work};
+use crate::packet::requests::{Receive, Request, Work};
 use crate::packet::split::AwaitedSecond;
-use crate::packet::unreceived::Unreceived;
+use crate::request::RequestId;
 
-/// Undelivered messages without a thread that waits for their requests.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Undelivered {
-    count: usize,
-    /// Destination, tag and logical length of the first one.
-    first: Option<(u32, i32, usize)>,
-}
-
-impl Undelivered {
-    pub(crate) fn add(&mut self, message: (u32, i32, usize)) {
-        self.count += 1;
-        self.first.get_or_insert(message);
-    }
-
-    /// The error of these messages; `Ok` when there are none.
-    #[cfg(not(loom))]
-    pub(crate) fn reported(&self) -> Result<(), DeviceError> {
-        match self.first {
-            None => Ok(()),
-            Some((rank, tag, len)) => Err(DeviceError::Undelivered { count: self.count, rank, tag, len }),
+impl State {
+    /// All messages that no receive has taken.
+    pub(crate) fn unreceived(&self) -> Unreceived {
+        let mut unreceived = self.unreceived.clone();
+        let deferred =
+            self.foreign_streams.iter().flat_map(crate::packet::foreign_order::ForeignStream::deferred);
+        for (envelope, message) in self.matcher.unexpected().chain(deferred) {
+            unreceived.add(&envelope, message.payload_len());
         }
-    }
-
-    fn add_all(&mut self, messages: Option<(u32, i32, usize)>) {
-        messages.into_iter().for_each(|message| self.add(message));
+        unreceived
     }
 }
 
@@ -334,12 +320,9 @@ impl PacketEngine {
         let mut lost = core.state.lost;
         let has_finished = |dest| dest == self.rank || self.transport.peer(dest) == PeerState::Finished;
         core.state.requests.unfinished_sends(has_finished).for_each(|send| lost.add(send));
-        match (self.transport.abort(), lost.first) {
-            (_, None) => Ok(()),
-            (Some((rank, why)), _) => Err(DeviceError::PeerFailed { rank, why }),
-            (None, Some((rank, tag, len))) => {
-                Err(DeviceError::Undelivered { count: lost.count, rank, tag, len })
-            }
+        match self.transport.abort() {
+            Some((rank, why)) => lost.reported().map_err(|_| DeviceError::PeerFailed { rank, why }),
+            None => lost.reported(),
         }
     }
 

@@ -17,4 +17,3 @@ pub(crate) mod requests;
 pub(crate) mod send;
 mod send_net;
 mod split;
-pub(crate) mod unreceived;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use mpjdev_transport::{Header, Kind, Payload};
 
-use crate::packet::requests::RequestId;
+use crate::request::RequestId;
 
 /// A queued packet.
 #[derive(Debug)]

@@ -5,7 +5,8 @@ use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use crate::error::DeviceError;
 use crate::packet::engine::{Core, PacketEngine};
-use crate::packet::requests::{Receive, RequestId, Work};
+use crate::packet::requests::{Receive, Work};
+use crate::request::RequestId;
 
 impl PacketEngine {
     /// Polls for a message without receiving it (MPI_Iprobe). Returns its envelope and the capacity that it

@@ -10,7 +10,7 @@ use mpjdev_transport::wait::{Backoff, Step, WaitControl, Waiter};
 
 use crate::error::DeviceError;
 use crate::packet::engine::{Core, PacketEngine, State};
-use crate::packet::requests::RequestId;
+use crate::request::RequestId;
 
 /// Packets that are handled before the lock is released.
 pub(crate) const BATCH: usize = 256;

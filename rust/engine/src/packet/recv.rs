@@ -6,18 +6,20 @@ use std::sync::atomic::AtomicU64;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::copy_words;
-use mpjdev_buffer::{BufferError, Message, Slab, SlabError};
+use mpjdev_buffer::{Message, Slab, SlabError};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
 use mpjdev_transport::{Header, Incoming, Kind, Payload, ProtocolViolation};
 use tracing::debug;
 
 use crate::error::DeviceError;
+use crate::operation::{damaged, lengths, physical, received};
 use crate::packet::credit::CreditCharge;
 use crate::packet::engine::{PacketEngine, State};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::rendezvous::{Completion, PendingRendezvous};
-use crate::packet::requests::{Completed, RequestId, Work};
+use crate::packet::requests::Work;
+use crate::request::{Completed, RequestId};
 
 /// A message that has arrived before its receive was posted.
 #[derive(Debug)]
@@ -373,44 +375,7 @@ fn is_whole(body: &Incoming<'_>) -> bool {
     }
 }
 
-/// The result of a receive.
-pub(crate) fn received(envelope: Envelope, message: Message) -> Completed {
-    Completed { envelope: Some(envelope), message: Some(message) }
-}
-
 fn whole(message: Message, capacity: usize, envelope: &Envelope) -> Result<Message, DeviceError> {
     check_first(message.first_len(), capacity).map_err(|e| lengths(e, envelope))?;
     Ok(message.received_by(capacity))
-}
-
-/// A checked message of its physical messages.
-#[inline]
-pub(crate) fn physical(
-    slab: Slab,
-    len: usize,
-    second: Option<(Slab, usize)>,
-    capacity: usize,
-    envelope: &Envelope,
-) -> Result<Message, DeviceError> {
-    check_first(len, capacity).map_err(|e| lengths(e, envelope))?;
-    Message::from_physical(slab, len, second, capacity).map_err(damaged(envelope))
-}
-
-/// A damage error with the sender in it.
-#[inline]
-pub(crate) fn damaged(envelope: &Envelope) -> impl Fn(BufferError) -> DeviceError {
-    let Envelope { source, tag, .. } = *envelope;
-    move |error| DeviceError::Damaged { error, source_rank: source, tag }
-}
-
-/// A length error with the sender in it.
-#[cold]
-pub(crate) fn lengths(error: mpjdev_proto::send_policy::LengthError, envelope: &Envelope) -> DeviceError {
-    let Envelope { source, tag, .. } = *envelope;
-    match error {
-        mpjdev_proto::send_policy::LengthError::Truncated { needed, capacity } => {
-            DeviceError::Truncated { needed, capacity, source_rank: source, tag }
-        }
-        error => DeviceError::Lengths { error, source_rank: source, tag },
-    }
 }

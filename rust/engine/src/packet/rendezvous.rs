@@ -6,8 +6,8 @@ use mpjdev_transport::{Incoming, Payload, ProtocolViolation};
 use tracing::debug;
 
 use crate::packet::engine::{PacketEngine, State};
-use crate::packet::requests::RequestId;
 use crate::packet::split::AwaitedSecond;
+use crate::request::RequestId;
 
 /// A matched message whose rest is still to arrive.
 #[derive(Debug)]

@@ -1,50 +1,13 @@
 //! The request table of one rank: pending operations, and the threads that wait for them.
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use mpjdev_buffer::Message;
-use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::matching::PostId;
 use mpjdev_transport::wait::Waiter;
 
 use crate::error::DeviceError;
-use crate::packet::engine::Mode;
-
-/// The id of one request of one rank. It is used again only after its slot in the table was used 2³² times.
-///
-/// The value is one more than the number that peers receive, so that a result with an optional id fits
-/// registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RequestId(NonZeroU64);
-
-impl RequestId {
-    fn new(index: u32, generation: u32) -> RequestId {
-        RequestId::from(u64::from(generation) << 32 | u64::from(index))
-    }
-
-    fn index(self) -> usize {
-        u64::from(self) as u32 as usize
-    }
-
-    fn generation(self) -> u32 {
-        (u64::from(self) >> 32) as u32
-    }
-}
-
-/// The result of a finished operation.
-#[derive(Clone, Debug)]
-pub struct Completed {
-    /// The message's envelope with its source numbered in the world; `None` for a send.
-    pub envelope: Option<Envelope>,
-    /// The message; `None` for a send.
-    pub message: Option<Message>,
-}
-
-impl Completed {
-    /// A finished send.
-    pub const SENT: Completed = Completed { envelope: None, message: None };
-}
+use crate::operation::Mode;
+use crate::request::{Completed, RequestId};
 
 /// The operation of a request.
 #[derive(Debug)]
@@ -272,20 +235,6 @@ impl Requests {
     /// Number of requests whose outcome was not taken.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
-    }
-}
-
-/// The id as a number, for the header of a packet.
-impl From<RequestId> for u64 {
-    fn from(id: RequestId) -> u64 {
-        id.0.get() - 1
-    }
-}
-
-impl From<u64> for RequestId {
-    fn from(token: u64) -> RequestId {
-        // No table has as many slots as the last number would need.
-        RequestId(NonZeroU64::new(token.wrapping_add(1)).unwrap_or(NonZeroU64::MAX))
     }
 }
 

@@ -9,9 +9,11 @@ use mpjdev_transport::wait::WaitControl;
 use mpjdev_transport::{Header, Kind, Outgoing, Payload, goes_inline};
 
 use crate::error::DeviceError;
-use crate::packet::engine::{Core, Mode, PacketEngine, State};
+use crate::operation::Mode;
+use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::outbox::Queued;
-use crate::packet::requests::{Completed, RequestId, Work};
+use crate::packet::requests::Work;
+use crate::request::{Completed, RequestId};
 
 impl PacketEngine {
     /// Sends a message and waits until the send is complete.

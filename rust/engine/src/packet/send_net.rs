@@ -10,9 +10,11 @@ use mpjdev_transport::{Header, Kind, Outgoing, Payload};
 use tracing::debug;
 
 use crate::error::DeviceError;
-use crate::packet::engine::{Mode, PacketEngine};
-use crate::packet::requests::{RequestId, Work};
+use crate::operation::Mode;
+use crate::packet::engine::PacketEngine;
+use crate::packet::requests::Work;
 use crate::packet::send::send;
+use crate::request::RequestId;
 
 impl PacketEngine {
     /// Starts to send a message as physical messages that are copied.

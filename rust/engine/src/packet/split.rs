@@ -16,11 +16,13 @@ use mpjdev_transport::config::CREDIT_OVERHEAD;
 use mpjdev_transport::{Header, Incoming, Kind, Payload};
 
 use crate::error::DeviceError;
-use crate::packet::engine::{Mode, PacketEngine, State};
-use crate::packet::recv::{arrived_whole, lengths, physical, received};
+use crate::operation::{Mode, lengths, physical, received};
+use crate::packet::engine::{PacketEngine, State};
+use crate::packet::recv::arrived_whole;
 use crate::packet::rendezvous::{Completion, PendingRendezvous};
-use crate::packet::requests::{Completed, RequestId, Work};
+use crate::packet::requests::Work;
 use crate::packet::send::send;
+use crate::request::{Completed, RequestId};
 
 /// A receive that has its first half.
 #[derive(Debug)]

@@ -10,8 +10,9 @@ use mpjdev_transport::shm::{self, Death, SegmentPool, ShmSource, ShmTransport, S
 use mpjdev_transport::{Header, Incoming, Kind, Outgoing, PacketSource, Transport};
 
 use crate::error::DeviceError;
-use crate::packet::engine::{Mode, PacketEngine, ReceiveArgs};
-use crate::packet::requests::RequestId;
+use crate::operation::Mode;
+use crate::packet::engine::{PacketEngine, ReceiveArgs};
+use crate::request::RequestId;
 
 /// A rank without its engine.
 struct Rank {

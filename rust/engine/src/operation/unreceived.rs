@@ -7,8 +7,6 @@ use std::fmt;
 use mpjdev_proto::context::{WORLD, communicator, is_internal, is_shadow};
 use mpjdev_proto::envelope::Envelope;
 
-use crate::packet::engine::State;
-
 /// The limit for messages that are named, and for sources that are listed.
 const NAMED_MAX: usize = 8;
 
@@ -53,19 +51,6 @@ impl Unreceived {
             self.named += 1;
             named.push(Named { tag, len, context });
         }
-    }
-}
-
-impl State {
-    /// All messages that no receive has taken.
-    pub(crate) fn unreceived(&self) -> Unreceived {
-        let mut unreceived = self.unreceived.clone();
-        let deferred =
-            self.foreign_streams.iter().flat_map(crate::packet::foreign_order::ForeignStream::deferred);
-        for (envelope, message) in self.matcher.unexpected().chain(deferred) {
-            unreceived.add(&envelope, message.payload_len());
-        }
-        unreceived
     }
 }
 

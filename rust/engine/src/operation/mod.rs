@@ -1,0 +1,15 @@
+//! The arguments and results of operations on messages, the same over either engine.
+
+mod mode;
+mod received_message;
+mod selection;
+mod send_args;
+mod undelivered;
+mod unreceived;
+
+pub use mode::Mode;
+pub(crate) use received_message::{damaged, lengths, physical, received};
+pub(crate) use selection::Selection;
+pub(crate) use send_args::SendArgs;
+pub(crate) use undelivered::Undelivered;
+pub use unreceived::Unreceived;
