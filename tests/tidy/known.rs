@@ -53,7 +53,6 @@ pub(crate) const CYCLES: [&[&str]; 1] = [
         "rust/engine/src/mpi/retirement.rs",
         "rust/engine/src/mpi/runtime.rs",
         "rust/engine/src/mpi/send.rs",
-        "rust/engine/src/packet/credit.rs",
         "rust/engine/src/packet/engine.rs",
         "rust/engine/src/packet/fast_recv.rs",
         "rust/engine/src/packet/foreign_order.rs",

@@ -12,7 +12,6 @@ use std::sync::atomic::{self as plain, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crossbeam_utils::CachePadded;
 use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::{Envelope, Selector};
@@ -30,7 +29,7 @@ use crate::clients::Clients;
 use crate::collective::Abandonment;
 use crate::error::DeviceError;
 use crate::operation::{Undelivered, Unreceived};
-use crate::packet::credit::RecvCredit;
+use crate::packet::credit::{CreditTable, SendCredit};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Freed;
 use crate::packet::outbox::Outbox;
@@ -78,10 +77,8 @@ pub(crate) struct State {
     pub(crate) requests: Requests,
     pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
-    /// Unmatched messages and their credit, by source.
-    pub(crate) recv_credit: Vec<CachePadded<RecvCredit>>,
-    /// Messages in flight that ask for a match ack, by destination.
-    pub(crate) unanswered: Vec<u32>,
+    /// The credit of the other ranks here, and this rank's sends past the credit.
+    pub(crate) credit: CreditTable,
     /// The thread that parks on the transport, and the threads that park on their own waiters.
     pub(crate) driver: Option<Arc<Waiter>>,
     pub(crate) parked: Vec<Arc<Waiter>>,
@@ -93,13 +90,6 @@ pub(crate) struct State {
     /// Messages that were dropped with their communicators; after the finish, all messages that no receive
     /// took.
     pub(crate) unreceived: Unreceived,
-}
-
-/// Octets that were sent to one rank against the credit, and those that it had matched at the last query.
-#[derive(Debug, Default)]
-pub(crate) struct SendCredit {
-    pub(crate) charged: plain::AtomicU64,
-    pub(crate) matched: plain::AtomicU64,
 }
 
 /// The packet engine of one rank of a job.
@@ -115,8 +105,8 @@ pub struct PacketEngine {
     pub(crate) changes: AtomicU64,
     /// Packets in the outbox.
     pub(crate) queued_count: AtomicUsize,
-    /// The credit charge, by destination.
-    pub(crate) send_credit: Box<[CachePadded<SendCredit>]>,
+    /// The credit of this rank at the others.
+    pub(crate) send_credit: SendCredit,
     pub(crate) contexts: Mutex<ContextAllocator>,
     /// This rank has begun to finish. A send reads it without the lock.
     pub(crate) finishing: plain::AtomicBool,
@@ -163,8 +153,7 @@ impl PacketEngine {
             requests: Requests::default(),
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
-            recv_credit: vec![CachePadded::default(); size as usize],
-            unanswered: vec![0; size as usize],
+            credit: CreditTable::new(size, config.credit),
             driver: None,
             parked: Vec::new(),
             observers: Vec::new(),
@@ -185,7 +174,7 @@ impl PacketEngine {
             core: Mutex::new(Core { packet_source, state }),
             changes: AtomicU64::new(0),
             queued_count: AtomicUsize::new(0),
-            send_credit: (0..size).map(|_| CachePadded::default()).collect(),
+            send_credit: SendCredit::new(size, config.credit),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
             finishing: plain::AtomicBool::new(false),
             empty_polls: plain::AtomicU32::new(0),
@@ -507,7 +496,7 @@ impl PacketEngine {
         if let Some(Work::Send { dest, pair, charged, .. }) = state.requests.get(id).map(|r| &r.work) {
             pair.map(|number| state.pairs.close(number));
             if *charged > 0 {
-                self.send_credit[*dest as usize].charged.fetch_sub(*charged, Ordering::Relaxed);
+                self.send_credit.uncharge(*dest, *charged);
             }
         }
         let waiters = state.requests.complete(id, outcome);

@@ -145,7 +145,7 @@ impl PacketEngine {
     fn replay(&self, state: &mut State, envelope: Envelope, message: Unexpected) {
         let (payload, charge) = message.into_parts();
         let body = payload.map_or_else(Incoming::Lost, Incoming::Reference);
-        match self.take_awaited_second(state, &envelope, &body, charge.token) {
+        match self.take_awaited_second(state, &envelope, &body, charge.token()) {
             Some(wanted) => self.acknowledge(state, envelope.source, &charge, wanted),
             None => self.match_or_queue(state, envelope, body, charge, None),
         }

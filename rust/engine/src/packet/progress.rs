@@ -236,7 +236,7 @@ impl PacketEngine {
         }
         // An incomplete send is queued or waits for its match ack. There may be very many: the counts are by
         // destination.
-        let unanswered = (0..).zip(&state.unanswered).filter(|(_, count)| **count > 0).map(|(dest, _)| dest);
+        let unanswered = state.credit.unanswered();
         let mut dests: Vec<u32> =
             unanswered.chain(state.outbox.dests()).filter(|dest| *dest != self.rank).collect();
         dests.sort_unstable();

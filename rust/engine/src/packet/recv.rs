@@ -9,7 +9,7 @@ use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{Message, Slab, SlabError};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::send_policy::check_first;
-use mpjdev_transport::{Header, Incoming, Kind, Payload, ProtocolViolation};
+use mpjdev_transport::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
 use tracing::debug;
 
 use crate::error::DeviceError;
@@ -17,6 +17,7 @@ use crate::operation::{damaged, lengths, physical, received};
 use crate::packet::credit::CreditCharge;
 use crate::packet::engine::{PacketEngine, State};
 use crate::packet::fast_recv::FastRecv;
+use crate::packet::outbox::Queued;
 use crate::packet::rendezvous::{Completion, PendingRendezvous};
 use crate::packet::requests::Work;
 use crate::request::{Completed, RequestId};
@@ -25,7 +26,7 @@ use crate::request::{Completed, RequestId};
 #[derive(Debug)]
 pub(crate) struct Unexpected {
     payload: Result<Payload, SlabError>,
-    pub(crate) charge: CreditCharge,
+    charge: CreditCharge,
 }
 
 impl Unexpected {
@@ -55,7 +56,7 @@ impl Unexpected {
 
     /// The token that its waiting sender has given it.
     pub(crate) fn token(&self) -> Option<u64> {
-        self.charge.token
+        self.charge.token()
     }
 
     pub(crate) fn charge(&self) -> &CreditCharge {
@@ -169,6 +170,56 @@ impl PacketEngine {
         Ok(())
     }
 
+    /// Checks and charges an arriving message.
+    #[inline]
+    fn charge(
+        &self,
+        state: &mut State,
+        source: u32,
+        body: &Incoming<'_>,
+        kind: Kind,
+        token: Option<u64>,
+    ) -> Result<CreditCharge, ProtocolViolation> {
+        if !self.is_remote(source) {
+            return state.credit.charge(source, body, token, &self.config);
+        }
+        if !self.transport.is_foreign(source) {
+            return state.credit.charge_copy(source, body, kind, token, &self.config);
+        }
+        let (charge, begins_backpressure) = state.credit.charge_foreign(source, body, kind, token);
+        if begins_backpressure {
+            self.transport.set_backpressure(source, true);
+        }
+        Ok(charge)
+    }
+
+    /// Releases the charge of a message that was matched or withdrawn, and reports credit to a sender that
+    /// does not wait.
+    #[inline]
+    pub(crate) fn release(&self, state: &mut State, source: u32, charge: &CreditCharge) {
+        let released = state.credit.release(source, charge);
+        if let Some(octets) = released.report {
+            self.transport.return_credit(source, octets);
+        }
+        if released.ends_backpressure {
+            self.transport.set_backpressure(source, false);
+        }
+    }
+
+    /// Sends the match ack of a message, or returns its credit. `wanted` is the number of octets to send of a
+    /// message that has not arrived in full.
+    #[inline]
+    pub(crate) fn acknowledge(&self, state: &mut State, source: u32, charge: &CreditCharge, wanted: u64) {
+        // The queue of a finished rank is never emptied: a packet for it would stay in the outbox for ever.
+        if let Some(token) = charge.token()
+            && (self.transport.epoch() == 0 || self.transport.peer(source) == PeerState::Alive)
+        {
+            let header = Header { kind: Kind::MatchAck, context: wanted, tag: 0, token };
+            self.enqueue(state, Queued { dest: source, header, payload: None, request: None });
+        }
+        self.release(state, source, charge);
+    }
+
     /// Gives a message that is no second half to the earliest matching posted receive, or else to the
     /// unposted receive, or else queues it.
     #[inline]
@@ -200,7 +251,7 @@ impl PacketEngine {
                 };
                 let payload = self.to_owned_payload(body, spare);
                 self.acknowledge(state, source, &charge, wanted(capacity));
-                self.deliver(state, id, envelope, payload, charge.token.unwrap_or(0));
+                self.deliver(state, id, envelope, payload, charge.token().unwrap_or(0));
             }
             // The taker is last: it came after the posted receives.
             (None, Some(unposted)) => {
@@ -231,8 +282,7 @@ impl PacketEngine {
             }
             self.complete(state, id, Ok(Completed::SENT));
         }
-        let unanswered = &mut state.unanswered[source as usize];
-        *unanswered = unanswered.saturating_sub(1);
+        state.credit.note_answered(source);
     }
 
     /// Gives an unexpected message to the receive that has just been posted.

@@ -160,30 +160,10 @@ impl PacketEngine {
     }
 
     /// Charges octets to the credit for a destination; false when the credit is used up.
-    ///
-    /// A message larger than the credit may go when nothing else is in flight, as far as this rank knows: it
-    /// is notified of matches a quarter of the credit late.
     #[inline]
     pub(crate) fn take_credit(&self, dest: u32, len: u64) -> bool {
-        let len = len + CREDIT_OVERHEAD;
-        let credit_use = &self.send_credit[dest as usize];
-        let before = credit_use.charged.fetch_add(len, Ordering::Relaxed);
-        let credit = self.config.credit;
-        // The cached count suffices mostly. The receiver's own count is in a cache line that the receiver
-        // writes often.
-        if before + len <= credit_use.matched.load(Ordering::Relaxed) + credit {
-            return true;
-        }
-        // A peer cannot have matched more than was sent, whatever it reports.
-        let matched = self.transport.credits_returned_by(dest).min(before);
-        credit_use.matched.store(matched, Ordering::Relaxed);
-        let in_flight = before.saturating_sub(matched);
-        // A copied message takes the receiver's memory, whatever its length.
-        if in_flight + len <= credit || (in_flight <= credit / 4 && !self.is_remote(dest)) {
-            return true;
-        }
-        credit_use.charged.fetch_sub(len, Ordering::Relaxed);
-        false
+        let matched = || self.transport.credits_returned_by(dest);
+        self.send_credit.charge(dest, len, matched, || self.is_remote(dest))
     }
 
     /// Returns the charge of a message that was never sent.
@@ -192,7 +172,7 @@ impl PacketEngine {
             Payload::Logical(message) => self.charge_of(message),
             physical => self.config.counted(physical.held_len(), physical.len()),
         };
-        self.send_credit[dest as usize].charged.fetch_sub(len + CREDIT_OVERHEAD, Ordering::Relaxed);
+        self.send_credit.uncharge(dest, len + CREDIT_OVERHEAD);
     }
 
     /// Checks whether `more` further messages to a rank may wait to be matched, past the credit. They occupy
@@ -207,7 +187,7 @@ impl PacketEngine {
         context: u64,
         more: u32,
     ) -> Result<(), DeviceError> {
-        let count = |state: &State| state.unanswered[dest as usize] + state.outbox.answered_to(dest);
+        let count = |state: &State| state.credit.unanswered_by(dest) + state.outbox.answered_to(dest);
         let max = match is_collective(context) {
             true => self.config.unmatched_limit(),
             false => self.config.unmatched_max(),
@@ -290,25 +270,24 @@ impl PacketEngine {
     /// Sends the waiting packets, in order per destination, as far as there is room.
     pub(crate) fn flush(&self, state: &mut State) {
         let mut outbox = std::mem::take(&mut state.outbox);
-        let mut unanswered = std::mem::take(&mut state.unanswered);
         let mut try_send = |packet: &Queued| {
             let body = match &packet.payload {
                 None => Outgoing::Nothing,
                 Some(Payload::Logical(message)) => Outgoing::Message(message),
                 Some(physical) => Outgoing::Payload(physical),
             };
-            let sent = self.transport.try_send(packet.dest, packet.header, body);
-            unanswered[packet.dest as usize] += u32::from(sent && packet.header.kind.is_answered());
-            sent
+            self.transport.try_send(packet.dest, packet.header, body)
         };
         outbox.send(&mut try_send, |packet| {
+            if packet.header.kind.is_answered() {
+                state.credit.note_unanswered(packet.dest);
+            }
             self.queued_count.fetch_sub(1, Ordering::Release);
             if let Some(id) = packet.request {
                 self.complete(state, id, Ok(Completed::SENT));
             }
         });
         state.outbox = outbox;
-        state.unanswered = unanswered;
         self.note_left(state);
     }
 

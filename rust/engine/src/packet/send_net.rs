@@ -61,7 +61,7 @@ impl PacketEngine {
         let mut core = self.lock();
         if plan.kind.is_answered() {
             self.check_unmatched(&mut core, dest, header.context, 1)
-                .inspect_err(|_| self.uncharge(dest, plan.charged))?;
+                .inspect_err(|_| self.send_credit.uncharge(dest, plan.charged))?;
         }
         let id = self.queue_locked(&mut core, dest, Header { kind: plan.kind, ..header }, payload, work);
         drop(core);
@@ -89,7 +89,8 @@ impl PacketEngine {
         if let Err(error) = self.check_unmatched(&mut core, dest, header.context, waiting) {
             core.state.pairs.close(number);
             if plan.has_credit {
-                self.uncharge(dest, self.counted_remote(dest, len) + self.counted_remote(dest, second_len));
+                self.send_credit
+                    .uncharge(dest, self.counted_remote(dest, len) + self.counted_remote(dest, second_len));
             }
             return Err(error);
         }
@@ -186,11 +187,6 @@ impl PacketEngine {
             false => (len as u64).min(self.config.credit / LARGE_PART),
         };
         counted + CREDIT_OVERHEAD
-    }
-
-    /// Returns the charge of a message that was never sent.
-    pub(crate) fn uncharge(&self, dest: u32, counted: u64) {
-        self.send_credit[dest as usize].charged.fetch_sub(counted, Ordering::Relaxed);
     }
 
     fn take_remote_credit(&self, dest: u32, counted: u64) -> bool {

@@ -95,7 +95,7 @@ impl PacketEngine {
         if let Err(error) = self.check_unmatched(&mut core, dest, context, waiting) {
             core.state.pairs.close(number);
             if header.kind == Kind::Eager {
-                self.uncharge(dest, held as u64 + CREDIT_OVERHEAD);
+                self.send_credit.uncharge(dest, held as u64 + CREDIT_OVERHEAD);
             }
             return Err(error);
         }
