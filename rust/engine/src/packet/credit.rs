@@ -259,8 +259,7 @@ impl CreditTable {
         (0..).zip(&self.unanswered).filter(|(_, count)| **count > 0).map(|(dest, _)| dest)
     }
 
-    /// Panics when an invariant does not hold. For tests, after every step.
-    #[cfg(all(test, not(loom)))]
+    /// Panics when an invariant does not hold. Takes time for each rank of the world.
     pub(crate) fn check(&self) {
         for (source, credit) in self.sources.iter().enumerate() {
             let unreported = credit.matched.wrapping_sub(credit.reported);

@@ -17,7 +17,7 @@ use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::send_policy::Pairs;
-use mpjdev_sys::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard};
+use mpjdev_sys::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use mpjdev_transport::config::{Config, QUEUE_PACKETS};
 use mpjdev_transport::wait::{
     Backoff, Oversubscription, Uninterruptible, WaitControl, Waiter, deadline_after,
@@ -32,7 +32,7 @@ use crate::operation::{Undelivered, Unreceived};
 use crate::packet::credit::{CreditTable, SendCredit};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Freed;
-use crate::packet::outbox::Outbox;
+use crate::packet::outbox::{Outbox, QueuedCount};
 use crate::packet::progress::BATCH;
 use crate::packet::progress_threads::ProgressThreads;
 use crate::packet::recv::Unexpected;
@@ -92,6 +92,14 @@ pub(crate) struct State {
     pub(crate) unreceived: Unreceived,
 }
 
+impl State {
+    /// Panics when an invariant of a part does not hold.
+    pub(crate) fn check(&self, queued_count: &QueuedCount) {
+        self.outbox.check(queued_count);
+        self.credit.check();
+    }
+}
+
 /// The packet engine of one rank of a job.
 #[derive(Debug)]
 pub struct PacketEngine {
@@ -103,8 +111,8 @@ pub struct PacketEngine {
     pub(crate) core: Mutex<Core>,
     /// Count of completed requests and unexpected messages. A polling thread reads it without the lock.
     pub(crate) changes: AtomicU64,
-    /// Packets in the outbox.
-    pub(crate) queued_count: AtomicUsize,
+    /// The number of packets in the outbox.
+    pub(crate) queued_count: QueuedCount,
     /// The credit of this rank at the others.
     pub(crate) send_credit: SendCredit,
     pub(crate) contexts: Mutex<ContextAllocator>,
@@ -173,7 +181,7 @@ impl PacketEngine {
             source,
             core: Mutex::new(Core { packet_source, state }),
             changes: AtomicU64::new(0),
-            queued_count: AtomicUsize::new(0),
+            queued_count: QueuedCount::default(),
             send_credit: SendCredit::new(size, config.credit),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
             finishing: plain::AtomicBool::new(false),
@@ -262,7 +270,7 @@ impl PacketEngine {
     /// lock.
     #[cfg(not(loom))]
     pub(crate) fn has_pending(&self) -> bool {
-        self.queued_count.load(Ordering::Acquire) > 0
+        self.queued_count.get() > 0
             || self.core.try_lock().map_or(true, |core| core.state.requests.has_pending())
     }
 

@@ -42,6 +42,9 @@ impl PacketEngine {
             self.fail_unsatisfiable(core);
             self.note_end(&core.state);
         }
+        if cfg!(debug_assertions) {
+            core.state.check(&self.queued_count);
+        }
     }
 
     /// Handles the received packets.
@@ -68,7 +71,7 @@ impl PacketEngine {
 
     /// Drives this rank's progress on behalf of a waiting rank, unless a thread of this rank does.
     pub(crate) fn progress_for_other(&self) {
-        if !self.transport.is_ready() && self.queued_count.load(Ordering::Acquire) == 0 {
+        if !self.transport.is_ready() && self.queued_count.get() == 0 {
             return;
         }
         match self.core.try_lock() {
@@ -122,7 +125,7 @@ impl PacketEngine {
                         self.progress_for_neighbours();
                         backoff.yield_now(&self.oversubscription);
                         // There may be room now for packets that found none before.
-                        if self.queued_count.load(Ordering::Acquire) > 0 {
+                        if self.queued_count.get() > 0 {
                             break;
                         }
                     }

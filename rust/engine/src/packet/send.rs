@@ -92,9 +92,7 @@ impl PacketEngine {
     /// Sends directly through the transport, unless queued packets must not be overtaken.
     #[inline]
     fn send_eager(&self, dest: u32, header: Header, message: &Message) -> Option<RequestId> {
-        if self.queued_count.load(Ordering::Acquire) == 0
-            && self.transport.try_send(dest, header, Outgoing::Message(message))
-        {
+        if self.queued_count.get() == 0 && self.transport.try_send(dest, header, Outgoing::Message(message)) {
             return None;
         }
         // There is no room. A message that will be copied into a queue entry keeps no more memory than it
@@ -246,23 +244,21 @@ impl PacketEngine {
 
     /// Drops all queued packets for the destinations that `gone` selects.
     pub(crate) fn drop_queued(&self, state: &mut State, gone: impl Fn(u32) -> bool) {
-        let dropped = state.outbox.drop_to(|dest| {
+        state.outbox.drop_to(&self.queued_count, |dest| {
             let is_gone = gone(dest);
             if is_gone {
                 self.transport.cancel_room_request(dest);
             }
             is_gone
         });
-        self.queued_count.fetch_sub(dropped, Ordering::Release);
     }
 
     /// Puts a packet behind the waiting ones, and sends as many as possible.
     pub(crate) fn enqueue(&self, state: &mut State, packet: Queued) {
-        state.outbox.push(packet);
-        self.queued_count.fetch_add(1, Ordering::Release);
+        state.outbox.push(packet, &self.queued_count);
         self.flush(state);
         // A progress thread must send the packet if the program computes from now on.
-        if self.transport.has_progress_threads() && self.queued_count.load(Ordering::Acquire) == 1 {
+        if self.transport.has_progress_threads() && self.queued_count.get() == 1 {
             self.transport.kick_progress_thread(self.rank);
         }
     }
@@ -278,11 +274,10 @@ impl PacketEngine {
             };
             self.transport.try_send(packet.dest, packet.header, body)
         };
-        outbox.send(&mut try_send, |packet| {
+        outbox.send(&self.queued_count, &mut try_send, |packet| {
             if packet.header.kind.is_answered() {
                 state.credit.note_unanswered(packet.dest);
             }
-            self.queued_count.fetch_sub(1, Ordering::Release);
             if let Some(id) = packet.request {
                 self.complete(state, id, Ok(Completed::SENT));
             }
@@ -299,8 +294,7 @@ impl PacketEngine {
         let is_its = |q: &Queued| {
             q.request == Some(id) || (q.header.kind == Kind::Synchronous && q.header.token == u64::from(id))
         };
-        let Some(packet) = state.outbox.remove(dest, is_its) else { return false };
-        self.queued_count.fetch_sub(1, Ordering::Release);
+        let Some(packet) = state.outbox.remove(dest, &self.queued_count, is_its) else { return false };
         if state.outbox.is_empty_to(dest) {
             self.transport.cancel_room_request(dest);
         }

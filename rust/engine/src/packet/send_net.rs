@@ -1,8 +1,6 @@
 //! Sends to ranks that receive copies. A message that is sent before it is matched is charged to the
 //! receiver's memory.
 
-use std::sync::atomic::Ordering;
-
 use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::context::shadow;
 use mpjdev_transport::config::{CREDIT_OVERHEAD, LARGE_PART};
@@ -50,7 +48,7 @@ impl PacketEngine {
         // Nothing may be sent between the halves of a message to a foreign rank. Those are queued under the
         // lock.
         if plan.kind == Kind::Eager
-            && self.queued_count.load(Ordering::Acquire) == 0
+            && self.queued_count.get() == 0
             && !self.transport.is_foreign(dest)
             && self.transport.try_send(dest, header, Outgoing::Message(message))
         {
