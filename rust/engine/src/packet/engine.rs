@@ -8,7 +8,7 @@
 mod tests;
 
 // State that no thread waits on stays with `std`, which spares the model checker its interleavings.
-use std::sync::atomic::{self as plain, Ordering};
+use std::sync::atomic as plain;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,9 @@ use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::send_policy::Pairs;
-use mpjdev_sys::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
+use mpjdev_sys::sync::{Mutex, MutexGuard};
 use mpjdev_transport::config::{Config, QUEUE_PACKETS};
-use mpjdev_transport::wait::{
-    Backoff, Oversubscription, Uninterruptible, WaitControl, Waiter, deadline_after,
-};
+use mpjdev_transport::wait::{Backoff, Oversubscription, Uninterruptible, WaitControl, deadline_after};
 use mpjdev_transport::{PacketSource, Transport};
 use tracing::debug;
 
@@ -37,6 +35,7 @@ use crate::packet::progress::BATCH;
 use crate::packet::progress_threads::ProgressThreads;
 use crate::packet::recv::Unexpected;
 use crate::packet::requests::{Receive, Requests, Work};
+use crate::packet::waiters::{Signals, Waiters};
 use crate::request::{Completed, RequestId};
 
 /// Time that an interrupted receive still waits for the second half of its message.
@@ -79,11 +78,8 @@ pub(crate) struct State {
     pub(crate) pairs: Pairs,
     /// The credit of the other ranks here, and this rank's sends past the credit.
     pub(crate) credit: CreditTable,
-    /// The thread that parks on the transport, and the threads that park on their own waiters.
-    pub(crate) driver: Option<Arc<Waiter>>,
-    pub(crate) parked: Vec<Arc<Waiter>>,
-    /// Those of them that wait for an unexpected message, or for the rank's sends to complete.
-    pub(crate) observers: Vec<Arc<Waiter>>,
+    /// The parked threads.
+    pub(crate) waiters: Waiters,
     pub(crate) seen_epoch: u32,
     pub(crate) finished: bool,
     pub(crate) lost: Undelivered,
@@ -97,6 +93,7 @@ impl State {
     pub(crate) fn check(&self, queued_count: &QueuedCount) {
         self.outbox.check(queued_count);
         self.credit.check();
+        self.waiters.check();
     }
 }
 
@@ -109,8 +106,8 @@ pub struct PacketEngine {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) source: Arc<dyn SlabSource>,
     pub(crate) core: Mutex<Core>,
-    /// Count of completed requests and unexpected messages. A polling thread reads it without the lock.
-    pub(crate) changes: AtomicU64,
+    /// Signals that polling threads and neighbours read without the lock.
+    pub(crate) signals: Signals,
     /// The number of packets in the outbox.
     pub(crate) queued_count: QueuedCount,
     /// The credit of this rank at the others.
@@ -120,9 +117,6 @@ pub struct PacketEngine {
     pub(crate) finishing: plain::AtomicBool,
     /// Count of empty tests and probes.
     pub(crate) empty_polls: plain::AtomicU32,
-    /// Another rank tried to drive this one while a thread of this rank had the lock and was perhaps about to
-    /// park.
-    pub(crate) missed_progress: AtomicBool,
     pub(crate) oversubscription: Oversubscription,
     /// Whether messages are copied, by rank; empty where none are.
     pub(crate) remote: Box<[bool]>,
@@ -162,9 +156,7 @@ impl PacketEngine {
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
             credit: CreditTable::new(size, config.credit),
-            driver: None,
-            parked: Vec::new(),
-            observers: Vec::new(),
+            waiters: Waiters::default(),
             seen_epoch: transport.epoch(),
             finished: false,
             lost: Undelivered::default(),
@@ -180,13 +172,12 @@ impl PacketEngine {
             transport,
             source,
             core: Mutex::new(Core { packet_source, state }),
-            changes: AtomicU64::new(0),
+            signals: Signals::default(),
             queued_count: QueuedCount::default(),
             send_credit: SendCredit::new(size, config.credit),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
             finishing: plain::AtomicBool::new(false),
             empty_polls: plain::AtomicU32::new(0),
-            missed_progress: AtomicBool::new(false),
             oversubscription: Oversubscription::new(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
@@ -508,30 +499,16 @@ impl PacketEngine {
             }
         }
         let waiters = state.requests.complete(id, outcome);
-        self.note_change();
-        for waiter in waiters {
-            self.wake(state, &waiter);
+        state.waiters.note_change(&self.signals);
+        if state.waiters.signal(waiters) {
+            self.transport.wake();
         }
         self.note_left(state);
     }
 
-    /// Notifies polling threads of a change.
-    pub(crate) fn note_change(&self) {
-        // The counter is written under the lock only, so no read-modify-write is needed.
-        self.changes.store(self.changes.load(Ordering::Relaxed) + 1, Ordering::Release);
-    }
-
-    /// Wakes a parked thread, on its waiter or on the transport.
-    fn wake(&self, state: &State, waiter: &Arc<Waiter>) {
-        waiter.signal();
-        if state.driver.as_ref().is_some_and(|d| Arc::ptr_eq(d, waiter)) {
-            self.transport.wake();
-        }
-    }
-
     /// Notifies probing threads of an unexpected message.
     pub(crate) fn note_unexpected(&self, state: &mut State) {
-        self.note_change();
+        state.waiters.note_change(&self.signals);
         self.wake_observers(state);
     }
 
@@ -544,8 +521,8 @@ impl PacketEngine {
     }
 
     fn wake_observers(&self, state: &mut State) {
-        for waiter in std::mem::take(&mut state.observers) {
-            self.wake(state, &waiter);
+        if state.waiters.signal_observers() {
+            self.transport.wake();
         }
     }
 }

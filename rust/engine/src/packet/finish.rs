@@ -338,7 +338,7 @@ impl PacketEngine {
         Stats {
             rank: self.rank,
             transport: self.transport.name(),
-            completions: self.changes.load(Ordering::Relaxed),
+            completions: self.signals.changes(),
             datagrams: self.transport.datagrams(),
         }
     }

@@ -17,3 +17,4 @@ pub(crate) mod requests;
 pub(crate) mod send;
 mod send_net;
 mod split;
+mod waiters;

@@ -40,7 +40,7 @@ impl PacketEngine {
         if epoch != core.state.seen_epoch {
             core.state.seen_epoch = epoch;
             self.fail_unsatisfiable(core);
-            self.note_end(&core.state);
+            self.note_end(&mut core.state);
         }
         if cfg!(debug_assertions) {
             core.state.check(&self.queued_count);
@@ -77,7 +77,7 @@ impl PacketEngine {
         match self.core.try_lock() {
             // Progress by another rank does not change this rank's heartbeat.
             Ok(mut core) => self.poll_once(&mut core),
-            Err(_) if self.missed_progress.swap(true, Ordering::SeqCst) => {}
+            Err(_) if !self.signals.note_missed_progress() => {}
             // The thread with the lock may have polled before there was room, and may be about to park.
             Err(_) => self.transport.wake(),
         }
@@ -103,22 +103,22 @@ impl PacketEngine {
             if rounds.is_multiple_of(ROUNDS) {
                 self.time_left(begun, deadline)?;
                 if !wait_control.keep_waiting() {
-                    self.hand_over_driver(&mut self.lock().state);
+                    self.lock().state.waiters.hand_over_driver();
                     return Err(DeviceError::Interrupted);
                 }
             }
-            let seen = self.changes.load(Ordering::Acquire);
+            let seen = self.signals.changes();
             {
                 let mut core = self.lock();
                 self.progress(&mut core);
                 self.fail_orphaned(&mut core, ids);
                 let result = ready(&mut core);
                 if !matches!(result, Ok(None)) {
-                    self.hand_over_driver(&mut core.state);
+                    core.state.waiters.hand_over_driver();
                     return result.map(|r| r.expect("not none"));
                 }
             }
-            while !self.transport.is_ready() && self.changes.load(Ordering::Acquire) == seen {
+            while !self.transport.is_ready() && self.signals.changes() == seen {
                 match backoff.step() {
                     Step::Pause => std::hint::spin_loop(),
                     Step::Yield => {
@@ -132,7 +132,7 @@ impl PacketEngine {
                     Step::Sleep => {
                         let left = self.time_left(begun, deadline)?;
                         if !wait_control.keep_waiting() {
-                            self.hand_over_driver(&mut self.lock().state);
+                            self.lock().state.waiters.hand_over_driver();
                             return Err(DeviceError::Interrupted);
                         }
                         self.progress_for_neighbours();
@@ -150,7 +150,7 @@ impl PacketEngine {
         if now < deadline {
             return Ok((deadline - now).min(self.config.slice));
         }
-        self.hand_over_driver(&mut self.lock().state);
+        self.lock().state.waiters.hand_over_driver();
         Err(DeviceError::TimedOut { after: begun.map_or(Duration::ZERO, |b| now - b) })
     }
 
@@ -190,7 +190,7 @@ impl PacketEngine {
         self.wake_peers_we_wait_for(&core.state);
         let seen_epoch = core.state.seen_epoch;
         let ended = || self.transport.epoch() != seen_epoch;
-        if self.changes.load(Ordering::Acquire) != seen || self.transport.is_ready() {
+        if self.signals.changes() != seen || self.transport.is_ready() {
             return;
         }
         for id in ids {
@@ -198,32 +198,21 @@ impl PacketEngine {
                 request.waiters.push(waiter.clone());
             }
         }
-        if ids.is_empty() {
-            core.state.observers.push(waiter.clone());
-        }
-        let drives = core.state.driver.is_none();
+        let drives = core.state.waiters.add(&waiter, ids.is_empty());
+        drop(core);
         if drives {
-            core.state.driver = Some(waiter.clone());
-            drop(core);
             let mut ready = || {
                 self.transport.is_ready()
                     || waiter.is_signalled()
                     || ended()
-                    || self.missed_progress.swap(false, Ordering::SeqCst)
+                    || self.signals.take_missed_progress()
             };
             self.transport.park(most, &mut ready);
         } else {
-            core.state.parked.push(waiter.clone());
-            drop(core);
             waiter.sleep(most);
         }
         let mut core = self.lock();
-        if drives {
-            core.state.driver = None;
-        } else {
-            core.state.parked.retain(|w| !Arc::ptr_eq(w, &waiter));
-        }
-        core.state.observers.retain(|w| !Arc::ptr_eq(w, &waiter));
+        core.state.waiters.remove(&waiter);
         for id in ids {
             if let Some(request) = core.state.requests.get(*id) {
                 request.waiters.retain(|w| !Arc::ptr_eq(w, &waiter));
@@ -250,20 +239,8 @@ impl PacketEngine {
     /// Wakes all threads after a rank has ended, since that changes the conditions that they wait for. The
     /// transport wakes the driver; this wakes the others.
     #[cold]
-    fn note_end(&self, state: &State) {
-        self.note_change();
-        for waiter in &state.parked {
-            waiter.signal();
-        }
-    }
-
-    /// Wakes a parked thread to become the driver, when a thread stops waiting.
-    #[inline]
-    pub(crate) fn hand_over_driver(&self, state: &mut State) {
-        if state.driver.is_none()
-            && let Some(next) = state.parked.last()
-        {
-            next.signal();
-        }
+    fn note_end(&self, state: &mut State) {
+        state.waiters.note_change(&self.signals);
+        state.waiters.signal_parked();
     }
 }
