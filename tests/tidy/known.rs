@@ -60,9 +60,7 @@ pub(crate) const CYCLES: [&[&str]; 1] = [
         "rust/engine/src/packet/progress.rs",
         "rust/engine/src/packet/progress_threads.rs",
         "rust/engine/src/packet/recv.rs",
-        "rust/engine/src/packet/rendezvous.rs",
         "rust/engine/src/packet/send.rs",
-        "rust/engine/src/packet/split.rs",
     ],
 ];
 

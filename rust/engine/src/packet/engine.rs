@@ -33,8 +33,8 @@ use crate::packet::freed::Freed;
 use crate::packet::outbox::{Outbox, QueuedCount};
 use crate::packet::progress::BATCH;
 use crate::packet::progress_threads::ProgressThreads;
-use crate::packet::recv::Unexpected;
 use crate::packet::requests::{Receive, Requests, Work};
+use crate::packet::unexpected::Unexpected;
 use crate::packet::waiters::{Signals, Waiters};
 use crate::request::{Completed, RequestId};
 
@@ -66,9 +66,9 @@ pub(crate) struct Core {
 pub(crate) struct State {
     pub(crate) matcher: Matcher<RequestId, Box<Unexpected>>,
     /// Receives that have their first half, with the envelope of the second.
-    pub(crate) awaited_seconds: Vec<crate::packet::split::AwaitedSecond>,
+    pub(crate) awaited_seconds: Vec<crate::packet::partial_recv::AwaitedSecond>,
     /// Matched messages that have arrived in part.
-    pub(crate) rendezvous: Vec<crate::packet::rendezvous::PendingRendezvous>,
+    pub(crate) rendezvous: Vec<crate::packet::partial_recv::PendingRendezvous>,
     /// Deferred messages of foreign ranks, in order.
     pub(crate) foreign_streams: Vec<crate::packet::foreign_order::ForeignStream>,
     /// Freed communicators: their messages are dropped.

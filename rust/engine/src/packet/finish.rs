@@ -13,9 +13,8 @@ use tracing::{debug, info, warn};
 use crate::error::DeviceError;
 use crate::operation::Unreceived;
 use crate::packet::engine::{Core, PacketEngine, State};
-use crate::packet::rendezvous::PendingRendezvous;
+use crate::packet::partial_recv::{AwaitedSecond, PendingRendezvous};
 use crate::packet::requests::{Receive, Request, Work};
-use crate::packet::split::AwaitedSecond;
 use crate::request::RequestId;
 
 impl State {
@@ -168,7 +167,7 @@ impl PacketEngine {
             match state.requests.get(id) {
                 Some(Request { outcome: None, work: Work::Receive(receive), .. }) => {
                     receive.post.take().map(|post| state.matcher.withdraw(post));
-                    state.awaited_seconds.retain(|half| half.request != id);
+                    state.awaited_seconds.retain(|half| half.request() != id);
                     state.rendezvous.retain(|pending| pending.request() != id);
                 }
                 Some(Request { outcome: None, work: Work::Send { .. }, .. }) => {

@@ -15,7 +15,7 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::{Incoming, PeerState};
 
 use crate::packet::engine::{PacketEngine, State};
-use crate::packet::recv::Unexpected;
+use crate::packet::unexpected::Unexpected;
 
 /// The ambiguous and the deferred messages of one foreign rank in one context.
 #[derive(Debug)]

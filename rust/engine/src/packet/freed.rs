@@ -19,8 +19,8 @@ use mpjdev_transport::Incoming;
 use crate::error::DeviceError;
 use crate::packet::credit::CreditCharge;
 use crate::packet::engine::{PacketEngine, State};
-use crate::packet::recv::Unexpected;
-use crate::packet::rendezvous::Completion;
+use crate::packet::partial_recv::Completion;
+use crate::packet::unexpected::Unexpected;
 
 /// The freed communicators of a rank.
 #[derive(Debug, Default)]

@@ -1,10 +1,8 @@
-//! Unexpected messages, and the matching of arriving packets.
+//! Arriving packets: their credit, their match, and their delivery.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
-use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
-use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{Message, Slab, SlabError};
 use mpjdev_proto::envelope::{Envelope, Selector};
@@ -18,64 +16,10 @@ use crate::packet::credit::CreditCharge;
 use crate::packet::engine::{PacketEngine, State};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::outbox::Queued;
-use crate::packet::rendezvous::{Completion, PendingRendezvous};
+use crate::packet::partial_recv::{Completion, PendingRendezvous};
 use crate::packet::requests::Work;
+use crate::packet::unexpected::{Unexpected, is_all};
 use crate::request::{Completed, RequestId};
-
-/// A message that has arrived before its receive was posted.
-#[derive(Debug)]
-pub(crate) struct Unexpected {
-    payload: Result<Payload, SlabError>,
-    charge: CreditCharge,
-}
-
-impl Unexpected {
-    /// Capacity that a receiver needs: octets of the first physical message without the headers.
-    pub(crate) fn needs_capacity(&self) -> usize {
-        let first_len = match &self.payload {
-            Ok(Payload::Logical(message)) => message.first_len(),
-            Ok(Payload::Split((_, len), _)) => *len,
-            Ok(physical) => physical.len(),
-            Err(_) => 0,
-        };
-        first_len.saturating_sub(mpjdev_buffer::layout::MESSAGE_OVERHEAD)
-    }
-
-    /// Octets of both payloads, as far as the headers have arrived.
-    pub(crate) fn payload_len(&self) -> usize {
-        let second_len = match &self.payload {
-            Ok(Payload::Logical(message)) if message.is_split() => message.secondary_len(),
-            Ok(Payload::Split(_, (_, len))) => *len,
-            Ok(Payload::Physical(slab, len)) if !is_all(slab.words(), *len) => {
-                parse_first(slab.words(), *len).map_or(0, |(_, secondary)| secondary.secondary_len)
-            }
-            _ => 0,
-        };
-        self.needs_capacity() + second_len
-    }
-
-    /// The token that its waiting sender has given it.
-    pub(crate) fn token(&self) -> Option<u64> {
-        self.charge.token()
-    }
-
-    pub(crate) fn charge(&self) -> &CreditCharge {
-        &self.charge
-    }
-
-    pub(crate) fn into_parts(self) -> (Result<Payload, SlabError>, CreditCharge) {
-        (self.payload, self.charge)
-    }
-
-    /// Whether no second half and no rest is to follow, for physical messages.
-    pub(crate) fn is_all(&self) -> bool {
-        match &self.payload {
-            Ok(Payload::Physical(slab, len)) => is_all(slab.words(), *len),
-            Ok(Payload::Partial { .. } | Payload::Truncated { .. }) => false,
-            Ok(Payload::Logical(_) | Payload::WithHeaders(..) | Payload::Split(..)) | Err(_) => true,
-        }
-    }
-}
 
 /// A blocking receive on the fast path: not posted, and served after all posted receives.
 #[derive(Debug)]
@@ -163,7 +107,7 @@ impl PacketEngine {
             self.acknowledge(state, source, &charge, wanted);
         } else if state.must_defer(&envelope) {
             let payload = self.to_owned_payload(body, None);
-            state.defer(envelope, Unexpected { payload, charge });
+            state.defer(envelope, Unexpected::new(payload, charge));
         } else {
             self.match_or_queue(state, envelope, body, charge, unposted);
         }
@@ -267,7 +211,7 @@ impl PacketEngine {
             (None, _) if state.is_freed(&envelope) => self.drop_arrived(state, &envelope, body, &charge),
             (None, _) => {
                 let payload = self.to_owned_payload(body, None);
-                state.matcher.add_unexpected(envelope, Box::new(Unexpected { payload, charge }));
+                state.matcher.add_unexpected(envelope, Box::new(Unexpected::new(payload, charge)));
                 self.note_unexpected(state);
             }
         }
@@ -311,8 +255,9 @@ impl PacketEngine {
         message: Unexpected,
         wanted: u64,
     ) -> Result<Payload, SlabError> {
-        self.acknowledge(state, envelope.source, &message.charge, wanted);
-        message.payload
+        let (payload, charge) = message.into_parts();
+        self.acknowledge(state, envelope.source, &charge, wanted);
+        payload
     }
 
     /// The payload of a packet beyond this call. Inline octets are copied to `spare` or to fresh memory. The
@@ -404,13 +349,6 @@ pub(crate) fn arrived_whole(
 /// The octets of a first physical message that a receiver of this capacity can take.
 fn wanted(capacity: usize) -> u64 {
     (capacity + mpjdev_buffer::layout::MESSAGE_OVERHEAD) as u64
-}
-
-/// Whether a physical message is a whole logical one, or damaged; otherwise it is a first half.
-fn is_all(words: &[AtomicU64], len: usize) -> bool {
-    parse_first(words, len).map_or(true, |(primary, secondary)| {
-        secondary.secondary_len == 0 || len != MESSAGE_OVERHEAD + primary.primary_len
-    })
 }
 
 /// Whether no second half and no rest is to follow a packet, for physical messages.

@@ -1,48 +1,11 @@
-//! Pending rendezvous: messages that are matched and have arrived in part, and their completion.
+//! Rendezvous: the rest of a message that was matched when it had arrived in part.
 
 use mpjdev_buffer::SlabError;
-use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::{Incoming, Payload, ProtocolViolation};
 use tracing::debug;
 
 use crate::packet::engine::{PacketEngine, State};
-use crate::packet::split::AwaitedSecond;
-use crate::request::RequestId;
-
-/// A matched message whose rest is still to arrive.
-#[derive(Debug)]
-pub(crate) struct PendingRendezvous {
-    pub(crate) source: u32,
-    /// The token of its first packet.
-    pub(crate) token: u64,
-    pub(crate) completion: Completion,
-}
-
-/// The receive that takes the message.
-#[derive(Debug)]
-pub(crate) enum Completion {
-    /// A receive that takes it as its only or its first physical message.
-    Receive(RequestId, Envelope),
-    /// A receive that takes it as its second half.
-    SecondHalf(Box<AwaitedSecond>),
-}
-
-impl PendingRendezvous {
-    pub(crate) fn request(&self) -> RequestId {
-        match &self.completion {
-            Completion::Receive(request, _) => *request,
-            Completion::SecondHalf(half) => half.request,
-        }
-    }
-
-    /// The request and the envelope that it still waits for.
-    pub(crate) fn waits_for(&self) -> (RequestId, Selector) {
-        match &self.completion {
-            Completion::Receive(request, envelope) => (*request, Selector::from(*envelope)),
-            Completion::SecondHalf(half) => half.waits_for(),
-        }
-    }
-}
+use crate::packet::partial_recv::Completion;
 
 impl PacketEngine {
     /// Handles the rest of a message that had arrived in part. A rest without a pending message is dropped.

@@ -5,44 +5,24 @@
 //! zero there. Its second message has the same context and the same tag, and follows the first directly.
 //! PROTOCOL.md of `proto` draws both.
 
-use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN};
+use mpjdev_buffer::layout::PRIMARY_HEADER_LEN;
 use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::{copy_words, store_word};
 use mpjdev_buffer::{Message, PrimaryHeader, SecondaryHeader, Slab, SlabError};
 use mpjdev_proto::context::shadow;
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_proto::send_policy::{Arrival, Headers, Pair, check_second};
+use mpjdev_proto::send_policy::{Arrival, Headers, Pair};
 use mpjdev_transport::config::CREDIT_OVERHEAD;
 use mpjdev_transport::{Header, Incoming, Kind, Payload};
 
 use crate::error::DeviceError;
-use crate::operation::{Mode, lengths, physical, received};
+use crate::operation::{Mode, lengths, received};
 use crate::packet::engine::{PacketEngine, State};
+use crate::packet::partial_recv::{AwaitedSecond, Completion, PendingRendezvous};
 use crate::packet::recv::arrived_whole;
-use crate::packet::rendezvous::{Completion, PendingRendezvous};
 use crate::packet::requests::Work;
 use crate::packet::send::send;
 use crate::request::{Completed, RequestId};
-
-/// A receive that has its first half.
-#[derive(Debug)]
-pub(crate) struct AwaitedSecond {
-    /// The envelope of the second half.
-    second: Envelope,
-    second_len: usize,
-    pub(crate) request: RequestId,
-    /// The first half, or the error of the receive once the second half is consumed.
-    first: Result<(Slab, usize), DeviceError>,
-    first_envelope: Envelope,
-    capacity: usize,
-}
-
-impl AwaitedSecond {
-    /// The request and the envelope that it still waits for.
-    pub(crate) fn waits_for(&self) -> (RequestId, Selector) {
-        (self.request, Selector::from(self.second))
-    }
-}
 
 impl PacketEngine {
     /// Starts to send a message as physical messages: one, or two that are paired by number.
@@ -154,9 +134,9 @@ impl PacketEngine {
         if state.awaited_seconds.is_empty() {
             return None;
         }
-        let at = state.awaited_seconds.iter().position(|h| h.second == *envelope)?;
+        let at = state.awaited_seconds.iter().position(|h| *h.second() == *envelope)?;
         let half = state.awaited_seconds.remove(at);
-        let wanted = half.second_len as u64;
+        let wanted = half.wanted();
         let second = match body {
             Incoming::Reference(payload) => Ok(payload.clone()),
             Incoming::Inline(words, len) => self.to_owned_payload(Incoming::Inline(words, *len), None),
@@ -203,18 +183,17 @@ impl PacketEngine {
             },
             Pair::Numbered(_) | Pair::Foreign => envelope,
         };
-        let half =
-            AwaitedSecond { second, second_len, request: id, first, first_envelope: envelope, capacity };
+        let half = AwaitedSecond::new((second, second_len), id, first, envelope, capacity);
         self.await_second(state, half);
     }
 
     /// Takes the second half if it has arrived, else waits for it.
     fn await_second(&self, state: &mut State, half: AwaitedSecond) {
-        let deferred = state.take_deferred(&half.second);
-        match deferred.or_else(|| state.matcher.take(&Selector::from(half.second))) {
+        let deferred = state.take_deferred(half.second());
+        match deferred.or_else(|| state.matcher.take(&Selector::from(*half.second()))) {
             Some((envelope, message)) => {
                 let token = message.token().unwrap_or(0);
-                let second = self.take_unexpected(state, envelope, *message, half.second_len as u64);
+                let second = self.take_unexpected(state, envelope, *message, half.wanted());
                 self.join_halves(state, half, second, token);
             }
             None => state.awaited_seconds.push(half),
@@ -230,21 +209,14 @@ impl PacketEngine {
         token: u64,
     ) {
         if let Ok(Payload::Partial { .. }) = second {
-            let source = half.first_envelope.source;
             return state.rendezvous.push(PendingRendezvous {
-                source,
+                source: half.second().source,
                 token,
                 completion: Completion::SecondHalf(Box::new(half)),
             });
         }
-        let AwaitedSecond { second_len, request, first, first_envelope, capacity, .. } = half;
-        let outcome = first.and_then(|(slab, len)| {
-            let second = second?;
-            check_second(second_len, second.len()).map_err(|e| lengths(e, &first_envelope))?;
-            debug_assert!(len >= MESSAGE_OVERHEAD);
-            physical(slab, len, second.into_physical(), capacity, &first_envelope)
-        });
-        self.complete(state, request, outcome.map(|m| received(first_envelope, m)));
+        let (request, outcome) = half.join(second);
+        self.complete(state, request, outcome);
     }
 }
 
