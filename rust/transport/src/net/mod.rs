@@ -1,5 +1,6 @@
 //! Common parts of the transports between ranks that share no memory.
 
+pub(super) mod atomic_state;
 pub(super) mod control;
 pub(super) mod copy;
 pub(super) mod epoll_waiter;

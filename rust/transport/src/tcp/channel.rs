@@ -2,11 +2,14 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::body_action::BodyAction;
+use super::channel_state::{Backlog, HostState};
 use super::rx_stream::RxStream;
 use super::tx_stream::TxStream;
+use crate::net::atomic_state::AtomicState;
 
 /// One connection, with both directions.
 #[derive(Debug)]
@@ -18,38 +21,21 @@ pub(super) struct Channel {
     tx: Mutex<TxStream>,
     /// A header or a body can be taken.
     pub(super) is_ready: AtomicBool,
-    /// Octets wait for the socket, or for the next poll.
-    pub(super) has_waiting: AtomicBool,
-    /// Octets wait because the socket buffer is full.
-    pub(super) is_full: AtomicBool,
-    /// A send found no room.
-    pub(super) has_refused: AtomicBool,
-    /// The host has announced the end of its packets.
-    pub(super) has_finished: AtomicBool,
-    /// An error of the system that is no end of a stream.
-    pub(super) fault: OnceLock<String>,
-    /// The system has given up the other machine. Its unacknowledged octets are lost.
-    pub(super) is_unreachable: AtomicBool,
-    /// The channel is closed.
-    pub(super) is_closed: AtomicBool,
+    /// Octets that wait in `tx`, for readers without its lock.
+    pub(super) backlog: AtomicState<Backlog>,
+    pub(super) host: AtomicState<HostState>,
 }
 
 impl Channel {
     pub(super) fn new(socket: OwnedFd, ranks: Vec<u32>, rx: RxStream<BodyAction>, tx: TxStream) -> Channel {
-        let no = || AtomicBool::new(false);
         Channel {
             socket,
             ranks,
             rx: Mutex::new(rx),
             tx: Mutex::new(tx),
-            is_ready: no(),
-            has_waiting: no(),
-            is_full: no(),
-            has_refused: no(),
-            has_finished: no(),
-            fault: OnceLock::new(),
-            is_unreachable: no(),
-            is_closed: no(),
+            is_ready: AtomicBool::new(false),
+            backlog: AtomicState::new(Backlog::Empty),
+            host: AtomicState::new(HostState::Open),
         }
     }
 
@@ -61,6 +47,11 @@ impl Channel {
     /// The receiving direction, unless another thread polls it already.
     pub(super) fn try_rx(&self) -> Option<MutexGuard<'_, RxStream<BodyAction>>> {
         self.rx.try_lock().ok()
+    }
+
+    /// Whether the host has announced the end of its packets.
+    pub(super) fn has_finished(&self) -> bool {
+        self.host.load(Relaxed) == HostState::Finished
     }
 
     /// The sending direction.

@@ -45,10 +45,12 @@ impl TcpTransport {
             session.note_counted();
         }
         let has_opened = !was_open && session.pair.flow().is_open();
+        let must_send =
+            session.pair.wants_to_send() || session.pending_credit.is_some() || session.failure.is_some();
         if has_opened {
-            self.note_room(channel);
+            self.note_room(&mut tx);
         }
-        if session.pair.wants_to_send() || session.pending_credit.is_some() || session.failure.is_some() {
+        if must_send {
             self.flush_control(&mut tx);
             tx.fill_from_sessions();
             self.note_waiting(channel, &tx);

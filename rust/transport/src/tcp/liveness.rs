@@ -22,7 +22,7 @@ impl TcpTransport {
     pub(super) fn check_channel(&self, channel: &Channel, now: Instant) {
         let socket = channel.socket.as_fd();
         let mut tx = channel.tx();
-        if tx.is_closed || tx.is_broken {
+        if !tx.is_open() {
             return;
         }
         let is_outstanding = stream::untaken_len(socket).is_ok_and(|len| len > 0);

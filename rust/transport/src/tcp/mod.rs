@@ -8,6 +8,7 @@
 
 mod body_action;
 mod channel;
+mod channel_state;
 mod dispatch;
 mod external_wait;
 pub mod in_process;

@@ -8,6 +8,7 @@ use mpjdev_proto::impi::fini::EndOfStream;
 
 use super::body_action::BodyAction;
 use super::channel::Channel;
+use super::channel_state::{Fault, HostState};
 use super::rx_stream::{Place, RxStream};
 use super::transport::TcpTransport;
 use super::tx_stream::PeerSession;
@@ -52,7 +53,7 @@ impl TcpSource {
         }
         if n == most && rx.has_something() {
             self.transport.note_ready(channel);
-        } else if rx.is_over && !channel.has_finished.load(Relaxed) {
+        } else if rx.is_over && channel.host.load(Relaxed) == HostState::Open {
             let is_between_packets = rx.is_between_packets();
             rx.give_up();
             drop(rx);
@@ -63,7 +64,7 @@ impl TcpSource {
                 // as this can be known.
                 EndOfStream::Orderly | EndOfStream::Unknown
                     if is_between_packets
-                        && channel.fault.get().is_none()
+                        && tx.fault == Fault::None
                         && !tx.sessions.iter().any(PeerSession::is_under_way) =>
                 {
                     drop(tx);
@@ -72,9 +73,8 @@ impl TcpSource {
                 }
                 EndOfStream::Orderly | EndOfStream::Unknown => {}
             }
-            let why =
-                channel.fault.get().map_or("its connection has ended before it had finished", |why| why);
-            self.transport.close(channel, &mut tx, why);
+            let why = tx.fault.text().unwrap_or("its connection has ended before it had finished").to_owned();
+            self.transport.close(channel, &mut tx, &why);
         }
         n
     }

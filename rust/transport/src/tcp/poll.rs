@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use super::channel::Channel;
+use super::channel_state::HostState;
 use super::rx_stream::ReadOutcome;
 use super::transport::TcpTransport;
 
@@ -15,7 +16,7 @@ impl TcpTransport {
     /// Reads one channel. Returns whether there is a packet to take.
     pub(super) fn poll_channel(&self, at: usize) -> bool {
         let channel = &self.channels[at];
-        if channel.is_closed.load(Relaxed) {
+        if channel.host.load(Relaxed) == HostState::Closed {
             return false;
         }
         let Some(mut rx) = channel.try_rx() else { return false };
@@ -23,7 +24,7 @@ impl TcpTransport {
             Ok(ReadOutcome::Nothing) => return false,
             Ok(ReadOutcome::Octets | ReadOutcome::End) => {}
             // Octets that arrived before the error are taken first. They may contain the other end's finish.
-            Err(error) => self.note_fault(channel, &error),
+            Err(error) => self.note_fault(&mut channel.tx(), &error),
         }
         let has_something = rx.has_something();
         let is_over = rx.is_over;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use mpjdev_proto::impi::message_tx::{Mode, Send};
 
 use super::channel::Channel;
+use super::channel_state::{Backlog, TxState};
 use super::transport::TcpTransport;
 use super::tx_stream::TxStream;
 use crate::net::control::{self, ControlMessage};
@@ -70,28 +71,36 @@ impl TcpTransport {
                 break;
             }
         }
-        self.note_waiting(channel, tx);
-        let is_full = tx.waiting_len() > 0;
-        if channel.is_full.swap(is_full, SeqCst) != is_full && is_full {
+        let backlog = Backlog::after_write(tx.waiting_len());
+        if self.set_backlog(channel, backlog) != backlog && backlog == Backlog::Full {
             // A sleeping thread must watch for room from now on.
             self.wake();
         }
     }
 
-    /// Records for the next poll whether octets wait.
+    /// Records for the next poll whether octets wait. The caller holds the lock of `tx`.
     pub(super) fn note_waiting(&self, channel: &Channel, tx: &TxStream) {
-        let waits = tx.waiting_len() > 0;
-        if channel.has_waiting.swap(waits, SeqCst) != waits {
-            match waits {
-                true => self.waiting_count.fetch_add(1, SeqCst),
-                false => self.waiting_count.fetch_sub(1, SeqCst),
-            };
+        self.set_backlog(channel, channel.backlog.load(Relaxed).after_put(tx.waiting_len()));
+    }
+
+    /// Changes the backlog of a channel. Returns the earlier one. The caller holds the lock of the sending
+    /// direction, so no read-modify-write is needed.
+    fn set_backlog(&self, channel: &Channel, to: Backlog) -> Backlog {
+        let from = channel.backlog.load(Relaxed);
+        if from != to {
+            channel.backlog.store(to, SeqCst);
+            match (from, to) {
+                (Backlog::Empty, _) => drop(self.waiting_count.fetch_add(1, SeqCst)),
+                (_, Backlog::Empty) => drop(self.waiting_count.fetch_sub(1, SeqCst)),
+                _ => {}
+            }
         }
+        from
     }
 
     /// Records that a send that found no room may find some now.
-    pub(super) fn note_room(&self, channel: &Channel) {
-        if channel.has_refused.swap(false, SeqCst) {
+    pub(super) fn note_room(&self, tx: &mut TxStream) {
+        if std::mem::take(&mut tx.has_refused) {
             self.has_room.store(true, SeqCst);
         }
     }
@@ -104,13 +113,13 @@ impl TcpTransport {
             return;
         }
         for channel in &self.channels {
-            if !channel.has_waiting.load(Relaxed) {
+            if channel.backlog.load(Relaxed) == Backlog::Empty {
                 continue;
             }
             let mut tx = channel.tx();
             self.write(channel, &mut tx);
             if tx.has_room() {
-                self.note_room(channel);
+                self.note_room(&mut tx);
             }
         }
     }
@@ -137,7 +146,7 @@ impl TcpTransport {
     pub(super) fn send_control(&self, rank: u32, message: &ControlMessage) {
         if let Some(channel) = self.channel(rank).filter(|_| !self.is_foreign[rank as usize]) {
             let mut tx = channel.tx();
-            if !tx.is_closed {
+            if tx.state != TxState::Closed {
                 let at = tx.session_of(rank);
                 self.say(&mut tx, at, message);
                 self.write(channel, &mut tx);

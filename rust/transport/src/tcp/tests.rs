@@ -10,6 +10,7 @@ use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_proto::impi::message_tx::Send;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 
+use super::channel_state::Backlog;
 use super::*;
 use crate::pool::HeapPool;
 use crate::{Header, Kind, Outgoing, PacketSource, PeerState, Transport, Unacked};
@@ -311,6 +312,7 @@ fn finish_gives_the_octets_to_a_machine_that_was_given_up_before() {
         let given = channel.tx().given();
         sender.stop_sending(channel, &mut channel.tx(), &error.into());
         assert_eq!(channel.tx().given(), given);
+        assert_eq!(channel.backlog.load(SeqCst), Backlog::Empty, "no octets wait for room");
         sender.finish()
     };
     let unacked = unacked_after(Errno::TIMEDOUT);

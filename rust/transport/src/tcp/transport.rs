@@ -13,6 +13,7 @@ use mpjdev_proto::impi::pair::{Pair, Settings};
 use tracing::{debug, info, warn};
 
 use super::channel::Channel;
+use super::channel_state::{Backlog, Fault, HostState, TxState};
 use super::peer_timeout::PeerTimeout;
 use super::rx_stream::RxStream;
 use super::tx_stream::{PeerSession, TxStream};
@@ -133,16 +134,15 @@ impl TcpTransport {
 
     /// Closes a channel. Its ranks have failed, unless they had finished.
     pub(super) fn close(&self, channel: &Channel, tx: &mut TxStream, why: &str) {
-        if tx.is_closed {
+        if tx.state == TxState::Closed {
             return;
         }
         let (rank, peers) = (self.rank, &channel.ranks);
         info!(target: "mpjdev::tcp", rank, ?peers, why, "channel is closed before its end");
         tx.close(untaken(channel));
-        channel.is_closed.store(true, SeqCst);
-        channel.is_full.store(false, SeqCst);
+        channel.host.store(HostState::Closed, SeqCst);
         self.note_waiting(channel, tx);
-        self.note_room(channel);
+        self.note_room(tx);
         self.unwatch(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
         for peer in peers {
@@ -160,30 +160,23 @@ impl TcpTransport {
             target: "mpjdev::tcp", rank, ?peers, %error,
             "channel is broken, the octets before are still read"
         );
-        self.note_fault(channel, error);
+        self.note_fault(tx, error);
         tx.stop_sending(untaken(channel));
         self.note_waiting(channel, tx);
-        self.note_room(channel);
+        self.note_room(tx);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
     }
 
     /// Records that the system reports a broken channel.
-    pub(super) fn note_fault(&self, channel: &Channel, error: &io::Error) {
-        let is_reset = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
-        if !is_reset {
-            channel.is_unreachable.store(true, SeqCst);
-        }
-        // A process that ends with unread octets resets its connections. In the draft dialect that is a
-        // regular end.
-        if self.terms.dialect == Dialect::Final || !is_reset {
-            let _ = channel.fault.set(format!("its connection is broken: {error}"));
-        }
+    pub(super) fn note_fault(&self, tx: &mut TxStream, error: &io::Error) {
+        let fault = std::mem::replace(&mut tx.fault, Fault::None);
+        tx.fault = fault.after(error, self.terms.dialect);
     }
 
     /// Records that all packets of the ranks behind a channel have arrived, and no more follow.
     pub(super) fn note_finished(&self, channel: &Channel) {
         debug!(target: "mpjdev::tcp", rank = self.rank, peers = ?channel.ranks, "peers have finished");
-        channel.has_finished.store(true, SeqCst);
+        channel.host.store(channel.host.load(Relaxed).finished(), SeqCst);
         for rank in &channel.ranks {
             self.peer_table.set(*rank, PeerState::Finished);
         }
@@ -197,7 +190,7 @@ impl TcpTransport {
 
     /// Watches for room where octets wait, or stops watching.
     pub(super) fn watch_room(&self, poller: &Poller, watch: bool) {
-        let room = |channel: &'_ Channel| watch && channel.is_full.load(SeqCst);
+        let room = |channel: &'_ Channel| watch && channel.backlog.load(SeqCst) == Backlog::Full;
         poller.watch_room(self.channels.iter().map(|channel| (channel.socket.as_fd(), room(channel))));
     }
 
@@ -225,7 +218,7 @@ impl TcpTransport {
     pub(super) fn say_fini(&self) {
         for channel in &self.channels {
             let mut tx = channel.tx();
-            if !tx.is_closed && !tx.is_broken {
+            if tx.is_open() {
                 self.write_fini(channel, &mut tx);
             }
         }
@@ -251,7 +244,7 @@ impl TcpTransport {
     /// write, which must not hide the end from the peer.
     pub(super) fn end_stream(&self, channel: &Channel) {
         let mut tx = channel.tx();
-        if !tx.is_closed && !tx.is_broken {
+        if tx.is_open() {
             self.write(channel, &mut tx);
         }
         if tx.tx_pending().is_none() {
@@ -263,11 +256,11 @@ impl TcpTransport {
     /// Octets given to a channel that the other side's system has not acknowledged. Ranks that have finished
     /// take nothing more, and neither do those whose end has closed the channel.
     fn unacked(&self, channel: &Channel, given: u64) -> Option<Unacked> {
-        let has_left = self.has_left(channel) && !channel.is_unreachable.load(SeqCst);
-        if has_left || channel.has_finished.load(Relaxed) {
+        let has_left = self.has_left(channel);
+        let tx = channel.tx();
+        if channel.has_finished() || (has_left && !matches!(tx.fault, Fault::Unreachable(_))) {
             return None;
         }
-        let tx = channel.tx();
         // The Fini of this rank is no message.
         let octets = given.saturating_sub(tx.acked(untaken(channel)));
         (octets > 0).then_some(Unacked { rank: channel.ranks[0], messages: None, octets })
@@ -276,7 +269,7 @@ impl TcpTransport {
     /// Whether the other side's system has taken all octets of a channel.
     pub(super) fn has_left(&self, channel: &Channel) -> bool {
         let mut tx = channel.tx();
-        if tx.is_closed || tx.is_broken {
+        if !tx.is_open() {
             return true;
         }
         // A peer that has ended its own direction takes nothing more.
@@ -286,7 +279,7 @@ impl TcpTransport {
         tx.fill_from_sessions();
         self.write_fini(channel, &mut tx);
         // A peer that has finished returns no credit for answers any more.
-        let waits = tx.has_queued() && !channel.has_finished.load(Relaxed);
+        let waits = tx.has_queued() && !channel.has_finished();
         !waits && tx.waiting_len() == 0 && untaken(channel) == 0
     }
 }
@@ -341,7 +334,7 @@ impl Transport for TcpTransport {
         }
         let Some(channel) = self.channel(dest) else { return true };
         let mut tx = channel.tx();
-        if tx.is_closed || tx.is_broken {
+        if !tx.is_open() {
             // Packets to a dead rank are dropped.
             return true;
         }
@@ -368,7 +361,7 @@ impl Transport for TcpTransport {
                 }
             }
         } else {
-            channel.has_refused.store(true, SeqCst);
+            tx.has_refused = true;
             tx.fill_from_sessions();
             self.note_waiting(channel, &tx);
         }
@@ -451,7 +444,7 @@ impl Transport for TcpTransport {
 
     fn tx_pending(&self) -> Option<u64> {
         // A peer that has finished takes nothing more.
-        let live = self.channels.iter().filter(|channel| !channel.has_finished.load(Relaxed));
+        let live = self.channels.iter().filter(|channel| !channel.has_finished());
         let left = live.filter_map(|channel| channel.tx().tx_pending());
         left.reduce(u64::wrapping_add)
     }
@@ -479,7 +472,7 @@ impl Transport for TcpTransport {
         if self.peer_table.set_abort(self.rank, why.to_owned()) {
             for channel in &self.channels {
                 let mut tx = channel.tx();
-                if !tx.is_closed {
+                if tx.state != TxState::Closed {
                     let ours = tx.sessions.iter_mut().filter(|session| !session.is_foreign);
                     ours.for_each(|session| session.failure = Some(why.to_owned()));
                     self.write(channel, &mut tx);
@@ -505,7 +498,7 @@ impl Transport for TcpTransport {
             return;
         }
         let mut tx = channel.tx();
-        if !tx.is_closed {
+        if tx.state != TxState::Closed {
             let at = tx.session_of(source);
             tx.sessions[at].pending_credit = Some(octets);
             self.flush_control(&mut tx);

@@ -18,6 +18,7 @@ use mpjdev_proto::impi::pair::{Pair, Transmit};
 use mpjdev_sys::memory::Memory;
 use mpjdev_sys::stream::{self, PARTS_MAX, Part};
 
+use super::channel_state::{Fault, TxState};
 use crate::net::incoming_message::IncomingMessage;
 
 /// Octets of the staging buffer.
@@ -159,10 +160,10 @@ pub(super) struct TxStream {
     pub(super) outstanding_since: Option<Instant>,
     /// State of the orderly end, in both directions.
     pub(super) ending: FiniState,
-    /// Nothing is written any more; later packets are dropped.
-    pub(super) is_broken: bool,
-    /// The channel accepts nothing more.
-    pub(super) is_closed: bool,
+    pub(super) state: TxState,
+    pub(super) fault: Fault,
+    /// A send found no room.
+    pub(super) has_refused: bool,
 }
 
 impl TxStream {
@@ -182,9 +183,16 @@ impl TxStream {
             burst: (0, 0),
             outstanding_since: None,
             ending: FiniState::new(dialect),
-            is_broken: false,
-            is_closed: false,
+            state: TxState::Open,
+            fault: Fault::None,
+            has_refused: false,
         })
+    }
+
+    /// Whether packets are accepted and written.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.state == TxState::Open
     }
 
     /// Octets that wait for the socket.
@@ -200,7 +208,7 @@ impl TxStream {
     /// Octets that the other side's system has taken. `untaken` counts the written octets that it has not
     /// taken; the value at the end of writing replaces it later.
     pub(super) fn acked(&self, untaken: u64) -> u64 {
-        self.written.saturating_sub(if self.is_broken { self.untaken } else { untaken })
+        self.written.saturating_sub(if self.is_open() { untaken } else { self.untaken })
     }
 
     /// Whether packets wait for a peer's acknowledgement, or for room.
@@ -211,7 +219,7 @@ impl TxStream {
     /// `None` when all octets have left; else the number of octets that have.
     pub(super) fn tx_pending(&self) -> Option<u64> {
         let waits = self.waiting > 0 || self.has_queued();
-        (waits && !self.is_closed && !self.is_broken).then_some(self.written)
+        (waits && self.is_open()).then_some(self.written)
     }
 
     /// Whether another packet may be put.
@@ -234,7 +242,7 @@ impl TxStream {
 
     /// Puts a packet after the pending ones.
     pub(super) fn put(&mut self, at: usize, packet: &Packet, body: Option<(&Slab, usize, usize)>) {
-        if self.is_broken {
+        if !self.is_open() {
             return;
         }
         let mut header = [0; HEADER_LEN];
@@ -252,7 +260,7 @@ impl TxStream {
 
     /// Puts octets after the pending ones. The caller has checked that there is room.
     pub(super) fn put_octets(&mut self, octets: &[u8]) {
-        if self.is_broken {
+        if !self.is_open() {
             return;
         }
         copy_in(self.staging.words(), self.end, octets);
@@ -364,18 +372,18 @@ impl TxStream {
 
     /// Drops pending octets. The sessions stay while octets of the other end are still to be taken.
     pub(super) fn stop_sending(&mut self, untaken: u64) {
-        if !self.is_broken {
+        if self.is_open() {
             (self.dropped, self.untaken) = (self.waiting as u64, untaken);
         }
-        self.is_broken = true;
+        self.state = self.state.broken();
         self.pieces.clear();
         (self.waiting, self.start, self.end) = (0, 0, 0);
     }
 
     /// Drops pending octets, and accepts nothing more.
     pub(super) fn close(&mut self, untaken: u64) {
-        self.is_closed = true;
         self.stop_sending(untaken);
+        self.state = TxState::Closed;
         for session in &mut self.sessions {
             let _ = session.pair.abandon();
             session.sends.clear();
