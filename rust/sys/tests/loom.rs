@@ -404,6 +404,22 @@ fn work_left_before_a_request_is_found_though_an_earlier_request_is_set() {
     });
 }
 
+/// A settlement never hides work: it is pending when the request was set after the last take.
+#[test]
+fn settlement_keeps_a_request_that_is_set_meanwhile() {
+    explore(|| {
+        let request = Arc::new(WakeRequest::default());
+        assert!(request.set() && request.take());
+        let setter = {
+            let request = request.clone();
+            thread::spawn(move || assert!(request.set()))
+        };
+        request.settle();
+        setter.join().unwrap();
+        assert!(request.is_set() && request.is_pending());
+    });
+}
+
 // ---- Queue and futex together, as the local transport uses them
 
 /// The consumer sleeps on the futex while the queue is empty.

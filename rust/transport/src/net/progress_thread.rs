@@ -4,6 +4,17 @@
 //! When the program stops calling, the thread sleeps until a channel has an event, as a waiting thread of the
 //! program would. A send or a receive that leaves work pending wakes the thread, and the thread checks every
 //! millisecond until that work is done.
+//!
+//! The thread and its rank share three states. Each changes by itself, and every combination is legal.
+//!
+//! | state | values | written by |
+//! |---|---|---|
+//! | [`ThreadState`] | awake, resting, waiting | the progress thread |
+//! | [`WakeRequest`] | none, set, taken | any thread sets it, the progress thread takes and settles it |
+//! | `is_asleep` | a thread of the program sleeps on the channels, or none does | that thread |
+//!
+//! A wake-up follows a store and a load of each side: the setter sets the request and loads the thread's
+//! state, the thread stores its state and loads the request.
 
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -14,6 +25,7 @@ use std::time::{Duration, Instant};
 use mpjdev_sys::futex::Futex;
 use mpjdev_sys::wake_request::WakeRequest;
 
+use super::atomic_state::{AtomicState, State};
 use super::epoll_waiter::EpollWaiter;
 use super::poller::Poller;
 use crate::{Progress, is_running};
@@ -79,18 +91,39 @@ pub trait ProgressTarget: Send + Sync + 'static {
     }
 }
 
+/// State of the progress thread: the wake that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ThreadState {
+    /// It runs, or sleeps for less than a tick. It needs no wake.
+    Awake,
+    /// It sleeps on its futex, with more than a tick left.
+    Resting,
+    /// It waits for the channels.
+    Waiting,
+}
+
+impl State for ThreadState {
+    fn to_number(self) -> u8 {
+        self as u8
+    }
+
+    fn from_number(number: u8) -> ThreadState {
+        match number {
+            0 => ThreadState::Awake,
+            1 => ThreadState::Resting,
+            _ => ThreadState::Waiting,
+        }
+    }
+}
+
 /// State shared by the thread and the rank.
 #[derive(Debug)]
 pub struct ProgressShared {
     pub(in super::super) poller: Poller,
     futex: Futex,
+    /// Work that was left to the thread.
     wake_request: WakeRequest,
-    /// Work was left pending, and may still be.
-    has_work: AtomicBool,
-    /// The thread sleeps with more than a tick left.
-    sleeps_long: AtomicBool,
-    /// The thread waits for the channels.
-    waits_for_channels: AtomicBool,
+    thread: AtomicState<ThreadState>,
     /// A thread of the program sleeps on the channels, or elsewhere until they have events.
     pub(in super::super) is_asleep: AtomicBool,
     /// The thread waits here if the program's threads sleep elsewhere.
@@ -105,9 +138,7 @@ impl ProgressShared {
             poller: Poller::new(channels)?,
             futex: Futex::new(),
             wake_request: WakeRequest::default(),
-            has_work: AtomicBool::new(false),
-            sleeps_long: AtomicBool::new(false),
-            waits_for_channels: AtomicBool::new(false),
+            thread: AtomicState::new(ThreadState::Awake),
             is_asleep: AtomicBool::new(false),
             epoll_waiter: OnceLock::new(),
             calls: AtomicU64::new(0),
@@ -122,15 +153,11 @@ impl ProgressShared {
     /// Wakes the thread for pending work, in case the program computes from now on.
     pub(in super::super) fn kick(&self) {
         if self.wake_request.set() {
-            self.has_work.store(true, SeqCst);
-            let (sleeps_long, waits_for_channels) =
-                (self.sleeps_long.load(SeqCst), self.waits_for_channels.load(SeqCst));
-            match self.epoll_waiter.get() {
-                Some(epoll_waiter) if sleeps_long || waits_for_channels => epoll_waiter.wake(),
-                Some(_) => {}
-                None if sleeps_long => self.futex.wake(),
-                None if waits_for_channels => self.poller.wake(),
-                None => {}
+            match (self.thread.load(SeqCst), self.epoll_waiter.get()) {
+                (ThreadState::Awake, _) => {}
+                (_, Some(epoll_waiter)) => epoll_waiter.wake(),
+                (ThreadState::Resting, None) => self.futex.wake(),
+                (ThreadState::Waiting, None) => self.poller.wake(),
             }
         }
     }
@@ -149,7 +176,7 @@ impl ProgressShared {
     /// no packet arrives.
     pub(in super::super) fn end_sleep(&self, has_timers: bool) {
         self.is_asleep.store(false, SeqCst);
-        if has_timers || self.has_work.load(Relaxed) {
+        if has_timers || self.wake_request.is_pending() {
             self.kick();
         }
     }
@@ -163,19 +190,19 @@ impl ProgressShared {
     /// Whether the progress thread sleeps until it is woken, and no wake is pending. For tests.
     #[doc(hidden)]
     pub fn is_resting(&self) -> bool {
-        self.sleeps_long.load(SeqCst) && !self.wake_request.is_set()
+        self.thread.load(SeqCst) == ThreadState::Resting && !self.wake_request.is_set()
     }
 
     /// Sleeps for `most`. A wake, also an earlier one, shortens the sleep to a short tick: delayed data may
     /// leave with later data.
     fn sleep(&self, most: Duration, for_sleeper: &dyn Fn()) {
         if most > TICK_MIN {
-            self.sleeps_long.store(true, SeqCst);
+            self.thread.store(ThreadState::Resting, SeqCst);
             match self.epoll_waiter.get() {
                 Some(epoll_waiter) => self.sleep_on_epoll(epoll_waiter, most - TICK_MIN, true, for_sleeper),
                 None => self.futex.sleep(most - TICK_MIN, || self.wake_request.is_set()),
             }
-            self.sleeps_long.store(false, SeqCst);
+            self.thread.store(ThreadState::Awake, SeqCst);
         }
         match self.epoll_waiter.get() {
             Some(epoll_waiter) => self.sleep_on_epoll(epoll_waiter, TICK_MIN, false, for_sleeper),
@@ -205,7 +232,7 @@ impl ProgressShared {
     /// Waits until a channel has an event, a thread wakes this one, or `most` has passed.
     fn wait(&self, most: Duration, for_sleeper: &dyn Fn()) {
         let mut is_for_sleeper = false;
-        self.waits_for_channels.store(true, SeqCst);
+        self.thread.store(ThreadState::Waiting, SeqCst);
         if !self.wake_request.is_set() {
             match self.epoll_waiter.get() {
                 Some(epoll_waiter) => {
@@ -215,7 +242,7 @@ impl ProgressShared {
                 None => self.poller.wait(most, &mut |_| ()),
             }
         }
-        self.waits_for_channels.store(false, SeqCst);
+        self.thread.store(ThreadState::Awake, SeqCst);
         if is_for_sleeper {
             for_sleeper();
         }
@@ -285,18 +312,20 @@ fn run(
     }
 }
 
-/// Whether work is still pending. A thread that leaves work from now on wakes this one.
+/// Whether work is still pending. Settles the request for it otherwise.
 fn is_work_pending(
     rank: &Weak<dyn Progress>,
     transport: &Weak<impl ProgressTarget>,
     progress: &ProgressShared,
 ) -> bool {
-    if !progress.has_work.load(Relaxed) {
+    if !progress.wake_request.is_pending() {
         return false;
     }
     let (Some(rank), Some(transport)) = (rank.upgrade(), transport.upgrade()) else { return false };
     let has_work = transport.has_pending_work() || rank.has_pending();
-    progress.has_work.store(has_work, SeqCst);
+    if !has_work {
+        progress.wake_request.settle();
+    }
     has_work
 }
 
@@ -337,5 +366,75 @@ fn drive_while_program_computes(
         if let Some(transport) = transport.upgrade() {
             transport.end_wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{scope, yield_now};
+
+    use super::*;
+
+    /// Longer than anything here takes.
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn until(is_over: impl Fn() -> bool, what: &str) {
+        let begun = Instant::now();
+        while !is_over() {
+            assert!(begun.elapsed() < LONG, "{what}");
+            yield_now();
+        }
+    }
+
+    #[test]
+    fn thread_states_come_back_from_their_numbers() {
+        for state in [ThreadState::Awake, ThreadState::Resting, ThreadState::Waiting] {
+            assert_eq!(ThreadState::from_number(state.to_number()), state);
+        }
+    }
+
+    /// A thread in `step` enters `state`, a kick ends the step, and the thread is awake.
+    fn is_ended_by_a_kick(state: ThreadState, step: fn(&ProgressShared)) {
+        let progress = ProgressShared::new(0).expect("an epoll");
+        let has_ended = AtomicBool::new(false);
+        scope(|threads| {
+            threads.spawn(|| {
+                step(&progress);
+                has_ended.store(true, SeqCst);
+            });
+            until(|| progress.thread.load(SeqCst) == state, "the state is not entered");
+            assert_eq!(progress.is_resting(), state == ThreadState::Resting);
+            progress.kick();
+            until(|| has_ended.load(SeqCst), "the kick is lost");
+        });
+        assert_eq!(progress.thread.load(SeqCst), ThreadState::Awake);
+        assert!(!progress.is_resting() && progress.take_kick());
+    }
+
+    #[test]
+    fn kick_ends_a_rest() {
+        is_ended_by_a_kick(ThreadState::Resting, |progress| progress.sleep(2 * LONG, &|| ()));
+    }
+
+    #[test]
+    fn kick_ends_a_wait_for_the_channels() {
+        is_ended_by_a_kick(ThreadState::Waiting, |progress| progress.wait(2 * LONG, &|| ()));
+    }
+
+    #[test]
+    fn end_of_a_sleep_kicks_only_while_work_is_pending() {
+        let progress = ProgressShared::new(0).expect("an epoll");
+        let sleep = |has_timers| {
+            progress.begin_sleep();
+            assert!(progress.is_asleep());
+            progress.end_sleep(has_timers);
+            assert!(!progress.is_asleep());
+            progress.take_kick()
+        };
+        assert!(!sleep(false), "no work was left");
+        assert!(sleep(true), "a timer runs");
+        assert!(sleep(false), "the work is taken and not settled");
+        progress.wake_request.settle();
+        assert!(!sleep(false), "the work is done");
     }
 }
