@@ -36,7 +36,7 @@ impl TcpTransport {
         let session = &mut tx.sessions[at];
         if session.is_foreign {
             // A foreign rank answers no request for a heartbeat.
-            self.peer_table.record_heartbeat(session.rank);
+            self.net.peer_table.record_heartbeat(session.rank);
         }
         let was_open = session.pair.flow().is_open();
         let event = session.pair.handle_packet(&packet).map_err(|error| error.to_string())?;
@@ -131,7 +131,7 @@ impl TcpTransport {
     }
 
     fn memory(&self, len: usize) -> Result<mpjdev_buffer::Slab, String> {
-        let source: &dyn SlabSource = &*self.source;
+        let source: &dyn SlabSource = &*self.net.source;
         source.take_arrived(len).map_err(|error| format!("{len} octets that have no place here: {error}"))
     }
 }

@@ -13,7 +13,8 @@ use super::rx_stream::{Place, RxStream};
 use super::transport::TcpTransport;
 use super::tx_stream::PeerSession;
 use crate::net::copy::copy_octets;
-use crate::{Header, Incoming, Kind, PacketHandler, PacketSource, Payload, ProtocolViolation, Transport};
+use crate::net::transport::NetTransport;
+use crate::{Header, Incoming, Kind, PacketHandler, PacketSource, Payload, ProtocolViolation};
 
 /// Receiving side of one rank.
 #[derive(Debug)]
@@ -132,7 +133,7 @@ impl TcpSource {
                     Place::Staged if at.is_multiple_of(8) => Incoming::Inline(&words[at / 8..], len),
                     Place::Staged => {
                         let slab =
-                            self.transport.source.take_arrived(len).map_err(|error| error.to_string())?;
+                            self.transport.net.source.take_arrived(len).map_err(|error| error.to_string())?;
                         copy_octets(words, at, slab.words(), 0, len);
                         Incoming::Reference(Payload::Physical(slab, len))
                     }
@@ -174,8 +175,8 @@ impl TcpSource {
 
 impl PacketSource for TcpSource {
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
-        self.transport.has_room.store(false, Relaxed);
-        let mut n = self.transport.loopback.receive(self.transport.rank, self.inline_max, most, each);
+        self.transport.net.has_room.store(false, Relaxed);
+        let mut n = self.transport.net.loopback.receive(self.transport.net.rank, self.inline_max, most, each);
         if n == 0 {
             self.transport.poll();
         }
@@ -195,7 +196,7 @@ impl PacketSource for TcpSource {
         if self.transport.ready_count.load(SeqCst) > 0 {
             // The kernel does not report data that was read but not taken, and the thread that takes it may
             // leave now.
-            self.transport.wake();
+            self.transport.net.wake();
         }
         n
     }

@@ -63,12 +63,12 @@ impl TcpTransport {
 
     /// Reads the channels with events.
     pub(super) fn poll_channels(&self) -> bool {
-        self.read_reported(|reported| self.poller.poll(reported))
+        self.read_reported(|reported| self.net.poller.poll(reported))
     }
 
     /// Waits until a channel has an event or a wake arrives, and reads the channels with events.
     pub(super) fn wait_for_channels(&self, most: Duration) -> bool {
-        self.read_reported(|reported| self.poller.wait(most, reported))
+        self.read_reported(|reported| self.net.poller.wait(most, reported))
     }
 
     fn read_reported(&self, tell: impl FnOnce(&mut dyn FnMut(usize))) -> bool {

@@ -10,7 +10,7 @@ use super::channel_state::{Backlog, TxState};
 use super::transport::TcpTransport;
 use super::tx_stream::TxStream;
 use crate::net::control::{self, ControlMessage};
-use crate::{Header, Kind, Outgoing, Payload, Transport};
+use crate::{Header, Kind, Outgoing, Payload};
 
 impl TcpTransport {
     /// Passes a message to the state machine and its first packet to the channel. Returns false when it would
@@ -34,7 +34,7 @@ impl TcpTransport {
         let mode = if header.kind == Kind::Eager { Mode::Standard } else { Mode::Synchronous };
         let send = Send {
             cid: header.context,
-            lsrank: self.rank as i32,
+            lsrank: self.net.rank as i32,
             tag: header.tag,
             msglen: len as u64,
             mode,
@@ -74,7 +74,7 @@ impl TcpTransport {
         let backlog = Backlog::after_write(tx.waiting_len());
         if self.set_backlog(channel, backlog) != backlog && backlog == Backlog::Full {
             // A sleeping thread must watch for room from now on.
-            self.wake();
+            self.net.wake();
         }
     }
 
@@ -90,8 +90,8 @@ impl TcpTransport {
         if from != to {
             channel.backlog.store(to, SeqCst);
             match (from, to) {
-                (Backlog::Empty, _) => drop(self.waiting_count.fetch_add(1, SeqCst)),
-                (_, Backlog::Empty) => drop(self.waiting_count.fetch_sub(1, SeqCst)),
+                (Backlog::Empty, _) => drop(self.net.waiting_count.fetch_add(1, SeqCst)),
+                (_, Backlog::Empty) => drop(self.net.waiting_count.fetch_sub(1, SeqCst)),
                 _ => {}
             }
         }
@@ -101,15 +101,14 @@ impl TcpTransport {
     /// Records that a send that found no room may find some now.
     pub(super) fn note_room(&self, tx: &mut TxStream) {
         if std::mem::take(&mut tx.has_refused) {
-            self.has_room.store(true, SeqCst);
+            self.net.has_room.store(true, SeqCst);
         }
     }
 
     /// Writes pending octets, and control messages that had to wait for them.
     pub(crate) fn write_waiting(&self) {
-        // A round of another thread counts as well: it only makes this one's packets leave one by one again.
-        self.write_rounds.store(self.write_rounds.load(Relaxed).wrapping_add(1), Relaxed);
-        if self.waiting_count.load(Relaxed) == 0 {
+        self.net.count_write_round();
+        if self.net.waiting_count.load(Relaxed) == 0 {
             return;
         }
         for channel in &self.channels {
@@ -129,7 +128,7 @@ impl TcpTransport {
         let octets = message.octets_within(self.terms.maxdatalen as usize);
         let send = Send {
             cid: control::CONTEXT,
-            lsrank: self.rank as i32,
+            lsrank: self.net.rank as i32,
             tag: message.tag(),
             msglen: octets.len() as u64,
             ..Send::default()

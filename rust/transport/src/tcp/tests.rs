@@ -60,9 +60,9 @@ fn message_of(first_len: usize) -> Message {
 /// Whether a thread that goes to sleep now is woken at once.
 fn is_woken(transport: &TcpTransport) -> bool {
     let mut is_woken = false;
-    transport.watch_room(&transport.poller, true);
-    transport.poller.poll(&mut |_| is_woken = true);
-    transport.watch_room(&transport.poller, false);
+    transport.watch_room(&transport.net.poller, true);
+    transport.net.poller.poll(&mut |_| is_woken = true);
+    transport.watch_room(&transport.net.poller, false);
     is_woken
 }
 
@@ -93,7 +93,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
             }
         });
         let begun = Instant::now();
-        while !sender.poller.is_watched(0) {
+        while !sender.net.poller.is_watched(0) {
             assert!(begun.elapsed() < LONG, "it does not wait for room");
             std::thread::yield_now();
         }
@@ -119,10 +119,10 @@ fn receive_that_leaves_packets_wakes_the_sleeper() {
         assert!(begun.elapsed() < LONG, "two packets do not arrive");
     }
     assert!(receiver.poll());
-    receiver.progress.is_asleep.store(true, SeqCst);
+    receiver.net.progress.is_asleep.store(true, SeqCst);
     assert_eq!(packet_source.receive(1, &mut |_, _, _| Ok(())), 1);
     let begun = Instant::now();
-    receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something more"));
+    receiver.net.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something more"));
     assert!(begun.elapsed() < LONG, "nobody has rung");
 }
 
@@ -131,11 +131,11 @@ fn receive_that_leaves_packets_wakes_the_sleeper() {
 #[test]
 fn poll_of_another_thread_keeps_the_wake_up_of_the_sleeper() {
     let [(_sender, _answers), (receiver, _inbox)] = pair().expect("connections");
-    receiver.progress.is_asleep.store(true, SeqCst);
+    receiver.net.progress.is_asleep.store(true, SeqCst);
     receiver.wake();
     assert!(!receiver.poll_channels(), "nothing was sent");
     let begun = Instant::now();
-    receiver.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something"));
+    receiver.net.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something"));
     assert!(begun.elapsed() < LONG, "the bell was taken");
 }
 

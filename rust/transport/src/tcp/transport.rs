@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::{Duration, Instant};
 
-use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_buffer::SlabSource;
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::pair::{Pair, Settings};
 use tracing::{debug, info, warn};
@@ -20,11 +20,11 @@ use super::tx_stream::{PeerSession, TxStream};
 use super::{Job, Terms};
 use crate::config::UNMATCHED_MAX;
 use crate::net::control::ControlMessage;
-use crate::net::loopback::Loopback;
-use crate::net::peer_table::{PeerTable, Reaction};
+use crate::net::net_rank::NetRank;
 use crate::net::poller::Poller;
 use crate::net::progress_thread::{ProgressShared, ProgressTarget};
-use crate::{Header, Kind, Outgoing, PeerState, StatusReporter, Transport, Unacked};
+use crate::net::transport::NetTransport;
+use crate::{Header, Kind, Outgoing, PeerState, StatusReporter, Unacked};
 
 /// Octets of a message between our own ranks that leave before it is matched.
 const EAGER_MAX: usize = 128 << 10;
@@ -34,30 +34,17 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Sending side of one rank.
 #[derive(Debug)]
 pub struct TcpTransport {
-    pub(super) rank: u32,
+    pub(super) net: NetRank,
     pub(super) terms: Terms,
-    pub(super) source: Arc<dyn SlabSource>,
     pub(super) channels: Vec<Channel>,
     /// Channel by rank; none to this rank, and to those that are reached otherwise.
     channel_of: Vec<Option<usize>>,
     pub(super) is_foreign: Vec<bool>,
-    /// Messages of this rank to itself.
-    pub(super) loopback: Loopback,
-    pub(super) peer_table: PeerTable,
-    pub(super) poller: Poller,
     /// Number of channels with packets to take.
     pub(super) ready_count: AtomicUsize,
-    /// A send that found no room may find some.
-    pub(super) has_room: AtomicBool,
-    /// Number of channels with octets that wait.
-    pub(super) waiting_count: AtomicUsize,
     /// The most recently active channel.
     pub(super) hot: AtomicUsize,
     pub(super) polls: AtomicU32,
-    /// Number of times the rank has checked for octets to write.
-    pub(super) write_rounds: AtomicU32,
-    /// State shared with the progress thread.
-    pub(super) progress: Arc<ProgressShared>,
     pub(super) peer_timeout: PeerTimeout,
 }
 
@@ -65,7 +52,7 @@ impl TcpTransport {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<TcpTransport> {
         let Job { rank, members, terms, sockets } = job;
         let count = sockets.iter().flatten().count();
-        let (poller, progress) = (Poller::new(count)?, Arc::new(ProgressShared::new(count)?));
+        let net = NetRank::new(rank, members.len(), count, source)?;
         let ours = members[rank as usize].proc;
         let mut channels = Vec::new();
         let mut channel_of = vec![None; members.len()];
@@ -90,8 +77,8 @@ impl TcpTransport {
                 Ok(PeerSession::new(peer as u32, !member.is_ours, pair))
             });
             let sessions: Vec<PeerSession> = sessions.collect::<io::Result<_>>()?;
-            poller.add(channels.len(), socket.as_fd())?;
-            progress.poller.add(channels.len(), socket.as_fd())?;
+            net.poller.add(channels.len(), socket.as_fd())?;
+            net.progress.poller.add(channels.len(), socket.as_fd())?;
             let ranks: Vec<u32> = sessions.iter().map(|session| session.rank).collect();
             let foreign = !members[ranks.first().map_or(0, |rank| *rank as usize)].is_ours;
             debug!(target: "mpjdev::tcp", rank, peers = ?ranks, foreign, "channel is open");
@@ -103,29 +90,21 @@ impl TcpTransport {
             ));
         }
         Ok(TcpTransport {
-            rank,
+            net,
             terms,
-            source,
             peer_timeout: PeerTimeout::of(channels.iter().map(|channel| channel.socket.as_fd())),
             channels,
             channel_of,
             is_foreign: members.iter().map(|member| !member.is_ours).collect(),
-            loopback: Loopback::default(),
-            peer_table: PeerTable::new(members.len()),
-            poller,
             ready_count: AtomicUsize::new(0),
-            has_room: AtomicBool::new(false),
-            waiting_count: AtomicUsize::new(0),
             hot: AtomicUsize::new(0),
             polls: AtomicU32::new(0),
-            write_rounds: AtomicU32::new(0),
-            progress,
         })
     }
 
     /// Sets the receiver of status reports: the first peer that this rank sees fail, and its finish.
     pub fn report_to(&self, reporter: Arc<dyn StatusReporter>) {
-        self.peer_table.report_to(reporter);
+        self.net.peer_table.report_to(reporter);
     }
 
     pub(super) fn channel(&self, rank: u32) -> Option<&Channel> {
@@ -137,7 +116,7 @@ impl TcpTransport {
         if tx.state == TxState::Closed {
             return;
         }
-        let (rank, peers) = (self.rank, &channel.ranks);
+        let (rank, peers) = (self.net.rank, &channel.ranks);
         info!(target: "mpjdev::tcp", rank, ?peers, why, "channel is closed before its end");
         tx.close(untaken(channel));
         channel.host.store(HostState::Closed, SeqCst);
@@ -147,15 +126,15 @@ impl TcpTransport {
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
         for peer in peers {
             warn!(target: "mpjdev::failure", rank, peer, why, "peer has failed");
-            self.peer_table.set_failed(*peer, why);
+            self.net.peer_table.set_failed(*peer, why);
         }
-        self.note_change();
+        self.net.note_change();
     }
 
     /// Stops sending on a channel. Octets that the other end has sent before are still taken: a closed peer
     /// may have finished, and left answers unread. The end of reading decides its state.
     pub(super) fn stop_sending(&self, channel: &Channel, tx: &mut TxStream, error: &io::Error) {
-        let (rank, peers) = (self.rank, &channel.ranks);
+        let (rank, peers) = (self.net.rank, &channel.ranks);
         info!(
             target: "mpjdev::tcp", rank, ?peers, %error,
             "channel is broken, the octets before are still read"
@@ -175,43 +154,23 @@ impl TcpTransport {
 
     /// Records that all packets of the ranks behind a channel have arrived, and no more follow.
     pub(super) fn note_finished(&self, channel: &Channel) {
-        debug!(target: "mpjdev::tcp", rank = self.rank, peers = ?channel.ranks, "peers have finished");
+        debug!(target: "mpjdev::tcp", rank = self.net.rank, peers = ?channel.ranks, "peers have finished");
         channel.host.store(channel.host.load(Relaxed).finished(), SeqCst);
         for rank in &channel.ranks {
-            self.peer_table.set(*rank, PeerState::Finished);
+            self.net.peer_table.set(*rank, PeerState::Finished);
         }
-        self.note_change();
+        self.net.note_change();
     }
 
     pub(super) fn unwatch(&self, channel: &Channel) {
-        self.poller.remove(channel.socket.as_fd());
-        self.progress.poller.remove(channel.socket.as_fd());
+        self.net.poller.remove(channel.socket.as_fd());
+        self.net.progress.poller.remove(channel.socket.as_fd());
     }
 
     /// Watches for room where octets wait, or stops watching.
     pub(super) fn watch_room(&self, poller: &Poller, watch: bool) {
         let room = |channel: &'_ Channel| watch && channel.backlog.load(SeqCst) == Backlog::Full;
         poller.watch_room(self.channels.iter().map(|channel| (channel.socket.as_fd(), room(channel))));
-    }
-
-    fn note_change(&self) {
-        self.peer_table.note_change();
-        self.wake();
-    }
-
-    /// Handles a control message from one of our own ranks.
-    pub(super) fn handle_control(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
-        match self.peer_table.handle(rank, tag, octets)? {
-            Reaction::Nothing => {}
-            Reaction::Heartbeat => {
-                self.send_control(rank, &ControlMessage::Heartbeat(self.progress.calls.load(Relaxed)))
-            }
-            Reaction::Wake => {
-                warn!(target: "mpjdev::failure", rank = self.rank, peer = rank, "peer has ended the job");
-                self.note_change();
-            }
-        }
-        Ok(())
     }
 
     /// Sends the end of packets, in dialects that have a packet for it.
@@ -248,7 +207,8 @@ impl TcpTransport {
             self.write(channel, &mut tx);
         }
         if tx.tx_pending().is_none() {
-            debug!(target: "mpjdev::tcp", rank = self.rank, peers = ?channel.ranks, "end of packets is sent");
+            let (rank, peers) = (self.net.rank, &channel.ranks);
+            debug!(target: "mpjdev::tcp", rank, ?peers, "end of packets is sent");
             let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Write);
         }
     }
@@ -291,7 +251,7 @@ fn untaken(channel: &Channel) -> u64 {
 
 impl ProgressTarget for TcpTransport {
     fn progress(&self) -> &Arc<ProgressShared> {
-        &self.progress
+        &self.net.progress
     }
 
     fn tick(&self) {
@@ -300,16 +260,16 @@ impl ProgressTarget for TcpTransport {
 
     fn prepare_wait(&self) -> bool {
         self.check_peer_timeouts();
-        self.watch_room(&self.progress.poller, true);
+        self.watch_room(&self.net.progress.poller, true);
         !self.poll()
     }
 
     fn end_wait(&self) {
-        self.watch_room(&self.progress.poller, false);
+        self.watch_room(&self.net.progress.poller, false);
     }
 
     fn has_pending_work(&self) -> bool {
-        self.waiting_count.load(SeqCst) > 0
+        self.net.waiting_count.load(SeqCst) > 0
             || self.channels.iter().any(|channel| {
                 let tx = channel.tx();
                 tx.tx_pending().is_some() || tx.sessions.iter().any(PeerSession::has_rest)
@@ -323,15 +283,18 @@ impl ProgressTarget for TcpTransport {
 
 impl Drop for TcpTransport {
     fn drop(&mut self) {
-        self.progress.kick();
+        self.net.progress.kick();
     }
 }
 
-impl Transport for TcpTransport {
-    fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
-        if dest == self.rank {
-            return self.loopback.send(header, body);
-        }
+impl NetTransport for TcpTransport {
+    const NAME: &'static str = "tcp";
+
+    fn net(&self) -> &NetRank {
+        &self.net
+    }
+
+    fn send_packet(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         let Some(channel) = self.channel(dest) else { return true };
         let mut tx = channel.tx();
         if !tx.is_open() {
@@ -341,7 +304,7 @@ impl Transport for TcpTransport {
         let at = if tx.sessions.len() == 1 { 0 } else { tx.session_of(dest) };
         let sent = match header.kind {
             Kind::MatchAck => {
-                tx.matched(at, header.token, header.context, &self.source);
+                tx.matched(at, header.token, header.context, &self.net.source);
                 tx.fill_from_sessions();
                 true
             }
@@ -349,15 +312,15 @@ impl Transport for TcpTransport {
         };
         if sent {
             // Every wait, poll and receive of the rank writes pending octets.
-            if header.kind == Kind::Eager && tx.may_wait(self.write_rounds.load(Relaxed)) {
+            if header.kind == Kind::Eager && tx.may_wait(self.net.write_rounds.load(Relaxed)) {
                 self.note_waiting(channel, &tx);
-                self.progress.kick();
+                self.net.progress.kick();
             } else {
                 self.write(channel, &mut tx);
                 if tx.tx_pending().is_some() || tx.sessions[at].has_rest() {
                     // The packet leaves when the other end answers or takes octets, whatever the program does
                     // until then.
-                    self.progress.kick();
+                    self.net.progress.kick();
                 }
             }
         } else {
@@ -392,54 +355,14 @@ impl Transport for TcpTransport {
         }
     }
 
-    fn can_send_by_reference(&self, _: &Slab) -> bool {
-        true
+    fn poll(&self) -> bool {
+        TcpTransport::poll(self)
     }
 
-    fn is_ready(&self) -> bool {
-        self.poll()
-    }
-
-    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.progress.begin_sleep();
-        if !ready() && !self.poll() {
-            self.watch_room(&self.poller, true);
-            self.wait_for_channels(most);
-            self.watch_room(&self.poller, false);
-        }
-        self.progress.end_sleep(false);
-    }
-
-    fn has_progress_threads(&self) -> bool {
-        true
-    }
-
-    fn kick_progress_thread(&self, rank: u32) {
-        // Packets wake the progress threads of the other ranks.
-        if rank == self.rank {
-            self.progress.kick();
-        }
-    }
-
-    fn wake(&self) {
-        if self.progress.is_asleep.load(SeqCst) {
-            match self.progress.epoll_waiter.get() {
-                Some(epoll_waiter) => epoll_waiter.wake_sleeper(),
-                None => self.poller.wake(),
-            }
-        }
-    }
-
-    fn epoch(&self) -> u32 {
-        self.peer_table.epoch()
-    }
-
-    fn peer(&self, rank: u32) -> PeerState {
-        self.peer_table.peer(rank)
-    }
-
-    fn abort(&self) -> Option<(u32, String)> {
-        self.peer_table.abort().cloned()
+    fn sleep(&self, most: Duration) {
+        self.watch_room(&self.net.poller, true);
+        self.wait_for_channels(most);
+        self.watch_room(&self.net.poller, false);
     }
 
     fn tx_pending(&self) -> Option<u64> {
@@ -449,7 +372,7 @@ impl Transport for TcpTransport {
         left.reduce(u64::wrapping_add)
     }
 
-    fn finish(&self) -> Vec<Unacked> {
+    fn drain(&self) -> Vec<Unacked> {
         let deadline = Instant::now() + LINGER;
         let given: Vec<u64> = self.channels.iter().map(|channel| channel.tx().given()).collect();
         self.say_fini();
@@ -463,62 +386,39 @@ impl Transport for TcpTransport {
             // Only the end of the stream states that this rank has finished.
             self.channels.iter().for_each(|channel| self.end_stream(channel));
         }
-        self.peer_table.finish(self.rank);
-        self.note_change();
         unacked
     }
 
-    fn fail(&self, why: &str) {
-        if self.peer_table.set_abort(self.rank, why.to_owned()) {
-            for channel in &self.channels {
-                let mut tx = channel.tx();
-                if tx.state != TxState::Closed {
-                    let ours = tx.sessions.iter_mut().filter(|session| !session.is_foreign);
-                    ours.for_each(|session| session.failure = Some(why.to_owned()));
-                    self.write(channel, &mut tx);
-                }
+    fn send_failure(&self, why: &str) {
+        for channel in &self.channels {
+            let mut tx = channel.tx();
+            if tx.state != TxState::Closed {
+                let ours = tx.sessions.iter_mut().filter(|session| !session.is_foreign);
+                ours.for_each(|session| session.failure = Some(why.to_owned()));
+                self.write(channel, &mut tx);
             }
-            self.note_change();
         }
     }
 
-    fn report_failed_peer(&self, rank: u32) {
-        self.peer_table.report_failed_peer(rank);
-    }
-
-    fn credits_returned_by(&self, dest: u32) -> u64 {
-        self.peer_table.matched(dest)
-    }
-
-    fn return_credit(&self, source: u32, octets: u64) {
-        let Some(channel) = self.channel(source) else {
-            return self.peer_table.set_matched(source, octets);
-        };
-        if self.is_foreign[source as usize] {
-            return;
-        }
+    fn send_credit(&self, dest: u32, octets: u64) {
+        let Some(channel) = self.channel(dest).filter(|_| !self.is_foreign[dest as usize]) else { return };
         let mut tx = channel.tx();
         if tx.state != TxState::Closed {
-            let at = tx.session_of(source);
+            let at = tx.session_of(dest);
             tx.sessions[at].pending_credit = Some(octets);
             self.flush_control(&mut tx);
             self.write(channel, &mut tx);
             if tx.tx_pending().is_some() || tx.sessions[at].has_rest() {
-                self.progress.kick();
+                self.net.progress.kick();
             }
         }
     }
 
-    fn heartbeat(&self) {
-        self.progress.heartbeat();
+    fn request_heartbeat(&self, dest: u32) {
+        self.send_control(dest, &ControlMessage::HeartbeatRequest);
     }
 
-    fn heartbeat_of(&self, rank: u32) -> u64 {
-        self.peer_table.to_ask().for_each(|peer| self.send_control(peer, &ControlMessage::HeartbeatRequest));
-        self.peer_table.heartbeat_of(rank)
-    }
-
-    fn name(&self) -> &'static str {
-        "tcp"
+    fn send_heartbeat(&self, dest: u32, calls: u64) {
+        self.send_control(dest, &ControlMessage::Heartbeat(calls));
     }
 }

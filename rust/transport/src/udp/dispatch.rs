@@ -26,6 +26,7 @@ use super::transport::UdpTransport;
 use crate::net::control;
 use crate::net::copy::copy_octets;
 use crate::net::incoming_message::IncomingMessage;
+use crate::net::transport::NetTransport;
 use crate::{Header, Incoming, Kind, PacketHandler, Payload, ProtocolViolation};
 
 /// Location of the user data of a packet.
@@ -217,7 +218,7 @@ fn take_packet(
                 Some(landed) => Data { words: landed.place().0, at: landed.place().1, len },
                 None => Data { words: stage.words(), at, len },
             };
-            let what = session.resolve(peer, &*transport.source, delivery, data)?;
+            let what = session.resolve(peer, &*transport.net.source, delivery, data)?;
             // The checksum is verified before octets go to their destination.
             let expected = session.expected.take().filter(|_| !peer.is_checked);
             drop(session);
@@ -245,7 +246,7 @@ fn take_packet(
     {
         let words = stage.kept(rank, slot).unwrap_or_default();
         let data = Data { words, at: 0, len: len_of(&delivery) };
-        let what = session.resolve(peer, &*transport.source, delivery, data)?;
+        let what = session.resolve(peer, &*transport.net.source, delivery, data)?;
         let expected = session.expected.take().filter(|_| !peer.is_checked);
         drop(session);
         hand_over(transport, peer, what, data, each)?;

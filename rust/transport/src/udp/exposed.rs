@@ -21,7 +21,7 @@ impl UdpTransport {
 
     /// Whether a thread of the program sleeps until the socket has something.
     pub fn is_asleep(&self) -> bool {
-        self.progress.is_asleep.load(SeqCst)
+        self.net.progress.is_asleep.load(SeqCst)
     }
 
     /// Gives up a peer.

@@ -7,7 +7,7 @@ use super::dispatch::Reader;
 use super::liveness::Ended;
 use super::poll::PeerEvents;
 use super::transport::UdpTransport;
-use crate::{PacketHandler, PacketSource, Transport};
+use crate::{PacketHandler, PacketSource};
 
 /// Receiving side of one rank.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ impl UdpSource {
 impl PacketSource for UdpSource {
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
         let UdpSource { transport, inline_max, events, reader } = self;
-        transport.has_room.store(false, Relaxed);
-        let mut n = transport.loopback.receive(transport.rank, *inline_max, most, each);
+        transport.net.has_room.store(false, Relaxed);
+        let mut n = transport.net.loopback.receive(transport.net.rank, *inline_max, most, each);
         let mut stage = transport.stage.lock().unwrap_or_else(PoisonError::into_inner);
         transport.is_staged.store(false, Relaxed);
         let now = transport.timers.now();
@@ -66,7 +66,7 @@ impl PacketSource for UdpSource {
         if has_more {
             // The kernel does not report data that was read but not taken, and the thread that takes it may
             // leave now.
-            transport.wake();
+            transport.net.wake();
         }
         n
     }

@@ -36,7 +36,7 @@ impl UdpTransport {
         let before = session.connection.settings().datagram_len_max;
         let way_len = self.way_len(peer);
         if let Some(len) = way_len.filter(|len| *len < before) {
-            let (rank, peer) = (self.rank, peer.rank);
+            let (rank, peer) = (self.net.rank, peer.rank);
             info!(target: "mpjdev::udp", rank, peer, before, octets = len, "path is shortened");
             session.connection.shorten(len);
             session.outgoing.shorten(len);

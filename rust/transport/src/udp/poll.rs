@@ -28,7 +28,7 @@ pub(super) struct PeerEvents {
 impl UdpTransport {
     /// Polls: reads the socket and sends delayed messages. Returns whether there is work for the rank.
     pub(super) fn poll(&self) -> bool {
-        if self.is_staged.load(Acquire) || self.loopback.has_packets() || self.has_room.load(Relaxed) {
+        if self.is_staged.load(Acquire) || self.net.has_local_work() {
             return true;
         }
         if self.liveness.have_ended() || self.has_liveness_event() && self.liveness.poll() {
@@ -47,7 +47,7 @@ impl UdpTransport {
 
     /// Whether a wait has ended because of a liveness connection.
     fn has_liveness_event(&self) -> bool {
-        self.poller.take_other() | self.progress.poller.take_other()
+        self.net.poller.take_other() | self.net.progress.poller.take_other()
     }
 
     /// Reads datagrams from the socket. Returns whether the stage has some.
@@ -126,7 +126,7 @@ impl UdpTransport {
         if before != counters.timeouts {
             let (rtt_us, timeouts) = (counters.smoothed_rtt / 1000, counters.timeouts);
             debug!(
-                target: "mpjdev::udp", rank = self.rank, peer = peer.rank, timeouts, rtt_us,
+                target: "mpjdev::udp", rank = self.net.rank, peer = peer.rank, timeouts, rtt_us,
                 "retransmission timeout"
             );
         }
@@ -143,9 +143,9 @@ impl UdpTransport {
             let _ = each(peer.rank, header, Incoming::Nothing);
         }
         if std::mem::take(&mut events.has_finished) && !peer.has_finished.swap(true, SeqCst) {
-            debug!(target: "mpjdev::udp", rank = self.rank, peer = peer.rank, "peer has finished");
-            self.peer_table.set(peer.rank, PeerState::Finished);
-            self.note_change();
+            debug!(target: "mpjdev::udp", rank = self.net.rank, peer = peer.rank, "peer has finished");
+            self.net.peer_table.set(peer.rank, PeerState::Finished);
+            self.net.note_change();
         }
         if let Some((why, is_unreachable)) = events.failure.take()
             && !peer.has_finished.load(Relaxed)

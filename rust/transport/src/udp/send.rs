@@ -13,7 +13,7 @@ use super::retransmit_buffer::Whose;
 use super::timers::{NEVER, Sleeper};
 use super::transport::UdpTransport;
 use crate::net::control::{self, ControlMessage};
-use crate::{Header, Kind, Outgoing, Payload, Transport};
+use crate::{Header, Kind, Outgoing, Payload};
 
 /// Time after which a socket that takes nothing is tried again.
 const BLOCKED: Nanos = MILLISECOND;
@@ -57,7 +57,7 @@ impl UdpTransport {
 
     /// Returns false when there is no room. A closing connection accepts everything and sends nothing.
     fn put(&self, session: &mut PeerSession, send: &Send, slab: &Slab, whose: Whose) -> bool {
-        let token = session.store.put(slab, send.len as usize, whose, &*self.source);
+        let token = session.store.put(slab, send.len as usize, whose, &*self.net.source);
         match session.connection.send(Send { token, ..*send }) {
             Ok(()) => true,
             Err(error) => {
@@ -70,7 +70,7 @@ impl UdpTransport {
 
     /// The header has room for a rank in a communicator only. The connection identifies the sender.
     fn lrank(&self) -> u16 {
-        u16::try_from(self.rank).map_or(0, |rank| if rank <= LRANK_MAX { rank } else { 0 })
+        u16::try_from(self.net.rank).map_or(0, |rank| if rank <= LRANK_MAX { rank } else { 0 })
     }
 
     /// Sends a control message to a rank of ours. Returns false when it would have to wait.
@@ -85,7 +85,7 @@ impl UdpTransport {
             fits -= 1;
         }
         octets.truncate(fits);
-        let source: &dyn SlabSource = &*self.source;
+        let source: &dyn SlabSource = &*self.net.source;
         let Ok(slab) = source.take_arrived(octets.len()) else { return false };
         copy_in(slab.words(), 0, &octets);
         let send = Send {
@@ -124,7 +124,7 @@ impl UdpTransport {
     pub(super) fn transmit(&self, peer: &Peer, session: &mut PeerSession, now: Nanos) -> bool {
         session.waiting = (0, 0);
         if peer.has_waiting.load(Relaxed) && peer.has_waiting.swap(false, SeqCst) {
-            self.waiting_count.fetch_sub(1, SeqCst);
+            self.net.waiting_count.fetch_sub(1, SeqCst);
         }
         self.flush_control(session);
         loop {
@@ -149,15 +149,14 @@ impl UdpTransport {
     /// Records that messages to a peer wait for others. Every caller holds the peer's lock.
     pub(super) fn note_waiting(&self, peer: &Peer) {
         if !peer.has_waiting.swap(true, SeqCst) {
-            self.waiting_count.fetch_add(1, SeqCst);
+            self.net.waiting_count.fetch_add(1, SeqCst);
         }
     }
 
     /// Sends the messages that wait for others.
     pub(super) fn send_waiting(&self) {
-        // A round of another thread counts as well: it only makes this one's messages leave one by one again.
-        self.write_rounds.store(self.write_rounds.load(Relaxed).wrapping_add(1), Relaxed);
-        if self.waiting_count.load(SeqCst) == 0 {
+        self.net.count_write_round();
+        if self.net.waiting_count.load(SeqCst) == 0 {
             return;
         }
         let now = self.timers.now();
@@ -182,8 +181,8 @@ impl UdpTransport {
     pub(super) fn wake_sleepers(&self, sleepers: impl Iterator<Item = Sleeper>) {
         for sleeper in sleepers {
             match sleeper {
-                Sleeper::Program => self.wake(),
-                Sleeper::ProgressThread => self.progress.kick(),
+                Sleeper::Program => self.net.wake(),
+                Sleeper::ProgressThread => self.net.progress.kick(),
             }
         }
     }
@@ -194,7 +193,7 @@ impl UdpTransport {
             && session.store.held() < self.terms.sends_max
             && peer.has_refused.swap(false, SeqCst)
         {
-            self.has_room.store(true, SeqCst);
+            self.net.has_room.store(true, SeqCst);
         }
     }
 }

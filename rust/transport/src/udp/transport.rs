@@ -4,11 +4,11 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_buffer::SlabSource;
 use mpjdev_proto::datagram::network::Network;
 use mpjdev_proto::datagram::reliable::connection::Connection;
 use mpjdev_proto::datagram::reliable::counters::Counters;
@@ -26,12 +26,12 @@ use super::stage::StagingBuffer;
 use super::timers::{Sleeper, Timers};
 use super::{Job, Terms};
 use crate::net::control::ControlMessage;
-use crate::net::loopback::Loopback;
-use crate::net::peer_table::{PeerTable, Reaction};
+use crate::net::net_rank::NetRank;
 use crate::net::poller::Poller;
 use crate::net::progress_thread::{ProgressShared, ProgressTarget};
+use crate::net::transport::NetTransport;
 use crate::stats::UdpStats;
-use crate::{Header, Kind, Outgoing as Body, PeerState, StatusReporter, Transport, Unacked};
+use crate::{Header, Kind, Outgoing as Body, StatusReporter, Unacked};
 
 /// Time for which a rank still answers peers that have finished.
 const ANSWERING: Duration = Duration::from_millis(300);
@@ -41,31 +41,19 @@ const LINGER_STEP: Duration = Duration::from_micros(200);
 /// Sending side of one rank.
 #[derive(Debug)]
 pub struct UdpTransport {
-    pub(super) rank: u32,
+    pub(super) net: NetRank,
     pub(super) terms: Terms,
-    pub(super) source: Arc<dyn SlabSource>,
     pub(super) socket: UdpSocket,
     /// By rank; `None` for this rank, and for those that are reached otherwise.
     pub(super) peers: Vec<Option<Peer>>,
     /// Connection ids of their packets.
     pub(super) ids: Ids,
-    pub(super) loopback: Loopback,
-    pub(super) peer_table: PeerTable,
     pub(super) timers: Timers,
     pub(super) stage: Mutex<StagingBuffer>,
     /// The staging buffer has datagrams.
     pub(super) is_staged: AtomicBool,
-    /// A send that found no room may find some.
-    pub(super) has_room: AtomicBool,
     /// 1 more than the peer with a new prediction; 0 when the staging buffer has the current one.
     pub(super) expecting: AtomicU32,
-    /// Number of peers with messages that wait for others.
-    pub(super) waiting_count: AtomicUsize,
-    /// Number of times the rank has sent the waiting messages.
-    pub(super) write_rounds: AtomicU32,
-    pub(super) poller: Poller,
-    /// State shared with the progress thread.
-    pub(super) progress: Arc<ProgressShared>,
     pub(super) liveness: LivenessConnections,
     /// Whether this rank has announced the end of its packets to all.
     has_finished: AtomicBool,
@@ -82,12 +70,12 @@ fn supports_gso() -> bool {
 impl UdpTransport {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpTransport> {
         let Job { rank, members, terms, socket, receive_window, early, liveness } = job;
-        let (poller, progress, timers) = (Poller::new(1)?, Arc::new(ProgressShared::new(1)?), Timers::new());
+        let (net, timers) = (NetRank::new(rank, members.len(), 1, source)?, Timers::new());
         socket.set_nonblocking(true)?;
         let has_liveness: Vec<bool> = liveness.iter().map(Option::is_some).collect();
         let liveness = LivenessConnections::new(liveness)?;
-        poller.add_other(liveness.as_fd())?;
-        progress.poller.add_other(liveness.as_fd())?;
+        net.poller.add_other(liveness.as_fd())?;
+        net.progress.poller.add_other(liveness.as_fd())?;
         let cuts = supports_gso();
         let mut others = members.iter().flatten();
         let only = others.next().filter(|_| others.next().is_none());
@@ -119,23 +107,15 @@ impl UdpTransport {
             (0..).zip(&members).filter_map(|(rank, member)| Some((member.as_ref()?.ours, rank))).collect();
         let peers: Vec<_> = members.into_iter().enumerate().map(peer).collect::<io::Result<_>>()?;
         Ok(UdpTransport {
-            rank,
+            net,
             terms,
-            source,
             socket,
-            loopback: Loopback::default(),
-            peer_table: PeerTable::new(peers.len()),
             stage: Mutex::new(StagingBuffer::new(peers.len(), early)?),
             peers,
             ids: Ids::new(&ids),
             timers,
             is_staged: AtomicBool::new(false),
-            has_room: AtomicBool::new(false),
             expecting: AtomicU32::new(0),
-            waiting_count: AtomicUsize::new(0),
-            write_rounds: AtomicU32::new(0),
-            poller,
-            progress,
             liveness,
             has_finished: AtomicBool::new(false),
             fault: OnceLock::new(),
@@ -144,7 +124,7 @@ impl UdpTransport {
 
     /// Sets the receiver of status reports: the first peer that this rank sees fail, and its finish.
     pub fn report_to(&self, reporter: Arc<dyn StatusReporter>) {
-        self.peer_table.report_to(reporter);
+        self.net.peer_table.report_to(reporter);
     }
 
     /// Counters of a peer's connection; `None` for this rank itself.
@@ -174,7 +154,7 @@ impl UdpTransport {
 
     /// Gives up a peer.
     pub(super) fn close(&self, peer: &Peer, why: &str, is_unreachable: bool) {
-        let rank = self.rank;
+        let rank = self.net.rank;
         info!(
             target: "mpjdev::udp", rank, peer = peer.rank, is_unreachable, why,
             "peer is closed before its end"
@@ -186,11 +166,11 @@ impl UdpTransport {
         self.transmit(peer, &mut session, now);
         drop(session);
         self.liveness.end(peer.rank);
-        self.peer_table.set_failed(peer.rank, why);
-        self.has_room.store(true, SeqCst);
+        self.net.peer_table.set_failed(peer.rank, why);
+        self.net.has_room.store(true, SeqCst);
         // The memory of its predicted fragment is released.
         self.expecting.store(peer.rank + 1, Relaxed);
-        self.note_change();
+        self.net.note_change();
     }
 
     /// Handles ended liveness connections, after all earlier datagrams were handled.
@@ -199,7 +179,7 @@ impl UdpTransport {
             let Some(peer) = self.peer_of(rank) else { continue };
             if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
                 // No packet is expected from it, and it takes none.
-                debug!(target: "mpjdev::udp", rank = self.rank, peer = rank, why, "peer is closed");
+                debug!(target: "mpjdev::udp", rank = self.net.rank, peer = rank, why, "peer is closed");
                 let mut session = peer.session();
                 session.close(is_unreachable);
                 self.transmit(peer, &mut session, self.timers.now());
@@ -207,28 +187,6 @@ impl UdpTransport {
                 self.close(peer, &why, is_unreachable);
             }
         }
-    }
-
-    pub(super) fn note_change(&self) {
-        self.peer_table.note_change();
-        self.wake();
-    }
-
-    /// Handles a control message from one of our own ranks.
-    pub(super) fn handle_control(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
-        match (self.peer_table.handle(rank, tag, octets)?, self.peer_of(rank)) {
-            (Reaction::Heartbeat, Some(peer)) => {
-                let mut session = peer.session();
-                session.alive = Some(self.progress.calls.load(Relaxed));
-                self.transmit(peer, &mut session, self.timers.now());
-            }
-            (Reaction::Wake, _) => {
-                warn!(target: "mpjdev::failure", rank = self.rank, peer = rank, "peer has ended the job");
-                self.note_change();
-            }
-            _ => {}
-        }
-        Ok(())
     }
 
     /// Whether a peer has received everything from a finishing rank. A peer that has finished needs no
@@ -271,19 +229,19 @@ impl UdpTransport {
 
 impl ProgressTarget for UdpTransport {
     fn progress(&self) -> &Arc<ProgressShared> {
-        &self.progress
+        &self.net.progress
     }
 
     fn prepare_wait(&self) -> bool {
         let is_idle = !self.poll();
         if is_idle {
-            self.listen(&self.progress.poller);
+            self.listen(&self.net.progress.poller);
         }
         is_idle
     }
 
     fn end_wait(&self) {
-        self.progress.poller.remove(self.socket());
+        self.net.progress.poller.remove(self.socket());
         self.timers.end_sleep(Sleeper::ProgressThread);
     }
 
@@ -311,15 +269,18 @@ impl Drop for UdpTransport {
                 self.transmit(peer, &mut session, self.timers.now());
             }
         }
-        self.progress.kick();
+        self.net.progress.kick();
     }
 }
 
-impl Transport for UdpTransport {
-    fn try_send(&self, dest: u32, header: Header, body: Body<'_>) -> bool {
-        if dest == self.rank {
-            return self.loopback.send(header, body);
-        }
+impl NetTransport for UdpTransport {
+    const NAME: &'static str = "udp";
+
+    fn net(&self) -> &NetRank {
+        &self.net
+    }
+
+    fn send_packet(&self, dest: u32, header: Header, body: Body<'_>) -> bool {
         let Some(peer) = self.peer_of(dest) else { return true };
         let mut session = peer.session();
         if session.is_gone {
@@ -333,7 +294,7 @@ impl Transport for UdpTransport {
         };
         let sent = match header.kind {
             Kind::MatchAck => {
-                session.matched(header.token, header.context, &*self.source, self.terms.datagram_len_max);
+                session.matched(header.token, header.context, &*self.net.source, self.terms.datagram_len_max);
                 if session.expected.is_some() {
                     self.expecting.store(dest + 1, Relaxed);
                 }
@@ -343,19 +304,19 @@ impl Transport for UdpTransport {
         };
         if !sent {
             peer.has_refused.store(true, SeqCst);
-        } else if header.kind == Kind::Eager && session.may_wait(self.write_rounds.load(Relaxed)) {
+        } else if header.kind == Kind::Eager && session.may_wait(self.net.write_rounds.load(Relaxed)) {
             // Every wait, poll and receive of the rank sends waiting messages.
             session.waiting.0 += octets_len;
             session.waiting.1 += 1;
             self.note_waiting(peer);
-            self.progress.kick();
+            self.net.progress.kick();
             return true;
         }
         let now = self.timers.now();
         if self.transmit(peer, &mut session, now) || session.has_rest() {
             // The packet leaves when this rank has read earlier datagrams, whatever the program does until
             // then.
-            self.progress.kick();
+            self.net.progress.kick();
         }
         sent
     }
@@ -368,54 +329,21 @@ impl Transport for UdpTransport {
         self.peer_of(dest).map_or(usize::MAX, |peer| peer.eager_len)
     }
 
-    fn can_send_by_reference(&self, _: &Slab) -> bool {
-        true
+    fn poll(&self) -> bool {
+        UdpTransport::poll(self)
     }
 
-    fn is_ready(&self) -> bool {
-        self.poll()
+    fn sleep(&self, most: Duration) {
+        self.listen(&self.net.poller);
+        let most = self.begin_sleep(Sleeper::Program, most);
+        self.net.poller.wait(most, &mut |_| ());
+        self.net.poller.remove(self.socket());
+        self.timers.end_sleep(Sleeper::Program);
     }
 
-    fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
-        self.progress.begin_sleep();
-        if !ready() && !self.poll() {
-            self.listen(&self.poller);
-            let most = self.begin_sleep(Sleeper::Program, most);
-            self.poller.wait(most, &mut |_| ());
-            self.poller.remove(self.socket());
-            self.timers.end_sleep(Sleeper::Program);
-        }
-        // Pending acks do not wait for a call of the program.
-        self.progress.end_sleep(self.timers.are_armed());
-    }
-
-    fn has_progress_threads(&self) -> bool {
-        true
-    }
-
-    fn kick_progress_thread(&self, rank: u32) {
-        // Packets wake the progress threads of the other ranks.
-        if rank == self.rank {
-            self.progress.kick();
-        }
-    }
-
-    fn wake(&self) {
-        if self.progress.is_asleep.load(SeqCst) {
-            self.poller.wake();
-        }
-    }
-
-    fn epoch(&self) -> u32 {
-        self.peer_table.epoch()
-    }
-
-    fn peer(&self, rank: u32) -> PeerState {
-        self.peer_table.peer(rank)
-    }
-
-    fn abort(&self) -> Option<(u32, String)> {
-        self.peer_table.abort().cloned()
+    /// Pending acks do not wait for a call of the program.
+    fn has_timers(&self) -> bool {
+        self.timers.are_armed()
     }
 
     fn tx_pending(&self) -> Option<u64> {
@@ -433,7 +361,7 @@ impl Transport for UdpTransport {
         left.reduce(u64::wrapping_add)
     }
 
-    fn finish(&self) -> Vec<Unacked> {
+    fn drain(&self) -> Vec<Unacked> {
         let (late, deadline) = (Instant::now() + ANSWERING, Instant::now() + self.terms.linger);
         self.has_finished.store(true, SeqCst);
         let now = self.timers.now();
@@ -450,41 +378,25 @@ impl Transport for UdpTransport {
             if now >= deadline || self.peers().all(|peer| self.has_got_all(peer, now >= late)) {
                 break;
             }
-            self.progress.kick();
+            self.net.progress.kick();
             std::thread::sleep(LINGER_STEP);
         }
-        let unacked = self.peers().filter_map(Self::unacked).collect();
-        self.peer_table.finish(self.rank);
-        self.note_change();
-        unacked
+        self.peers().filter_map(Self::unacked).collect()
     }
 
-    fn fail(&self, why: &str) {
-        if self.peer_table.set_abort(self.rank, why.to_owned()) {
-            let now = self.timers.now();
-            for peer in self.peers() {
-                let mut session = peer.session();
-                if !session.is_gone {
-                    session.failure = Some(why.to_owned());
-                    self.transmit(peer, &mut session, now);
-                }
+    fn send_failure(&self, why: &str) {
+        let now = self.timers.now();
+        for peer in self.peers() {
+            let mut session = peer.session();
+            if !session.is_gone {
+                session.failure = Some(why.to_owned());
+                self.transmit(peer, &mut session, now);
             }
-            self.note_change();
         }
     }
 
-    fn report_failed_peer(&self, rank: u32) {
-        self.peer_table.report_failed_peer(rank);
-    }
-
-    fn credits_returned_by(&self, dest: u32) -> u64 {
-        self.peer_table.matched(dest)
-    }
-
-    fn return_credit(&self, source: u32, octets: u64) {
-        let Some(peer) = self.peer_of(source) else {
-            return self.peer_table.set_matched(source, octets);
-        };
+    fn send_credit(&self, dest: u32, octets: u64) {
+        let Some(peer) = self.peer_of(dest) else { return };
         let mut session = peer.session();
         if !session.is_gone {
             session.pending_credit = Some(octets);
@@ -492,22 +404,19 @@ impl Transport for UdpTransport {
         }
     }
 
-    fn heartbeat(&self) {
-        self.progress.heartbeat();
-    }
-
-    fn heartbeat_of(&self, rank: u32) -> u64 {
-        for peer in self.peer_table.to_ask().filter_map(|peer| self.peer_of(peer)) {
-            let mut session = peer.session();
-            if !session.is_gone && self.say(&mut session, &ControlMessage::HeartbeatRequest) {
-                self.transmit(peer, &mut session, self.timers.now());
-            }
+    fn request_heartbeat(&self, dest: u32) {
+        let Some(peer) = self.peer_of(dest) else { return };
+        let mut session = peer.session();
+        if !session.is_gone && self.say(&mut session, &ControlMessage::HeartbeatRequest) {
+            self.transmit(peer, &mut session, self.timers.now());
         }
-        self.peer_table.heartbeat_of(rank)
     }
 
-    fn name(&self) -> &'static str {
-        "udp"
+    fn send_heartbeat(&self, dest: u32, calls: u64) {
+        let Some(peer) = self.peer_of(dest) else { return };
+        let mut session = peer.session();
+        session.alive = Some(calls);
+        self.transmit(peer, &mut session, self.timers.now());
     }
 
     fn datagrams(&self) -> Option<UdpStats> {
