@@ -10,6 +10,8 @@ pub mod config;
 pub mod hybrid;
 pub mod local;
 #[cfg(not(loom))]
+mod loopback;
+#[cfg(not(loom))]
 pub mod net;
 pub mod pool;
 #[cfg(not(loom))]

@@ -5,7 +5,6 @@ pub(super) mod control;
 pub(super) mod copy;
 pub(super) mod epoll_waiter;
 pub(super) mod incoming_message;
-pub(super) mod loopback;
 pub(super) mod net_rank;
 pub(super) mod peer_table;
 pub(super) mod poller;

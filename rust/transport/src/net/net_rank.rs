@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 use mpjdev_buffer::SlabSource;
 
-use super::loopback::Loopback;
 use super::peer_table::PeerTable;
 use super::poller::Poller;
 use super::progress_thread::ProgressShared;
+use crate::loopback::Loopback;
+
+/// Most messages of a rank to itself that may wait.
+const LOOPBACK_MAX: usize = 1024;
 
 /// The sending side of a rank, as far as it is the same over all networks.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ impl NetRank {
         Ok(NetRank {
             rank,
             source,
-            loopback: Loopback::default(),
+            loopback: Loopback::new(LOOPBACK_MAX),
             peer_table: PeerTable::new(ranks),
             poller: Poller::new(channels)?,
             progress: Arc::new(ProgressShared::new(channels)?),

@@ -1,14 +1,14 @@
 //! Receiving side of a rank: the queues of the other ranks, and its queue to itself.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
-use std::sync::{Arc, PoisonError};
 
 use super::layout::CONSUMED;
 use super::peer::Source;
 use super::ring::Damaged;
 use super::transport::ShmTransport;
-use crate::{Incoming, Kind, PacketHandler, PacketSource, Payload, PeerState, Transport, goes_inline};
+use crate::{PacketHandler, PacketSource, PeerState, Transport};
 
 /// Receiving side of one rank.
 #[derive(Debug)]
@@ -23,7 +23,8 @@ pub struct ShmSource {
 
 impl PacketSource for ShmSource {
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
-        let mut n = self.receive_own(most, each);
+        let transport = &self.transport;
+        let mut n = transport.loopback.receive(transport.rank, transport.inline_max, most, each);
         if self.transport.has_new_doorbells() {
             self.accept_doorbells();
         }
@@ -77,35 +78,6 @@ impl ShmSource {
         let n = self.receive_from(source, most, each);
         if n > 0 {
             self.turn = if source as usize + 1 < self.sources.len() { source + 1 } else { 0 };
-        }
-        n
-    }
-
-    fn receive_own(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
-        let mut n = 0;
-        while n < most && self.transport.loopback_waits.load(Acquire) {
-            let mut own = self.transport.own.lock().unwrap_or_else(PoisonError::into_inner);
-            let packet = own.pop_front();
-            if own.is_empty() {
-                self.transport.loopback_waits.store(false, Release);
-            }
-            drop(own);
-            let Some((header, payload)) = packet else { break };
-            let body = match payload {
-                None => Incoming::Nothing,
-                // As from any other rank: the message is copied, so that it is charged for its octets, not
-                // for its buffer.
-                Some(Payload::Logical(ref message))
-                    if header.kind == Kind::Eager && goes_inline(message, self.transport.inline_max) =>
-                {
-                    Incoming::Inline(message.first_words(), message.first_len())
-                }
-                Some(payload) => Incoming::Reference(payload),
-            };
-            // A rank sends itself only what is allowed.
-            let allowed = each(self.transport.rank, header, body);
-            debug_assert_eq!(allowed, Ok(()));
-            n += 1;
         }
         n
     }

@@ -1,9 +1,8 @@
 //! Sending side of a rank, its view of the other ranks, and its sleep.
 
-use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +20,8 @@ use super::ring::{Damaged, LEAST_OCTETS, OCTETS_MAX, lines};
 use super::send_queue::{SendQueue, Unsent};
 use super::status_page::set_failed;
 use crate::config::Config;
-use crate::{Header, Outgoing, Payload, PeerState, Transport, Unacked};
+use crate::loopback::Loopback;
+use crate::{Header, Outgoing, PeerState, Transport, Unacked};
 
 /// Sending side of one rank.
 #[derive(Debug)]
@@ -41,12 +41,9 @@ pub struct ShmTransport {
     pub(super) active: Box<[AtomicU64]>,
     /// Doorbells without a meaning, or of a rank whose queue is damaged.
     pub(super) ignored: Box<[AtomicU64]>,
-    /// Packets of this rank to itself.
-    pub(super) own: Mutex<VecDeque<(Header, Option<Payload>)>>,
-    pub(super) loopback_waits: AtomicBool,
+    pub(super) loopback: Loopback,
     /// Index of its first hint word.
     pub(super) own_futex: usize,
-    own_max: usize,
     pub(super) epochs: EpochTracker,
     abort: OnceLock<(u32, String)>,
     /// This rank has recorded why it fails.
@@ -76,10 +73,8 @@ impl ShmTransport {
             room_asked: AtomicU32::new(0),
             active: bits(),
             ignored: bits(),
-            own: Mutex::default(),
-            loopback_waits: AtomicBool::new(false),
+            loopback: Loopback::new(config.queue_cells),
             own_futex: futex_at(ranks, rank),
-            own_max: config.queue_cells,
             epochs: EpochTracker::default(),
             abort: OnceLock::new(),
             failure_written: Once::new(),
@@ -122,26 +117,13 @@ impl ShmTransport {
         self.fail(&format!("the shared memory of rank {} is damaged: {what}", self.job.base + rank));
     }
 
-    fn send_to_myself(&self, header: Header, body: Outgoing<'_>) -> bool {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if own.len() >= self.own_max {
-            return false;
-        }
-        let payload = match body {
-            Outgoing::Nothing => None,
-            Outgoing::Payload(payload) => Some(payload.clone()),
-            Outgoing::Message(message) => Some(Payload::Logical(message.clone())),
-        };
-        own.push_back((header, payload));
-        self.loopback_waits.store(true, Release);
-        drop(own);
-        self.wake(self.rank);
-        true
-    }
-
     fn send_slowly(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         if dest == self.rank {
-            return self.send_to_myself(header, body);
+            let sent = self.loopback.send(header, body);
+            if sent {
+                self.wake(self.rank);
+            }
+            return sent;
         }
         let mut sent = self.send_to(dest, header, body);
         if let Ok(false) = sent {
@@ -233,7 +215,7 @@ impl Transport for ShmTransport {
 
     #[inline]
     fn is_ready(&self) -> bool {
-        if self.loopback_waits.load(Relaxed) || self.has_room() {
+        if self.loopback.has_packets() || self.has_room() {
             return true;
         }
         let doorbells = self.own_doorbells();
