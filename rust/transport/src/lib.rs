@@ -37,8 +37,6 @@ use mpjdev_buffer::{Message, Slab};
 use crate::stats::UdpStats;
 #[cfg(not(loom))]
 pub use progress::Progress;
-#[cfg(not(loom))]
-pub(crate) use progress::is_running;
 pub use status_reporter::StatusReporter;
 
 /// Kind of a packet.

@@ -28,7 +28,8 @@ use mpjdev_sys::wake_request::WakeRequest;
 use super::atomic_state::{AtomicState, State};
 use super::epoll_waiter::EpollWaiter;
 use super::poller::Poller;
-use crate::{Progress, is_running};
+use crate::Progress;
+use crate::progress::{self, DrivenRank};
 
 /// Time without a call of the program after which the thread drives progress: the first value, and the value
 /// while work is pending.
@@ -85,9 +86,9 @@ pub trait ProgressTarget: Send + Sync + 'static {
     /// Whether sent data is still pending, or a timer runs.
     fn has_pending_work(&self) -> bool;
 
-    /// Drives progress by `help` for a thread that sleeps elsewhere, as long as the channels have events.
-    fn progress_for_sleeper(&self, help: &dyn Fn()) {
-        let _ = help;
+    /// Drives the rank by `drive` for a thread that sleeps elsewhere, as long as the channels have events.
+    fn progress_for_sleeper(&self, drive: &dyn Fn()) {
+        let _ = drive;
     }
 }
 
@@ -267,104 +268,97 @@ pub fn start_with(
     rank: &Arc<impl Progress>,
     transport: &Arc<impl ProgressTarget>,
 ) -> io::Result<()> {
-    let name = format!("mpjdev-{name}-{}", rank.rank());
-    let weak: Weak<dyn Progress> = Arc::downgrade(rank) as _;
-    let (transport, progress) = (Arc::downgrade(transport), transport.progress().clone());
+    let progress = transport.progress().clone();
     let kicked = progress.clone();
-    let run = move || run(ticks, &weak, &transport, &progress);
-    rank.spawn_progress_thread(name, Box::new(run), Box::new(move || kicked.kick()))
+    let seen = progress.calls.load(Relaxed);
+    let mut driver = Driver { ticks, tick: TICK_MIN, seen, transport: Arc::downgrade(transport), progress };
+    progress::start(name, rank, move |rank| driver.turn(rank), move || kicked.kick())
 }
 
-fn run(
+/// State of the thread between its turns.
+struct Driver<T> {
     ticks: Ticks,
-    rank: &Weak<dyn Progress>,
-    transport: &Weak<impl ProgressTarget>,
-    progress: &ProgressShared,
-) {
-    let mut tick = TICK_MIN;
-    let mut seen = progress.calls.load(Relaxed);
-    let for_sleeper = || {
-        if let Some(transport) = transport.upgrade() {
-            transport.progress_for_sleeper(&|| drive_progress(rank));
-        }
-    };
-    while is_running(rank) {
-        let most = if progress.is_asleep.load(Acquire) { ticks.asleep } else { tick };
-        progress.sleep(most, &for_sleeper);
+    /// The next sleep while the program calls in.
+    tick: Duration,
+    /// Number of calls of the program at the last turn.
+    seen: u64,
+    transport: Weak<T>,
+    progress: Arc<ProgressShared>,
+}
+
+impl<T: ProgressTarget> Driver<T> {
+    /// Sleeps for a tick, and drives the rank if its program computes or has left work.
+    fn turn(&mut self, rank: &DrivenRank) {
+        let progress = &*self.progress;
+        let most = if progress.is_asleep.load(Acquire) { self.ticks.asleep } else { self.tick };
+        progress.sleep(most, &|| self.drive_for_sleeper(rank));
         let was_kicked = progress.take_kick();
-        let is_busy = progress.is_asleep.load(Acquire) || progress.calls.load(Relaxed) != seen;
-        seen = progress.calls.load(Relaxed);
-        if is_busy && let Some(transport) = transport.upgrade() {
+        let is_busy = progress.is_asleep.load(Acquire) || progress.calls.load(Relaxed) != self.seen;
+        self.seen = progress.calls.load(Relaxed);
+        if is_busy && let Some(transport) = self.transport.upgrade() {
             transport.tick();
         }
         match (is_busy, was_kicked) {
             (true, false) => {}
             (true, true) => {
-                drive_progress(rank);
+                rank.drive();
                 // The program's last call came before the work was left. It computes now unless it calls
                 // again.
-                drive_while_program_computes(ticks, rank, transport, progress, seen, &for_sleeper);
+                self.drive_while_program_computes(rank);
             }
-            (false, _) => drive_while_program_computes(ticks, rank, transport, progress, seen, &for_sleeper),
+            (false, _) => self.drive_while_program_computes(rank),
         }
-        let is_idle = is_busy && !was_kicked && !is_work_pending(rank, transport, progress);
-        tick = if is_idle { tick.saturating_mul(ticks.growth).min(ticks.max) } else { TICK_MIN };
-    }
-}
-
-/// Whether work is still pending. Settles the request for it otherwise.
-fn is_work_pending(
-    rank: &Weak<dyn Progress>,
-    transport: &Weak<impl ProgressTarget>,
-    progress: &ProgressShared,
-) -> bool {
-    if !progress.wake_request.is_pending() {
-        return false;
-    }
-    let (Some(rank), Some(transport)) = (rank.upgrade(), transport.upgrade()) else { return false };
-    let has_work = transport.has_pending_work() || rank.has_pending();
-    if !has_work {
-        progress.wake_request.settle();
-    }
-    has_work
-}
-
-fn drive_progress(rank: &Weak<dyn Progress>) {
-    if let Some(rank) = rank.upgrade() {
-        rank.drive_progress();
-    }
-}
-
-/// Drives progress for the rank until its program calls again.
-fn drive_while_program_computes(
-    ticks: Ticks,
-    rank: &Weak<dyn Progress>,
-    transport: &Weak<impl ProgressTarget>,
-    progress: &ProgressShared,
-    seen: u64,
-    for_sleeper: &dyn Fn(),
-) {
-    while progress.calls.load(Relaxed) == seen && !progress.is_asleep.load(Acquire) {
-        progress.take_kick();
-        // This check follows the take: a thread that ends the rank records the end first and wakes this one
-        // afterwards.
-        if !is_running(rank) {
-            return;
-        }
-        drive_progress(rank);
-        // The kernel does not report data that was read but not taken, neither to this thread nor to a thread
-        // of the program that sleeps by now.
-        let idle = match transport.upgrade() {
-            Some(transport) if transport.prepare_wait() => transport.idle(),
-            Some(_) => {
-                drive_progress(rank);
-                continue;
-            }
-            None => return,
+        let is_idle = is_busy && !was_kicked && !self.is_work_pending(rank);
+        self.tick = match is_idle {
+            true => self.tick.saturating_mul(self.ticks.growth).min(self.ticks.max),
+            false => TICK_MIN,
         };
-        progress.wait(idle.min(ticks.idle), for_sleeper);
-        if let Some(transport) = transport.upgrade() {
-            transport.end_wait();
+    }
+
+    /// Whether work is still pending. Settles the request for it otherwise.
+    fn is_work_pending(&self, rank: &DrivenRank) -> bool {
+        if !self.progress.wake_request.is_pending() {
+            return false;
+        }
+        let Some(transport) = self.transport.upgrade() else { return false };
+        let has_work = transport.has_pending_work() || rank.has_pending();
+        if !has_work {
+            self.progress.wake_request.settle();
+        }
+        has_work
+    }
+
+    fn drive_for_sleeper(&self, rank: &DrivenRank) {
+        if let Some(transport) = self.transport.upgrade() {
+            transport.progress_for_sleeper(&|| rank.drive());
+        }
+    }
+
+    /// Drives the rank until its program calls again.
+    fn drive_while_program_computes(&self, rank: &DrivenRank) {
+        let progress = &*self.progress;
+        while progress.calls.load(Relaxed) == self.seen && !progress.is_asleep.load(Acquire) {
+            progress.take_kick();
+            // This check follows the take: a thread that ends the rank records the end first and wakes this
+            // one afterwards.
+            if !rank.is_running() {
+                return;
+            }
+            rank.drive();
+            // The kernel does not report data that was read but not taken, neither to this thread nor to a
+            // thread of the program that sleeps by now.
+            let idle = match self.transport.upgrade() {
+                Some(transport) if transport.prepare_wait() => transport.idle(),
+                Some(_) => {
+                    rank.drive();
+                    continue;
+                }
+                None => return,
+            };
+            progress.wait(idle.min(self.ticks.idle), &|| self.drive_for_sleeper(rank));
+            if let Some(transport) = self.transport.upgrade() {
+                transport.end_wait();
+            }
         }
     }
 }

@@ -5,11 +5,13 @@
 //! that has made room for pending packets, or by the monitor when a rank has died. Messages that no rank
 //! waits for never wake it.
 
-use std::sync::{Arc, Weak};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::ProgressFutex;
-use crate::{Progress, is_running};
+use crate::Progress;
+use crate::progress::{self, DrivenRank};
 
 /// Longest sleep. After it the thread notices that its rank no longer exists.
 const IDLE: Duration = Duration::from_secs(1);
@@ -18,18 +20,12 @@ const IDLE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// The system has no thread left.
-pub fn start(rank: &Arc<impl Progress>, mut futex: ProgressFutex) -> std::io::Result<()> {
-    let (name, waker) = (format!("mpjdev-shm-{}", rank.rank()), futex.waker());
-    let weak: Weak<dyn Progress> = Arc::downgrade(rank) as _;
-    rank.spawn_progress_thread(name, Box::new(move || run(&weak, &mut futex)), Box::new(move || waker.wake()))
-}
-
-fn run(rank: &Weak<dyn Progress>, futex: &mut ProgressFutex) {
-    while is_running(rank) {
-        if futex.sleep(IDLE)
-            && let Some(rank) = rank.upgrade()
-        {
-            rank.drive_progress();
+pub fn start(rank: &Arc<impl Progress>, mut futex: ProgressFutex) -> io::Result<()> {
+    let waker = futex.waker();
+    let turn = move |rank: &DrivenRank| {
+        if futex.sleep(IDLE) {
+            rank.drive();
         }
-    }
+    };
+    progress::start("shm", rank, turn, move || waker.wake())
 }

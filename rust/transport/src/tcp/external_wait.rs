@@ -47,14 +47,14 @@ impl TcpTransport {
         has_something
     }
 
-    /// Drives progress by `help` for a thread that sleeps elsewhere, as long as the channels have data.
-    pub(super) fn drive_for_sleeper(&self, help: &dyn Fn()) {
+    /// Drives progress by `drive` for a thread that sleeps elsewhere, as long as the channels have data.
+    pub(super) fn drive_for_sleeper(&self, drive: &dyn Fn()) {
         let Some(epoll_waiter) = self.net.progress.epoll_waiter.get() else { return };
         while self.net.progress.is_asleep.load(SeqCst) {
             // Some thread may wait for data to be written, which completes no request.
             let waits = self.net.waiting_count.load(SeqCst) > 0;
             self.poll_channels();
-            help();
+            drive();
             if waits {
                 epoll_waiter.wake_sleeper();
             }

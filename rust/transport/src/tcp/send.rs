@@ -89,10 +89,10 @@ impl TcpTransport {
         let from = channel.backlog.load(Relaxed);
         if from != to {
             channel.backlog.store(to, SeqCst);
-            match (from, to) {
-                (Backlog::Empty, _) => drop(self.net.waiting_count.fetch_add(1, SeqCst)),
-                (_, Backlog::Empty) => drop(self.net.waiting_count.fetch_sub(1, SeqCst)),
-                _ => {}
+            if from == Backlog::Empty {
+                self.net.waiting_count.fetch_add(1, SeqCst);
+            } else if to == Backlog::Empty {
+                self.net.waiting_count.fetch_sub(1, SeqCst);
             }
         }
         from

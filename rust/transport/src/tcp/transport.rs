@@ -276,8 +276,8 @@ impl ProgressTarget for TcpTransport {
             })
     }
 
-    fn progress_for_sleeper(&self, help: &dyn Fn()) {
-        self.drive_for_sleeper(help);
+    fn progress_for_sleeper(&self, drive: &dyn Fn()) {
+        self.drive_for_sleeper(drive);
     }
 }
 
