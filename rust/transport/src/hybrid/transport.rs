@@ -89,21 +89,50 @@ impl HybridTransport {
     }
 }
 
+/// Calls a method of the transport that reaches a rank, which is the first argument. Intra-node ranks have
+/// other numbers there. The call is direct: the small-message path has no room for a table of functions.
+macro_rules! to_rank {
+    ($self:ident . $method:ident ( $rank:expr $(, $argument:expr)* )) => {
+        match $self.intra_rank($rank) {
+            Some(intra) => $self.intra.$method(intra $(, $argument)*),
+            None => $self.inter.$method($rank $(, $argument)*),
+        }
+    };
+}
+
 impl Transport for HybridTransport {
+    // ---- Of a rank
+
     #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
-        match self.intra_rank(dest) {
-            Some(intra) => self.intra.try_send(intra, header, body),
-            None => self.inter.try_send(dest, header, body),
-        }
+        to_rank!(self.try_send(dest, header, body))
     }
 
     fn cancel_room_request(&self, dest: u32) {
-        match self.intra_rank(dest) {
-            Some(intra) => self.intra.cancel_room_request(intra),
-            None => self.inter.cancel_room_request(dest),
-        }
+        to_rank!(self.cancel_room_request(dest))
     }
+
+    fn eager_max(&self, dest: u32) -> usize {
+        to_rank!(self.eager_max(dest))
+    }
+
+    fn peer(&self, rank: u32) -> PeerState {
+        to_rank!(self.peer(rank))
+    }
+
+    fn credits_returned_by(&self, dest: u32) -> u64 {
+        to_rank!(self.credits_returned_by(dest))
+    }
+
+    fn return_credit(&self, source: u32, octets: u64) {
+        to_rank!(self.return_credit(source, octets))
+    }
+
+    fn heartbeat_of(&self, rank: u32) -> u64 {
+        to_rank!(self.heartbeat_of(rank))
+    }
+
+    // ---- Of a rank, known to the connections alone
 
     fn is_remote(&self, rank: u32) -> bool {
         self.inter.is_remote(rank)
@@ -113,17 +142,20 @@ impl Transport for HybridTransport {
         self.inter.is_foreign(rank)
     }
 
-    fn eager_max(&self, dest: u32) -> usize {
-        match self.intra_rank(dest) {
-            Some(intra) => self.intra.eager_max(intra),
-            None => self.inter.eager_max(dest),
-        }
-    }
-
     fn set_backpressure(&self, source: u32, full: bool) {
         // Intra-node ranks are of this implementation, and need no flow control.
         self.inter.set_backpressure(source, full);
     }
+
+    fn report_failed_peer(&self, rank: u32) {
+        self.inter.report_failed_peer(rank);
+    }
+
+    fn tx_pending(&self) -> Option<u64> {
+        self.inter.tx_pending()
+    }
+
+    // ---- Of this rank, on both sides
 
     /// Inter-node ranks get copies of any memory.
     #[inline]
@@ -169,23 +201,12 @@ impl Transport for HybridTransport {
         intra.wrapping_add(self.inter.epoch())
     }
 
-    fn peer(&self, rank: u32) -> PeerState {
-        match self.intra_rank(rank) {
-            Some(intra) => self.intra.peer(intra),
-            None => self.inter.peer(rank),
-        }
-    }
-
     fn abort(&self) -> Option<(u32, String)> {
         if let Some(abort) = self.abort.get() {
             return Some(abort.clone());
         }
         let intra = self.intra.abort().map(|(rank, why)| (self.base + rank, why));
         intra.or_else(|| self.inter.abort()).map(|failed| self.abort.get_or_init(|| failed).clone())
-    }
-
-    fn tx_pending(&self) -> Option<u64> {
-        self.inter.tx_pending()
     }
 
     fn finish(&self) -> Vec<Unacked> {
@@ -204,35 +225,10 @@ impl Transport for HybridTransport {
         }
     }
 
-    fn report_failed_peer(&self, rank: u32) {
-        self.inter.report_failed_peer(rank);
-    }
-
-    fn credits_returned_by(&self, dest: u32) -> u64 {
-        match self.intra_rank(dest) {
-            Some(intra) => self.intra.credits_returned_by(intra),
-            None => self.inter.credits_returned_by(dest),
-        }
-    }
-
-    fn return_credit(&self, source: u32, octets: u64) {
-        match self.intra_rank(source) {
-            Some(intra) => self.intra.return_credit(intra, octets),
-            None => self.inter.return_credit(source, octets),
-        }
-    }
-
     #[inline]
     fn heartbeat(&self) {
         self.intra.heartbeat();
         self.inter.heartbeat();
-    }
-
-    fn heartbeat_of(&self, rank: u32) -> u64 {
-        match self.intra_rank(rank) {
-            Some(intra) => self.intra.heartbeat_of(intra),
-            None => self.inter.heartbeat_of(rank),
-        }
     }
 
     fn name(&self) -> &'static str {

@@ -91,6 +91,7 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
 }
 
 impl<T: NetTransport> Transport for T {
+    #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         if dest == self.net().rank {
             return self.net().loopback.send(header, body);
@@ -138,10 +139,12 @@ impl<T: NetTransport> Transport for T {
         }
     }
 
+    #[inline]
     fn wake(&self) {
         self.net().wake();
     }
 
+    #[inline]
     fn epoch(&self) -> u32 {
         self.net().peer_table.epoch()
     }
@@ -187,6 +190,7 @@ impl<T: NetTransport> Transport for T {
         }
     }
 
+    #[inline]
     fn heartbeat(&self) {
         self.net().progress.heartbeat();
     }
