@@ -2,12 +2,11 @@
 //! shrink.
 
 /// Public items without a user in the product, each with the reason for its being there.
-pub(crate) const UNUSED_ITEMS: [(&str, &str); 10] = [
+pub(crate) const UNUSED_ITEMS: [(&str, &str); 9] = [
     ("stage_piece", "to be deleted: tests alone call it"),
     ("isend_many", "to be deleted: tests alone call it"),
     ("set_filter", "the simulation of other crates' tests"),
     ("set_impairment", "the simulation of other crates' tests"),
-    ("congestion_window", "to be deleted: tests alone call it"),
     ("tiny", "limits for the conformance suite"),
     ("is_resting", "a state that tests wait for"),
     ("clear_doorbells", "a loss of hints that tests cause"),

@@ -125,8 +125,9 @@ impl UdpTransport {
         let counters = session.connection.counters();
         if before != counters.timeouts {
             let (rtt_us, timeouts) = (counters.smoothed_rtt / 1000, counters.timeouts);
+            let window = counters.congestion_window;
             debug!(
-                target: "mpjdev::udp", rank = self.net.rank, peer = peer.rank, timeouts, rtt_us,
+                target: "mpjdev::udp", rank = self.net.rank, peer = peer.rank, timeouts, rtt_us, window,
                 "retransmission timeout"
             );
         }

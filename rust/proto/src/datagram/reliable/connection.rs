@@ -191,14 +191,9 @@ impl Connection {
         Counters {
             smoothed_rtt: self.rtt.smoothed().unwrap_or(0),
             rtt_variation: self.rtt.variation().unwrap_or(0),
+            congestion_window: self.congestion.window(),
             ..self.counters
         }
-    }
-
-    /// The congestion window, in packets.
-    #[must_use]
-    pub fn congestion_window(&self) -> u32 {
-        self.congestion.window()
     }
 
     /// Packets that are sent and not acked.

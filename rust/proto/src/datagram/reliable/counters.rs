@@ -2,7 +2,7 @@
 
 use super::time::Nanos;
 
-/// Counts since the connection began; all only grow, except for the round trip.
+/// Counts since the connection began; all only grow, except for the round trip and the congestion window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets with a sequence number that were sent first.
@@ -51,4 +51,6 @@ pub struct Counters {
     pub smoothed_rtt: Nanos,
     /// V, or 0 before any sample.
     pub rtt_variation: Nanos,
+    /// The congestion window, in packets.
+    pub congestion_window: u32,
 }

@@ -232,13 +232,13 @@ fn answers_to_what_left_twice_prove_nothing() {
 #[test]
 fn only_windows_that_are_used_grow() {
     let mut end = end(Settings { first_rtt: Some(RTT), ..Settings::new(Path::UNKNOWN) });
-    let window = end.congestion_window();
+    let window = end.counters().congestion_window;
     for number in 0..100 {
         send(&mut end, number..number + 1);
         assert_eq!(left(&mut end, number * SECOND).len(), 1);
         let _ = end.handle_datagram(number * SECOND + RTT, &ack(number + 1));
     }
-    assert_eq!(end.congestion_window(), window);
+    assert_eq!(end.counters().congestion_window, window);
 }
 
 /// Proves that a peer is dead when nothing came from it for so long, not when it does not acknowledge for so
