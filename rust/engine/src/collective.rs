@@ -9,15 +9,11 @@ mod traffic;
 use std::sync::Arc;
 
 use mpjdev_proto::collective::{Barrier, Creation};
-use mpjdev_proto::context::WORLD;
 use mpjdev_transport::wait::WaitControl;
 
 use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::packet::engine::PacketEngine;
-pub(crate) use abandonment::Abandonment;
-#[cfg(not(loom))]
-pub(crate) use abandonment::NOTICE_CAPACITY;
 use machine_run::{Machine, MachineRun};
 use over_clients::OverClients;
 
@@ -73,13 +69,13 @@ impl Comm {
     }
 
     fn barrier_way(&self, is_end: bool) -> Operation {
-        let clients = self.packet_engine().and_then(|endpoint| Some((endpoint, endpoint.clients()?)));
+        let clients = self.packet_engine().and_then(|endpoint| Some((endpoint, self.clients()?)));
         let way = match (self.first_foreign(), clients) {
             (None, _) => {
                 let machine = Barrier::new(self.rank(), self.size() as u32);
                 Way::Machine(MachineRun::barrier(self, machine, is_end))
             }
-            (Some(_), Some((endpoint, clients))) if self.context() == WORLD => {
+            (Some(_), Some((endpoint, clients))) => {
                 Way::OverClients(Box::new(OverClients::new(self, endpoint, clients, is_end)))
             }
             (Some(rank), _) => Way::Refused(DeviceError::Foreign { operation: "barrier", rank }),

@@ -10,7 +10,8 @@ use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::wait::WaitControl;
 
-use crate::collective::Abandonment;
+use crate::abandonment::Abandonment;
+use crate::clients::Clients;
 use crate::engine::{AnyEngine, Engine};
 use crate::error::DeviceError;
 #[cfg(not(loom))]
@@ -32,6 +33,8 @@ pub struct Comm {
     /// Frees the communicator with the last reference; `None` for the world and over a C MPI.
     membership: Option<Arc<Membership>>,
     abandonment: Arc<Abandonment>,
+    /// The clients of IMPI, at the world of a job whose foreign ranks take part in barriers.
+    clients: Option<Arc<Clients>>,
 }
 
 /// A communicator, or its creation in progress.
@@ -67,16 +70,22 @@ pub struct RecvFrom {
 impl Comm {
     /// The communicator of all ranks.
     pub fn world(endpoint: Arc<PacketEngine>) -> Comm {
-        let (rank, size) = (endpoint.rank(), endpoint.size());
-        let (members, abandonment) = ((0..size).collect(), endpoint.abandonment.clone());
-        Comm::new(AnyEngine::Packet(endpoint), WORLD, (members, rank), None, abandonment)
+        Comm::world_with_foreign(endpoint, None)
+    }
+
+    /// The communicator of all ranks in a job with foreign ones. If `clients` are given, foreign ranks have a
+    /// barrier with the ranks of this project.
+    pub fn world_with_foreign(endpoint: Arc<PacketEngine>, clients: Option<Clients>) -> Comm {
+        let (rank, members) = (endpoint.rank(), (0..endpoint.size()).collect());
+        let world = Comm::new(AnyEngine::Packet(endpoint), WORLD, (members, rank), None);
+        Comm { clients: clients.map(Arc::new), ..world }
     }
 
     /// The communicator of a group of a C MPI.
     #[cfg(not(loom))]
     pub(crate) fn of_group(group: Arc<Group>) -> Comm {
         let (context, members, rank) = (group.context(), group.members().clone(), group.member());
-        Comm::new(AnyEngine::Mpi(group), context, (members, rank), None, Arc::default())
+        Comm::new(AnyEngine::Mpi(group), context, (members, rank), None)
     }
 
     /// A communicator of these world ranks, of which this rank is the one with this number.
@@ -85,9 +94,9 @@ impl Comm {
         context: u64,
         (members, rank): (Arc<[u32]>, u32),
         membership: Option<Arc<Membership>>,
-        abandonment: Arc<Abandonment>,
     ) -> Comm {
-        Comm { engine, context, members, rank, membership, abandonment }
+        let abandonment = Arc::default();
+        Comm { engine, context, members, rank, membership, abandonment, clients: None }
     }
 
     /// A communicator of some members of this one, given by their ranks in it, or its creation by a C MPI.
@@ -107,7 +116,8 @@ impl Comm {
 
     /// This communicator on the [remains](PacketEngine::remains) of its rank.
     pub fn on(&self, remains: &Arc<PacketEngine>) -> Comm {
-        Comm { engine: AnyEngine::Packet(remains.clone()), membership: None, ..self.clone() }
+        let engine = AnyEngine::Packet(remains.clone());
+        Comm { engine, membership: None, clients: None, ..self.clone() }
     }
 
     /// Whether this is the communicator of all ranks, from which the others are created.
@@ -135,6 +145,15 @@ impl Comm {
     /// The rank of this communicator in the packet engine; `None` over a C MPI.
     pub fn packet_engine(&self) -> Option<&Arc<PacketEngine>> {
         self.engine.packet()
+    }
+
+    /// The world rank of the first member that is foreign; `None` without foreign members.
+    pub(crate) fn first_foreign(&self) -> Option<u32> {
+        self.packet_engine()?.first_foreign(&self.members)
+    }
+
+    pub(crate) fn clients(&self) -> Option<&Clients> {
+        self.clients.as_deref()
     }
 
     pub(crate) fn abandonment(&self) -> &Abandonment {

@@ -15,12 +15,12 @@ use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
 
-use crate::collective::Abandonment;
+use crate::abandonment::Abandonment;
 use crate::comm::Part;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::Group;
-use crate::operation::{Selection, SendArgs, Unreceived};
+use crate::operation::{LastBarrier, Selection, SendArgs, Unreceived};
 use crate::packet::engine::PacketEngine;
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
@@ -141,7 +141,11 @@ engine! {
     fn source(&self) -> &Arc<dyn SlabSource>;
     fn stats(&self) -> Stats;
     fn check_unfinished(&self) -> Result<(), DeviceError>;
-    fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
+    fn finish(
+        &self,
+        last_barrier: Option<&mut LastBarrier<'_>>,
+        wait_control: &mut dyn WaitControl
+    ) -> Result<(), DeviceError>;
     fn take_unreceived(&self) -> Option<Unreceived>;
     fn fail(&self, why: &str);
     fn leftovers(&self) -> (usize, usize);

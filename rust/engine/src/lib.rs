@@ -4,6 +4,7 @@
 //! MPI. The transports are in `mpjdev-transport`, the pure state machines in `mpjdev-proto`.
 #![forbid(unsafe_code)]
 
+mod abandonment;
 mod clients;
 pub mod collective;
 pub mod comm;
@@ -26,7 +27,7 @@ pub use mpjdev_sys::thread_cache;
 pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::wait::{Uninterruptible, WaitControl, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};
-pub use operation::{Mode, Unreceived};
+pub use operation::{LastBarrier, Mode, Unreceived};
 pub use packet::engine::{PacketEngine, ReceiveArgs};
 pub use packet::fast_recv::FastRecv;
 pub use request::{Completed, RequestId};

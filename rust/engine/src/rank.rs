@@ -11,7 +11,7 @@ use mpjdev_transport::wait::WaitControl;
 use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::Unreceived;
+use crate::operation::{LastBarrier, Unreceived};
 use crate::request::RequestId;
 
 impl Comm {
@@ -90,7 +90,10 @@ impl Comm {
     /// # Errors
     /// Undelivered messages; interrupted. This rank has finished all the same.
     pub fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
-        self.engine().finish(wait_control)
+        let mut last_barrier =
+            |wait_control: &mut dyn WaitControl| self.start_last_barrier().finish(wait_control).map(drop);
+        let last_barrier = self.clients().map(|_| &mut last_barrier as &mut LastBarrier<'_>);
+        self.engine().finish(last_barrier, wait_control)
     }
 
     /// The messages that had arrived at this rank's end and that no receive took, as a warning for the user.

@@ -510,7 +510,7 @@ mod tests {
         assert!(matches!(barrier.advance(), Ok(None)), "the other rank does not come");
         let operation = keep_operation(barrier).expect("room");
 
-        rank.finish(&mut Uninterruptible).expect("nothing is left to be sent");
+        rank.finish(None, &mut Uninterruptible).expect("nothing is left to be sent");
         drop((rank, comm));
         free_comm(handle);
         assert!(gone.upgrade().is_none(), "something keeps the rank");

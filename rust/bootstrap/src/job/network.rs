@@ -79,10 +79,9 @@ pub(super) fn connect(
     transport.report_to(pool.clone());
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint = PacketEngine::new(rank, world.members.len() as u32, config, ends, source.clone());
-    clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     let endpoint = Arc::new(endpoint);
     progress_thread::start("tcp", &endpoint, &transport).map_err(system("a thread"))?;
-    Ok((Comm::world(endpoint), source))
+    Ok((Comm::world_with_foreign(endpoint, clients), source))
 }
 
 /// The path to ranks of other machines, over a link without other traffic.

@@ -68,10 +68,9 @@ pub(super) fn sites_rank(
     let futex = transport.progress_futex();
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(packet_source));
     let endpoint = Arc::new(PacketEngine::new(rank, size, config, ends, pool.clone()));
-    clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     shm::progress_thread::start(&endpoint, futex)?;
     progress_thread::start("tcp", &endpoint, &inter)?;
-    Ok(Comm::world(endpoint))
+    Ok(Comm::world_with_foreign(endpoint, clients))
 }
 
 /// The world communicator of one rank with these connections, and its progress thread.
@@ -97,7 +96,6 @@ pub fn tcp_rank_of(
     let (transport, packet_source) = tcp::connect(job, &config, source.clone())?;
     let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
     let endpoint = Arc::new(PacketEngine::new(rank, size, config, ends, source.clone()));
-    clients.into_iter().for_each(|clients| endpoint.set_clients(clients));
     progress_thread::start("tcp", &endpoint, &transport)?;
-    Ok(Comm::world(endpoint))
+    Ok(Comm::world_with_foreign(endpoint, clients))
 }

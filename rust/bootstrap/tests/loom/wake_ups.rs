@@ -268,7 +268,7 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
                 assert_eq!(left.wait(id, None, &mut Uninterruptible).unwrap_err(), DeviceError::NobodyLeft);
             }),
         ];
-        right.finish(&mut Uninterruptible).expect("nothing to deliver");
+        right.finish(None, &mut Uninterruptible).expect("nothing to deliver");
         waiters.into_iter().for_each(|w| w.join().unwrap());
     });
 }
@@ -287,7 +287,7 @@ fn parked_thread_is_notified_of_an_end_that_the_driver_ignores() {
             let error = left.probe(&from(1, 1), &[], &mut Uninterruptible).unwrap_err();
             assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
         });
-        right.finish(&mut Uninterruptible).expect("nothing to deliver");
+        right.finish(None, &mut Uninterruptible).expect("nothing to deliver");
         prober.join().unwrap();
         assert_eq!(left.cancel(id), Ok(true));
         driver.join().unwrap();
@@ -308,7 +308,7 @@ fn a_thread_that_finishes_is_woken_when_the_last_send_is_done() {
                 DeviceError::Finished { rank: 0 }
             );
         });
-        let finisher = spawn(&left, |left| left.finish(&mut Uninterruptible).expect("delivered"));
+        let finisher = spawn(&left, |left| left.finish(None, &mut Uninterruptible).expect("delivered"));
         receive(&right, 0, 1);
         finisher.join().unwrap();
         receiver.join().unwrap();

@@ -6,50 +6,26 @@
 //! each other member. A rank that waits in a collective operation polls for notices. It fails with a notice
 //! and refuses from then on too. It sends no notices itself, since all members have received one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 
-use mpjdev_buffer::{Message, SlabSource, Type, capacity::section_capacity};
+use mpjdev_buffer::{Message, SlabSource};
 use mpjdev_proto::collective::ABANDONED_TAG;
-use mpjdev_proto::context::collective;
-use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::pool::HeapPool;
-use mpjdev_transport::wait::{Backoff, WaitControl};
+use mpjdev_transport::wait::WaitControl;
 use tracing::{info, warn};
 
 use super::traffic::{pack, unpack};
+use crate::abandonment::NOTICE_LEN;
 use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::packet::engine::PacketEngine;
 use crate::request::RequestId;
 
-/// Octets of a notice: the reason of the abandonment, and the world rank that caused it.
-const NOTICE_LEN: usize = 8;
-pub(crate) const NOTICE_CAPACITY: usize = section_capacity(Type::Byte, NOTICE_LEN as u32) as usize;
 /// The named rank was the first to leave an operation: mostly the sender itself.
 const LEFT: u32 = 0;
 /// The named rank has finished or failed.
 const FINISHED: u32 = 1;
 const FAILED: u32 = 2;
-
-/// The abandoned operations of a communicator.
-#[derive(Debug, Default)]
-pub(crate) struct Abandonment {
-    /// The error of all further collective operations, once one was abandoned.
-    error: OnceLock<DeviceError>,
-    /// Rank 0 has left an operation: its decisions in that operation do not arrive any more.
-    has_root_left: AtomicBool,
-    /// The receive of a notice that has arrived in part, and its sender.
-    arriving: Mutex<Option<(RequestId, u32)>>,
-}
-
-impl Abandonment {
-    /// The receive of a notice that has arrived in part.
-    pub(crate) fn arriving(&self) -> Option<RequestId> {
-        lock(&self.arriving).map(|(id, _)| id)
-    }
-}
 
 impl Comm {
     /// Checks that a collective operation may start.
@@ -57,7 +33,7 @@ impl Comm {
     /// # Errors
     /// One was abandoned, here or by another member; this rank has finished, or the job has failed.
     pub(super) fn check_collectives(&self, is_end: bool) -> Result<(), DeviceError> {
-        if let Some(error) = self.abandonment().error.get() {
+        if let Some(error) = self.abandonment().error() {
             self.check_going(is_end)?;
             return Err(error.clone());
         }
@@ -73,13 +49,13 @@ impl Comm {
         let notice = self.engine().take_abandonment(self.context(), self.abandonment())?;
         let Some((rank, message)) = notice else { return Ok(None) };
         if self.members().first() == Some(&rank) {
-            self.abandonment().has_root_left.store(true, Ordering::Relaxed);
+            self.abandonment().note_root_left();
         }
         let noticed = || {
             let noticed = message.and_then(|message| self.parse_notice(message, rank));
             noticed.unwrap_or_else(|| left_by(rank))
         };
-        let error = self.abandonment().error.get_or_init(noticed).clone();
+        let error = self.abandonment().error_or(noticed).clone();
         let (own, context) = (self.world_rank(), self.context());
         info!(
             target: "mpjdev::collective", rank = own, peer = rank, context, %error,
@@ -102,7 +78,7 @@ impl Comm {
                 // This rank may end because of it, and the launcher selects the rank that has not reported a
                 // failed peer.
                 if let Some(endpoint) = self.packet_engine() {
-                    endpoint.transport.report_failed_peer(rank);
+                    endpoint.report_failed_peer(rank);
                 }
                 let why = format!("rank {sender} has noticed it in a collective operation");
                 DeviceError::PeerFailed { rank, why }
@@ -116,7 +92,7 @@ impl Comm {
     #[cfg(not(loom))]
     pub(super) fn has_root_left(&self) -> bool {
         let _ = self.heed_abandonment();
-        self.abandonment().has_root_left.load(Ordering::Relaxed)
+        self.abandonment().has_root_left()
     }
 
     /// Ends collective operations on this communicator because this rank has left one unfinished, with this
@@ -140,13 +116,13 @@ impl Comm {
 
     /// The error of collective operations on this communicator, if one was abandoned.
     pub(super) fn abandoned(&self) -> Option<&DeviceError> {
-        self.abandonment().error.get()
+        self.abandonment().error()
     }
 
     /// Ends collective operations on this communicator with this error, and notifies the other members.
     pub(super) fn leave(&self, error: DeviceError) {
         // A second operation that ran at the same time, against the rules, has notified the others already.
-        if self.abandonment().error.set(error.clone()).is_ok() {
+        if self.abandonment().set_error(error.clone()) {
             let (rank, context) = (self.world_rank(), self.context());
             warn!(target: "mpjdev::collective", rank, context, %error, "collective operation is abandoned");
             self.tell_abandonment(&error);
@@ -165,7 +141,7 @@ impl Comm {
         let spare = || pack(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), &octets);
         let Ok(message) = pack(self.source(), &octets).or_else(|_| spare()) else { return };
         for dest in (0..self.size() as u32).filter(|dest| *dest != self.rank()) {
-            if self.packet_engine().is_some_and(|e| e.transport.is_foreign(self.members()[dest as usize])) {
+            if self.packet_engine().is_some_and(|e| e.is_foreign(self.members()[dest as usize])) {
                 continue;
             }
             // A member without a path has finished or failed, which the others notice themselves.
@@ -192,55 +168,8 @@ impl Comm {
     }
 }
 
-impl PacketEngine {
-    /// Takes a notice out of matching. Returns the world rank of its sender, and the message unless it is
-    /// damaged.
-    pub(crate) fn take_abandonment(
-        &self,
-        context: u64,
-        abandonment: &Abandonment,
-    ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
-        let mut arriving = lock(&abandonment.arriving);
-        let notice = match *arriving {
-            None => self.receive_arrived(&notices(context), NOTICE_CAPACITY)?,
-            arriving => arriving,
-        };
-        let Some((id, source)) = notice else { return Ok(None) };
-        let received = self.test(id);
-        *arriving = matches!(received, Ok(None)).then_some((id, source));
-        match received {
-            Ok(None) => Ok(None),
-            received => Ok(Some((source, received.ok().flatten().and_then(|received| received.message)))),
-        }
-    }
-
-    pub(crate) fn wait_collective(
-        &self,
-        context: u64,
-        pending: &[RequestId],
-        wait_control: &mut dyn WaitControl,
-    ) -> Result<(), DeviceError> {
-        let notices = notices(context);
-        self.block(pending, None, Backoff::new(self.config()), wait_control, |core| {
-            let state = &mut core.state;
-            let mut ids = pending.iter();
-            let is_done = ids.any(|id| state.requests.get(*id).is_none_or(|r| r.outcome.is_some()));
-            Ok((is_done || state.matcher.probe(&notices).is_some()).then_some(()))
-        })
-    }
-}
-
 /// The error at ranks that have not left the operation themselves.
 fn left_by(rank: u32) -> DeviceError {
     let why = "it was interrupted there, or failed; its own exception says more".to_owned();
     DeviceError::Abandoned { rank, why }
-}
-
-/// The selector of notices in a communicator.
-fn notices(context: u64) -> Selector {
-    Selector { context: collective(context), source: None, tag: Some(ABANDONED_TAG) }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ use mpjdev_proto::collective;
 use mpjdev_proto::context::{WORLD, collective as collective_context};
 use mpjdev_proto::envelope::Selector;
 use mpjdev_proto::impi::barrier::{Action, Barrier};
-use mpjdev_transport::wait::{Backoff, WaitControl};
+use mpjdev_transport::wait::WaitControl;
 
 use super::Outcome;
 use super::machine_run::MachineRun;
@@ -150,10 +150,9 @@ impl OverClients {
     fn take(&self, source: u32) -> Result<Option<u64>, DeviceError> {
         let endpoint = &self.endpoint;
         endpoint.check_going(self.is_end)?;
-        let taken = endpoint.take_plain(&mut endpoint.lock(), &selector(source));
-        match taken {
+        match endpoint.take_plain(&selector(source)) {
             // A foreign master that has announced its end waits for no rank.
-            Err(DeviceError::PeerFinished { .. }) if self.is_end && endpoint.transport.is_foreign(source) => {
+            Err(DeviceError::PeerFinished { .. }) if self.is_end && endpoint.is_foreign(source) => {
                 Ok(Some(0))
             }
             // Other ranks wait for a failed rank, and this rank waits for them.
@@ -180,26 +179,14 @@ impl OverClients {
 
     /// The heartbeat of a rank that can be given up; `None` for others.
     fn life(&self, source: u32) -> Option<u64> {
-        let transport = &self.endpoint.transport;
-        (self.is_end && transport.is_foreign(source)).then(|| transport.heartbeat_of(source))
+        let endpoint = &self.endpoint;
+        (self.is_end && endpoint.is_foreign(source)).then(|| endpoint.heartbeat_of(source))
     }
 
     /// Waits for a master, for a slice of time; `None` in the other stages.
     pub(super) fn wait(&self, wait_control: &mut dyn WaitControl) -> Option<Result<(), DeviceError>> {
         let Waiting { source, .. } = self.waiting.filter(|_| self.stage == Stage::Masters)?;
-        let endpoint = &self.endpoint;
-        let selector = selector(source);
-        let soon = Instant::now() + endpoint.config().slice;
-        let waited = endpoint.block(&[], Some(soon), Backoff::new(endpoint.config()), wait_control, |core| {
-            let may_go_on = core.state.matcher.probe(&selector).is_some()
-                || endpoint.unsatisfiable(&selector, &[]).is_some()
-                || endpoint.first_failed().is_some();
-            Ok(may_go_on.then_some(()))
-        });
-        match waited {
-            Err(DeviceError::TimedOut { .. }) => Some(Ok(())),
-            waited => Some(waited),
-        }
+        Some(self.endpoint.await_plain(&selector(source), wait_control))
     }
 
     /// Whether this rank has completed its part.

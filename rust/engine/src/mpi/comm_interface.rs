@@ -12,11 +12,11 @@ use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
 
 use super::{CommCreation, Group, Wanted};
-use crate::collective::{Abandonment, NOTICE_CAPACITY};
+use crate::abandonment::{Abandonment, NOTICE_CAPACITY};
 use crate::comm::Part;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Selection, SendArgs, Unreceived};
+use crate::operation::{LastBarrier, Selection, SendArgs, Unreceived};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
 use crate::request::{Completed, RequestId};
@@ -138,7 +138,12 @@ impl Engine for Arc<Group> {
         self.owner().check_unfinished()
     }
 
-    fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+    // No rank of a C MPI is foreign.
+    fn finish(
+        &self,
+        _: Option<&mut LastBarrier<'_>>,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
         self.owner().finish(wait_control)
     }
 

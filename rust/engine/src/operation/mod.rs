@@ -1,5 +1,6 @@
 //! The arguments and results of operations on messages, the same over either engine.
 
+mod last_barrier;
 mod mode;
 mod received_message;
 mod selection;
@@ -7,6 +8,7 @@ mod send_args;
 mod undelivered;
 mod unreceived;
 
+pub use last_barrier::LastBarrier;
 pub use mode::Mode;
 pub(crate) use received_message::{damaged, lengths, physical, received};
 pub(crate) use selection::Selection;

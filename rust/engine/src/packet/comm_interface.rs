@@ -7,16 +7,15 @@ use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
-use mpjdev_transport::PeerState;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
 
-use crate::collective::Abandonment;
+use crate::abandonment::Abandonment;
 use crate::comm::{Comm, Part};
 use crate::engine::{AnyEngine, Engine};
 use crate::error::DeviceError;
-use crate::operation::{Selection, SendArgs, Unreceived};
+use crate::operation::{LastBarrier, Selection, SendArgs, Unreceived};
 use crate::packet::engine::{PacketEngine, ReceiveArgs};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
@@ -143,8 +142,12 @@ impl Engine for Arc<PacketEngine> {
         PacketEngine::check_unfinished(self)
     }
 
-    fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
-        PacketEngine::finish(self, wait_control)
+    fn finish(
+        &self,
+        last_barrier: Option<&mut LastBarrier<'_>>,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
+        PacketEngine::finish(self, last_barrier, wait_control)
     }
 
     fn take_unreceived(&self) -> Option<Unreceived> {
@@ -161,14 +164,7 @@ impl Engine for Arc<PacketEngine> {
 
     fn create(&self, context: u64, members: Arc<[u32]>, rank: u32) -> Part {
         let membership = Some(Membership::new(self.clone(), context));
-        let abandonment = Arc::default();
-        Part::Made(Comm::new(
-            AnyEngine::Packet(self.clone()),
-            context,
-            (members, rank),
-            membership,
-            abandonment,
-        ))
+        Part::Made(Comm::new(AnyEngine::Packet(self.clone()), context, (members, rank), membership))
     }
 
     fn free(&self, membership: Option<&Membership>) {
@@ -206,11 +202,7 @@ impl Engine for Arc<PacketEngine> {
     }
 
     fn gone(&self, world: u32) -> Option<DeviceError> {
-        match self.transport.peer(world) {
-            PeerState::Alive => None,
-            PeerState::Finished => Some(DeviceError::PeerFinished { rank: world }),
-            PeerState::Failed(why) => Some(DeviceError::PeerFailed { rank: world, why }),
-        }
+        PacketEngine::gone(self, world)
     }
 
     fn lost(&self, world: u32) -> DeviceError {
@@ -236,7 +228,7 @@ impl Engine for Arc<PacketEngine> {
         abandonment: &Abandonment,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        let ids: Vec<_> = pending.iter().copied().chain(abandonment.arriving()).collect();
+        let ids: Vec<_> = pending.iter().copied().chain(abandonment.arriving().map(|(id, _)| id)).collect();
         PacketEngine::wait_collective(self, context, &ids, wait_control)
     }
 }

@@ -23,8 +23,6 @@ use mpjdev_transport::wait::{Backoff, Oversubscription, Uninterruptible, WaitCon
 use mpjdev_transport::{PacketSource, Transport};
 use tracing::debug;
 
-use crate::clients::Clients;
-use crate::collective::Abandonment;
 use crate::error::DeviceError;
 use crate::operation::{Undelivered, Unreceived};
 use crate::packet::credit::{CreditTable, SendCredit};
@@ -124,14 +122,10 @@ pub struct PacketEngine {
     pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
     pub(crate) neighbours: OnceLock<Vec<Weak<PacketEngine>>>,
-    /// The client of each rank, for a job with foreign ranks that take part in the last barrier.
-    pub(crate) clients: OnceLock<Clients>,
     /// The progress threads of this rank.
     pub(crate) progress_threads: ProgressThreads,
     /// The statistics of this rank were printed.
     pub(crate) stats_printed: plain::AtomicBool,
-    /// The abandonment state of the world, whose communicator may be made more than once.
-    pub(crate) abandonment: Arc<Abandonment>,
 }
 
 impl PacketEngine {
@@ -181,10 +175,8 @@ impl PacketEngine {
             oversubscription: Oversubscription::new(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
-            clients: OnceLock::new(),
             progress_threads: ProgressThreads::default(),
             stats_printed: plain::AtomicBool::new(false),
-            abandonment: Arc::default(),
             config,
         }
     }

@@ -1,6 +1,5 @@
 //! The end of a rank, and of operations that no rank can complete any more.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use mpjdev_transport::{PeerState, Unacked};
 use tracing::{debug, info, warn};
 
 use crate::error::DeviceError;
-use crate::operation::Unreceived;
+use crate::operation::{LastBarrier, Unreceived};
 use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::partial_recv::{AwaitedSecond, PendingRendezvous};
 use crate::packet::requests::{Receive, Request, Work};
@@ -187,19 +186,24 @@ impl PacketEngine {
     /// Finishes this rank. Blocks until its messages are sent or matched, as long as the heartbeats of the
     /// needed peers change; with foreign ranks, then until all ranks of the job have come to this point.
     ///
-    /// A second call does nothing.
+    /// A second call does nothing. `last_barrier` is given in a job whose foreign ranks take part in it.
     ///
     /// # Errors
     /// A message is undelivered: its receiver has finished without it, or showed no heartbeat within the
     /// grace period. With foreign ranks: a rank of the job has failed, has finished without the others, or
     /// does not take part. The job has failed; interrupted. This rank has finished all the same.
-    pub fn finish(self: &Arc<Self>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+    pub fn finish(
+        &self,
+        last_barrier: Option<&mut LastBarrier<'_>>,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
         if std::mem::replace(&mut self.lock().state.finished, true) {
             return Ok(());
         }
         info!(target: "mpjdev::rank", rank = self.rank, "finish begins");
         self.finishing.store(true, Ordering::Relaxed);
-        let left = self.drain_sends(wait_control).and_then(|()| self.end_with_foreign(wait_control));
+        let left = self.drain_sends(wait_control);
+        let left = left.and_then(|()| self.end_with_foreign(last_barrier, wait_control));
         let result = match left {
             Err(DeviceError::Interrupted) => left,
             left => self.undelivered().and(left),
@@ -240,11 +244,16 @@ impl PacketEngine {
     }
 
     /// Ends a job with foreign ranks by a barrier of all ranks (IMPI 14), unless the job has failed.
-    fn end_with_foreign(self: &Arc<Self>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
-        if self.clients().is_none() || self.transport.abort().is_some() {
+    fn end_with_foreign(
+        &self,
+        last_barrier: Option<&mut LastBarrier<'_>>,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
+        let Some(last_barrier) = last_barrier else { return Ok(()) };
+        if self.transport.abort().is_some() {
             return Ok(());
         }
-        match self.end_together(wait_control) {
+        match last_barrier(wait_control) {
             Err(DeviceError::Interrupted) => Err(DeviceError::Interrupted),
             // The messages that other ranks wait for in the barrier leave as well.
             together => self.drain_sends(wait_control).and(together),

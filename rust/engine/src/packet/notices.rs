@@ -1,0 +1,55 @@
+//! Notices of abandoned collective operations in the packet engine.
+
+use mpjdev_buffer::Message;
+use mpjdev_proto::collective::ABANDONED_TAG;
+use mpjdev_proto::context::collective;
+use mpjdev_proto::envelope::Selector;
+use mpjdev_transport::wait::{Backoff, WaitControl};
+
+use crate::abandonment::{Abandonment, NOTICE_CAPACITY};
+use crate::error::DeviceError;
+use crate::packet::engine::PacketEngine;
+use crate::request::RequestId;
+
+impl PacketEngine {
+    /// Takes a notice out of matching. Returns the world rank of its sender, and the message unless it is
+    /// damaged.
+    pub(crate) fn take_abandonment(
+        &self,
+        context: u64,
+        abandonment: &Abandonment,
+    ) -> Result<Option<(u32, Option<Message>)>, DeviceError> {
+        let mut arriving = abandonment.arriving();
+        let notice = match *arriving {
+            None => self.receive_arrived(&notices(context), NOTICE_CAPACITY)?,
+            arriving => arriving,
+        };
+        let Some((id, source)) = notice else { return Ok(None) };
+        let received = self.test(id);
+        *arriving = matches!(received, Ok(None)).then_some((id, source));
+        match received {
+            Ok(None) => Ok(None),
+            received => Ok(Some((source, received.ok().flatten().and_then(|received| received.message)))),
+        }
+    }
+
+    pub(crate) fn wait_collective(
+        &self,
+        context: u64,
+        pending: &[RequestId],
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
+        let notices = notices(context);
+        self.block(pending, None, Backoff::new(self.config()), wait_control, |core| {
+            let state = &mut core.state;
+            let mut ids = pending.iter();
+            let is_done = ids.any(|id| state.requests.get(*id).is_none_or(|r| r.outcome.is_some()));
+            Ok((is_done || state.matcher.probe(&notices).is_some()).then_some(()))
+        })
+    }
+}
+
+/// The selector of notices in a communicator.
+fn notices(context: u64) -> Selector {
+    Selector { context: collective(context), source: None, tag: Some(ABANDONED_TAG) }
+}
