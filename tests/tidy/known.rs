@@ -46,7 +46,6 @@ pub(crate) const CYCLES: [&[&str]; 1] = [
         "rust/engine/src/mpi/send.rs",
         "rust/engine/src/packet/engine.rs",
         "rust/engine/src/packet/fast_recv.rs",
-        "rust/engine/src/packet/foreign_order.rs",
         "rust/engine/src/packet/freed.rs",
         "rust/engine/src/packet/progress.rs",
         "rust/engine/src/packet/progress_threads.rs",

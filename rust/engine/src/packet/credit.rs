@@ -267,6 +267,19 @@ impl CreditTable {
             assert!(!credit.is_backpressured || credit.memory > self.limit, "rank {source} may send again");
         }
     }
+
+    /// Panics unless these are the unmatched messages that are charged, by source.
+    pub(crate) fn check_held<'a>(&self, messages: impl Iterator<Item = (u32, &'a CreditCharge)>) {
+        let mut held = vec![(0, 0); self.sources.len()];
+        for (source, charge) in messages {
+            let (memory, waiting) = &mut held[source as usize];
+            *memory += charge.memory;
+            *waiting += u32::from(charge.token.is_some());
+        }
+        for (source, (credit, held)) in self.sources.iter().zip(held).enumerate() {
+            assert_eq!((credit.memory, credit.waiting), held, "octets and waiting messages of rank {source}");
+        }
+    }
 }
 
 /// The unmatched messages of one source, and the credit that was returned to it.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_proto::matching::Matcher;
+use mpjdev_proto::matching::Posted;
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::sync::{Mutex, MutexGuard};
 use mpjdev_transport::config::{Config, QUEUE_PACKETS};
@@ -27,17 +27,19 @@ use crate::error::DeviceError;
 use crate::operation::{Undelivered, Unreceived};
 use crate::packet::credit::{CreditTable, SendCredit};
 use crate::packet::fast_recv::FastRecv;
-use crate::packet::freed::Freed;
 use crate::packet::outbox::{Outbox, QueuedCount};
 use crate::packet::progress::BATCH;
 use crate::packet::progress_threads::ProgressThreads;
+use crate::packet::recv_queue::RecvQueue;
 use crate::packet::requests::{Receive, Requests, Work};
-use crate::packet::unexpected::Unexpected;
 use crate::packet::waiters::{Signals, Waiters};
 use crate::request::{Completed, RequestId};
 
 /// Time that an interrupted receive still waits for the second half of its message.
 const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Receives and messages up to which each one is checked.
+const CHECKED_MAX: usize = 64;
 
 /// The arguments of a posted receive.
 #[derive(Clone, Debug)]
@@ -62,15 +64,8 @@ pub(crate) struct Core {
 /// All state under the lock except the inbox, which is polled while this changes.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) matcher: Matcher<RequestId, Box<Unexpected>>,
-    /// Receives that have their first half, with the envelope of the second.
-    pub(crate) awaited_seconds: Vec<crate::packet::partial_recv::AwaitedSecond>,
-    /// Matched messages that have arrived in part.
-    pub(crate) rendezvous: Vec<crate::packet::partial_recv::PendingRendezvous>,
-    /// Deferred messages of foreign ranks, in order.
-    pub(crate) foreign_streams: Vec<crate::packet::foreign_order::ForeignStream>,
-    /// Freed communicators: their messages are dropped.
-    pub(crate) freed: Freed,
+    /// Receives and messages that wait for each other.
+    pub(crate) recv_queue: RecvQueue,
     pub(crate) requests: Requests,
     pub(crate) outbox: Outbox,
     pub(crate) pairs: Pairs,
@@ -87,11 +82,20 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Panics when an invariant of a part does not hold.
+    /// Panics when an invariant of a part does not hold. Takes a bounded time for each rank.
     pub(crate) fn check(&self, queued_count: &QueuedCount) {
         self.outbox.check(queued_count);
         self.credit.check();
         self.waiters.check();
+        if self.recv_queue.len() <= CHECKED_MAX {
+            self.recv_queue.check();
+            // A finished rank drops messages and returns no credit.
+            if !self.finished {
+                let messages = self.recv_queue.messages();
+                self.credit
+                    .check_held(messages.map(|(envelope, message)| (envelope.source, message.charge())));
+            }
+        }
     }
 }
 
@@ -141,11 +145,7 @@ impl PacketEngine {
         source: Arc<dyn SlabSource>,
     ) -> Self {
         let state = State {
-            matcher: Matcher::new(),
-            awaited_seconds: Vec::new(),
-            rendezvous: Vec::new(),
-            foreign_streams: Vec::new(),
-            freed: Freed::default(),
+            recv_queue: RecvQueue::default(),
             requests: Requests::default(),
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
@@ -282,10 +282,7 @@ impl PacketEngine {
         if self.transport.epoch() == 0 {
             return;
         }
-        let halves = core.state.awaited_seconds.iter().map(|half| half.waits_for());
-        let pending = core.state.rendezvous.iter().map(|pending| pending.waits_for());
-        let half = halves.chain(pending).find(|(request, _)| *request == id);
-        let selector = half.map_or(selector, |(_, second)| second);
+        let selector = core.state.recv_queue.partial(id).unwrap_or(selector);
         if let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
             && let Some(error) = self.unsatisfiable_receive(&selector, receive.members())
         {
@@ -297,11 +294,11 @@ impl PacketEngine {
         let ReceiveArgs { selector, capacity, spare, members } = args;
         let receive = Receive { capacity, post: None, spare, members };
         let id = state.requests.add(Work::Receive(receive));
-        match state.matcher.post(selector, id) {
-            mpjdev_proto::matching::Posted::Matched { envelope, message, .. } => {
+        match state.recv_queue.post(selector, id) {
+            Posted::Matched { envelope, message, .. } => {
                 self.deliver_unexpected(state, id, envelope, *message);
             }
-            mpjdev_proto::matching::Posted::Waiting(post) => {
+            Posted::Waiting(post) => {
                 if let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &mut r.work) {
                     receive.post = Some(post);
                 }
@@ -462,9 +459,7 @@ impl PacketEngine {
             return Ok(false);
         }
         let withdrawn = match &mut request.work {
-            Work::Receive(receive) => {
-                receive.post.take().and_then(|post| state.matcher.withdraw(post)).is_some()
-            }
+            Work::Receive(receive) => receive.post.take().is_some_and(|post| state.recv_queue.withdraw(post)),
             Work::Send { dest, .. } => {
                 let dest = *dest;
                 self.unqueue(state, id, dest)

@@ -84,7 +84,7 @@ impl PacketEngine {
 
     /// Whether the first matching message has not arrived in full. A posted receive waits for the rest.
     fn waits_for_more(&self, state: &State, selector: &Selector) -> bool {
-        let first = || state.matcher.probe(selector);
+        let first = || state.recv_queue.probe(selector);
         !self.remote.is_empty()
             && first().is_some_and(|(envelope, message)| self.is_remote(envelope.source) && !message.is_all())
     }
@@ -101,11 +101,11 @@ impl PacketEngine {
         if !state.outbox.is_empty() {
             self.flush(state);
         }
-        if state.matcher.unexpected_len() > 0 && self.waits_for_more(state, &unposted.selector) {
+        if state.recv_queue.unexpected_len() > 0 && self.waits_for_more(state, &unposted.selector) {
             return FastRecv::Unavailable;
         }
-        if state.matcher.unexpected_len() > 0
-            && let Some((envelope, message)) = state.matcher.take(&unposted.selector)
+        if state.recv_queue.unexpected_len() > 0
+            && let Some((envelope, message)) = state.recv_queue.take(&unposted.selector)
         {
             unposted.take(self.take_unexpected(state, envelope, *message, 0), envelope);
         }

@@ -12,7 +12,6 @@ use tracing::{debug, info, warn};
 use crate::error::DeviceError;
 use crate::operation::{LastBarrier, Unreceived};
 use crate::packet::engine::{Core, PacketEngine, State};
-use crate::packet::partial_recv::{AwaitedSecond, PendingRendezvous};
 use crate::packet::requests::{Receive, Request, Work};
 use crate::request::RequestId;
 
@@ -20,9 +19,7 @@ impl State {
     /// All messages that no receive has taken.
     pub(crate) fn unreceived(&self) -> Unreceived {
         let mut unreceived = self.unreceived.clone();
-        let deferred =
-            self.foreign_streams.iter().flat_map(crate::packet::foreign_order::ForeignStream::deferred);
-        for (envelope, message) in self.matcher.unexpected().chain(deferred) {
+        for (envelope, message) in self.recv_queue.messages() {
             unreceived.add(&envelope, message.payload_len());
         }
         unreceived
@@ -106,12 +103,8 @@ impl PacketEngine {
     pub(crate) fn fail_unsatisfiable(&self, core: &mut Core) {
         debug!(target: "mpjdev::failure", rank = self.rank, "state of a peer has changed");
         let state = &mut core.state;
-        let posted = state.matcher.posted().map(|(selector, id)| (*id, selector));
-        let pending = state.rendezvous.iter().map(PendingRendezvous::waits_for);
-        let posted: Vec<_> =
-            posted.chain(state.awaited_seconds.iter().map(AwaitedSecond::waits_for)).chain(pending).collect();
         let mut unsatisfiable = Vec::new();
-        for (id, selector) in posted {
+        for (id, selector) in state.recv_queue.receives() {
             let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { continue };
             unsatisfiable
                 .extend(self.unsatisfiable_receive(&selector, receive.members()).map(|error| (id, error)));
@@ -165,9 +158,8 @@ impl PacketEngine {
         for (id, error) in unsatisfiable {
             match state.requests.get(id) {
                 Some(Request { outcome: None, work: Work::Receive(receive), .. }) => {
-                    receive.post.take().map(|post| state.matcher.withdraw(post));
-                    state.awaited_seconds.retain(|half| half.request() != id);
-                    state.rendezvous.retain(|pending| pending.request() != id);
+                    receive.post.take().map(|post| state.recv_queue.withdraw(post));
+                    state.recv_queue.forget_partial(id);
                 }
                 Some(Request { outcome: None, work: Work::Send { .. }, .. }) => {
                     state.lost.add_all(state.requests.forgotten_send(id, &error));
@@ -177,9 +169,7 @@ impl PacketEngine {
             info!(target: "mpjdev::failure", rank = self.rank, %error, "operation has failed");
             self.complete(state, id, Err(error));
         }
-        if !state.foreign_streams.is_empty() {
-            self.forget_ambiguous(state);
-        }
+        self.forget_ambiguous(state);
         self.drop_kept_halves(state);
     }
 
@@ -370,7 +360,7 @@ impl PacketEngine {
     pub fn leftovers(&self) -> (usize, usize) {
         let mut core = self.lock();
         self.progress(&mut core);
-        (core.state.matcher.unexpected_len(), core.state.requests.len())
+        (core.state.recv_queue.unexpected_len(), core.state.requests.len())
     }
 }
 

@@ -11,29 +11,29 @@
 
 use std::collections::VecDeque;
 
-use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_transport::{Incoming, PeerState};
+use mpjdev_proto::envelope::Envelope;
 
-use crate::packet::engine::{PacketEngine, State};
-use crate::packet::unexpected::Unexpected;
+/// The ambiguous and the deferred messages of all foreign ranks. `M` is a deferred message.
+///
+/// Invariants: there is one stream for a source and context, and only while a message of it is ambiguous; a
+/// stream holds messages of its own source and context.
+#[derive(Debug)]
+pub(crate) struct ForeignOrder<M> {
+    streams: Vec<Stream<M>>,
+}
 
 /// The ambiguous and the deferred messages of one foreign rank in one context.
 #[derive(Debug)]
-pub(crate) struct ForeignStream {
+struct Stream<M> {
     source: u32,
     context: u64,
     /// Tag and token of messages that are matched and have not arrived in full, each with another tag.
     ambiguous: Vec<(i32, u64)>,
     /// Deferred messages, in order.
-    deferred: VecDeque<(Envelope, Box<Unexpected>)>,
+    deferred: VecDeque<(Envelope, M)>,
 }
 
-impl ForeignStream {
-    /// Deferred messages, in order.
-    pub(crate) fn deferred(&self) -> impl Iterator<Item = (Envelope, &Box<Unexpected>)> {
-        self.deferred.iter().map(|(envelope, message)| (*envelope, message))
-    }
-
+impl<M> Stream<M> {
     fn is_of(&self, envelope: &Envelope) -> bool {
         (self.source, self.context) == (envelope.source, envelope.context)
     }
@@ -43,135 +43,214 @@ impl ForeignStream {
     }
 }
 
-impl State {
+impl<M> Default for ForeignOrder<M> {
+    fn default() -> Self {
+        ForeignOrder { streams: Vec::new() }
+    }
+}
+
+impl<M> ForeignOrder<M> {
+    /// Whether no message is ambiguous.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
     /// Whether an arriving message must be deferred.
     #[inline]
     pub(crate) fn must_defer(&self, envelope: &Envelope) -> bool {
-        !self.foreign_streams.is_empty() && self.is_behind_ambiguous(envelope)
+        !self.streams.is_empty() && self.is_behind_ambiguous(envelope)
     }
 
     #[cold]
     fn is_behind_ambiguous(&self, envelope: &Envelope) -> bool {
-        let stream = self.foreign_streams.iter().find(|stream| stream.is_of(envelope));
+        let stream = self.streams.iter().find(|stream| stream.is_of(envelope));
         stream.is_some_and(|stream| !stream.deferred.is_empty() || stream.is_ambiguous(envelope.tag))
     }
 
-    /// Defers a message.
-    pub(crate) fn defer(&mut self, envelope: Envelope, message: Unexpected) {
-        if let Some(stream) = self.foreign_streams.iter_mut().find(|stream| stream.is_of(&envelope)) {
-            stream.deferred.push_back((envelope, Box::new(message)));
+    /// Defers a message that must be deferred.
+    pub(crate) fn defer(&mut self, envelope: Envelope, message: M) {
+        let stream = self.streams.iter_mut().find(|stream| stream.is_of(&envelope));
+        debug_assert!(stream.is_some(), "a message is deferred behind no other");
+        if let Some(stream) = stream {
+            stream.deferred.push_back((envelope, message));
         }
     }
 
-    /// Takes the earliest deferred message with this envelope.
-    pub(crate) fn take_deferred(&mut self, envelope: &Envelope) -> Option<(Envelope, Box<Unexpected>)> {
-        let stream = self.foreign_streams.iter_mut().find(|stream| stream.is_of(envelope))?;
-        let at = stream.deferred.iter().position(|(deferred, _)| deferred == envelope)?;
-        stream.deferred.remove(at)
-    }
-
-    /// Takes the deferred message with this token.
-    pub(crate) fn take_deferred_token(&mut self, source: u32, token: u64) -> Option<Box<Unexpected>> {
-        let is_it = |(_, message): &(Envelope, Box<Unexpected>)| message.token() == Some(token);
-        self.foreign_streams.iter_mut().filter(|stream| stream.source == source).find_map(|stream| {
-            let at = stream.deferred.iter().position(is_it)?;
-            stream.deferred.remove(at).map(|(_, message)| message)
-        })
-    }
-
-    /// Records a matched message that has not arrived in full, and defers the unexpected messages behind it.
+    /// Records a matched message that has not arrived in full. `behind` are the messages of its stream that
+    /// have arrived after it and are not deferred yet.
     #[cold]
-    pub(crate) fn note_ambiguous(&mut self, envelope: Envelope, token: u64) {
-        let at =
-            self.foreign_streams.iter().position(|stream| stream.is_of(&envelope)).unwrap_or_else(|| {
-                let Envelope { source, context, .. } = envelope;
-                self.foreign_streams.push(ForeignStream {
-                    source,
-                    context,
-                    ambiguous: Vec::new(),
-                    deferred: VecDeque::new(),
-                });
-                self.foreign_streams.len() - 1
-            });
-        let stream = &mut self.foreign_streams[at];
-        stream.ambiguous.push((envelope.tag, token));
-        if self.matcher.probe(&Selector::from(envelope)).is_none() {
-            return;
-        }
-        let mut is_behind = false;
-        let behind = self.matcher.remove_unexpected(|other, _| {
-            is_behind |= *other == envelope;
-            is_behind && stream.is_of(other)
+    pub(crate) fn note_ambiguous(&mut self, envelope: Envelope, token: u64, behind: Vec<(Envelope, M)>) {
+        let at = self.streams.iter().position(|stream| stream.is_of(&envelope)).unwrap_or_else(|| {
+            let Envelope { source, context, .. } = envelope;
+            let (ambiguous, deferred) = (Vec::new(), VecDeque::new());
+            self.streams.push(Stream { source, context, ambiguous, deferred });
+            self.streams.len() - 1
         });
+        let stream = &mut self.streams[at];
+        stream.ambiguous.push((envelope.tag, token));
         // The messages that are deferred already arrived later.
         behind.into_iter().rev().for_each(|message| stream.deferred.push_front(message));
     }
 
-    /// Records that a message has arrived in full; true if others were deferred behind it.
+    /// Records that a message has arrived in full; true if it was ambiguous. The caller then replays.
     #[inline]
     pub(crate) fn note_complete(&mut self, envelope: &Envelope, token: u64) -> bool {
-        let Some(stream) = self.foreign_streams.iter_mut().find(|stream| stream.is_of(envelope)) else {
+        let Some(stream) = self.streams.iter_mut().find(|stream| stream.is_of(envelope)) else {
             return false;
         };
         let before = stream.ambiguous.len();
         stream.ambiguous.retain(|(_, ambiguous)| *ambiguous != token);
         stream.ambiguous.len() != before
     }
-}
 
-impl PacketEngine {
-    /// Replays the deferred messages of a stream up to the first one that is still ambiguous.
-    pub(crate) fn replay_deferred(&self, state: &mut State, source: u32, context: u64) {
-        loop {
-            let is_it = |stream: &ForeignStream| (stream.source, stream.context) == (source, context);
-            let Some(at) = state.foreign_streams.iter().position(is_it) else { return };
-            let stream = &mut state.foreign_streams[at];
-            match stream.deferred.front() {
-                Some((envelope, _)) if stream.is_ambiguous(envelope.tag) => return,
-                Some(_) => {
-                    let next = stream.deferred.pop_front();
-                    next.into_iter().for_each(|(envelope, message)| self.replay(state, envelope, *message));
+    /// The next deferred message to replay; `None` when there is none, or when it is still ambiguous.
+    pub(crate) fn next_replayed(&mut self, source: u32, context: u64) -> Option<(Envelope, M)> {
+        let is_it = |stream: &Stream<M>| (stream.source, stream.context) == (source, context);
+        let at = self.streams.iter().position(is_it)?;
+        let stream = &mut self.streams[at];
+        match stream.deferred.front() {
+            Some((envelope, _)) if stream.is_ambiguous(envelope.tag) => None,
+            Some(_) => stream.deferred.pop_front(),
+            None => {
+                if stream.ambiguous.is_empty() {
+                    self.streams.swap_remove(at);
                 }
-                None => {
-                    if stream.ambiguous.is_empty() {
-                        state.foreign_streams.swap_remove(at);
-                    }
-                    return;
-                }
+                None
             }
         }
     }
 
-    fn replay(&self, state: &mut State, envelope: Envelope, message: Unexpected) {
-        let (payload, charge) = message.into_parts();
-        let body = payload.map_or_else(Incoming::Lost, Incoming::Reference);
-        match self.take_awaited_second(state, &envelope, &body, charge.token()) {
-            Some(wanted) => self.acknowledge(state, envelope.source, &charge, wanted),
-            None => self.match_or_queue(state, envelope, body, charge, None),
-        }
+    /// Takes the earliest deferred message with this envelope.
+    pub(crate) fn take(&mut self, envelope: &Envelope) -> Option<(Envelope, M)> {
+        let stream = self.streams.iter_mut().find(|stream| stream.is_of(envelope))?;
+        let at = stream.deferred.iter().position(|(deferred, _)| deferred == envelope)?;
+        stream.deferred.remove(at)
     }
 
-    /// Forgets ambiguous messages that were given up, mostly because their sender has ended. If it has, the
-    /// deferred messages are dropped: nobody can tell a second half from a message of its own any more.
-    pub(crate) fn forget_ambiguous(&self, state: &mut State) {
-        let State { foreign_streams, rendezvous, .. } = state;
+    /// Takes the earliest deferred message of a source that `picks` selects.
+    pub(crate) fn take_from(&mut self, source: u32, picks: impl Fn(&M) -> bool) -> Option<M> {
+        self.streams.iter_mut().filter(|stream| stream.source == source).find_map(|stream| {
+            let at = stream.deferred.iter().position(|(_, message)| picks(message))?;
+            stream.deferred.remove(at).map(|(_, message)| message)
+        })
+    }
+
+    /// Takes all deferred messages of a source.
+    pub(crate) fn drain(&mut self, source: u32) -> Vec<(Envelope, M)> {
+        let streams = self.streams.iter_mut().filter(|stream| stream.source == source);
+        streams.flat_map(|stream| stream.deferred.drain(..)).collect()
+    }
+
+    /// Forgets ambiguous messages that were given up. `is_pending` tells whether the message with this source
+    /// and token is still waited for. Returns source and context of the streams to replay.
+    pub(crate) fn forget_given_up(&mut self, is_pending: impl Fn(u32, u64) -> bool) -> Vec<(u32, u64)> {
         let mut changed = Vec::new();
-        for stream in foreign_streams {
+        for stream in &mut self.streams {
             let before = stream.ambiguous.len();
-            let is_pending = |token| rendezvous.iter().any(|b| b.source == stream.source && b.token == token);
-            stream.ambiguous.retain(|(_, token)| is_pending(*token));
+            stream.ambiguous.retain(|(_, token)| is_pending(stream.source, *token));
             if stream.ambiguous.len() != before {
                 changed.push((stream.source, stream.context));
             }
         }
-        for (source, context) in changed {
-            if self.transport.peer(source) != PeerState::Alive {
-                let foreign_streams =
-                    state.foreign_streams.iter_mut().filter(|stream| stream.source == source);
-                let deferred: Vec<_> = foreign_streams.flat_map(|stream| stream.deferred.drain(..)).collect();
-                deferred.iter().for_each(|(_, message)| self.release(state, source, message.charge()));
-            }
-            self.replay_deferred(state, source, context);
+        changed
+    }
+
+    /// The deferred messages, in order in each stream.
+    pub(crate) fn deferred(&self) -> impl Iterator<Item = (Envelope, &M)> {
+        let deferred = self.streams.iter().flat_map(|stream| &stream.deferred);
+        deferred.map(|(envelope, message)| (*envelope, message))
+    }
+
+    /// Panics when an invariant does not hold between two steps. `is_pending` tells whether the message with
+    /// this source and token is still waited for.
+    pub(crate) fn check(&self, is_pending: impl Fn(u32, u64) -> bool) {
+        for (at, stream) in self.streams.iter().enumerate() {
+            let Stream { source, context, ambiguous, deferred } = stream;
+            let is_same = |other: &Stream<M>| (other.source, other.context) == (*source, *context);
+            assert!(!self.streams[..at].iter().any(is_same), "rank {source} has two streams");
+            assert!(!ambiguous.is_empty(), "messages of rank {source} are deferred behind no other");
+            assert!(ambiguous.iter().all(|(_, token)| is_pending(*source, *token)), "a message was given up");
+            assert!(deferred.iter().all(|(envelope, _)| stream.is_of(envelope)), "a message is elsewhere");
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn envelope(tag: i32) -> Envelope {
+        Envelope { context: 4, source: 1, tag }
+    }
+
+    fn replay(order: &mut ForeignOrder<u32>) -> Vec<u32> {
+        std::iter::from_fn(|| order.next_replayed(1, 4)).map(|(_, message)| message).collect()
+    }
+
+    #[test]
+    fn messages_behind_an_ambiguous_one_are_replayed_in_order() {
+        let mut order = ForeignOrder::default();
+        assert!(!order.must_defer(&envelope(7)));
+        order.note_ambiguous(envelope(7), 100, Vec::new());
+        assert!(!order.must_defer(&envelope(8)), "another tag overtakes nothing");
+        for (message, tag) in [(0, 7), (1, 8), (2, 7)] {
+            assert!(order.must_defer(&envelope(tag)));
+            order.defer(envelope(tag), message);
+        }
+        order.check(|_, token| token == 100);
+        assert_eq!(replay(&mut order), []);
+        assert!(!order.note_complete(&envelope(7), 99) && order.note_complete(&envelope(7), 100));
+        assert_eq!(replay(&mut order), [0, 1, 2]);
+        assert!(order.is_empty());
+    }
+
+    #[test]
+    fn other_sources_and_contexts_are_not_deferred() {
+        let mut order = ForeignOrder::<u32>::default();
+        order.note_ambiguous(envelope(7), 100, Vec::new());
+        assert!(!order.must_defer(&Envelope { source: 2, ..envelope(7) }));
+        assert!(!order.must_defer(&Envelope { context: 6, ..envelope(7) }));
+    }
+
+    #[test]
+    fn replay_stops_at_the_next_ambiguous_tag() {
+        let mut order = ForeignOrder::default();
+        order.note_ambiguous(envelope(7), 100, Vec::new());
+        order.note_ambiguous(envelope(8), 101, Vec::new());
+        for (message, tag) in [(0, 7), (1, 8), (2, 7)] {
+            order.defer(envelope(tag), message);
+        }
+        assert!(order.note_complete(&envelope(7), 100));
+        assert_eq!(replay(&mut order), [0]);
+        order.check(|_, token| token == 101);
+        assert!(order.must_defer(&envelope(9)), "nothing overtakes a deferred message");
+        assert!(order.note_complete(&envelope(8), 101));
+        assert_eq!(replay(&mut order), [1, 2]);
+    }
+
+    #[test]
+    fn unexpected_messages_behind_go_before_deferred_ones() {
+        let mut order = ForeignOrder::default();
+        order.note_ambiguous(envelope(7), 100, vec![(envelope(7), 1), (envelope(7), 2)]);
+        order.defer(envelope(7), 3);
+        order.note_ambiguous(envelope(8), 101, vec![(envelope(8), 0)]);
+        assert_eq!(order.deferred().map(|(_, message)| *message).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(order.take(&envelope(7)), Some((envelope(7), 1)), "the second half");
+        assert_eq!(order.take_from(1, |message| *message == 3), Some(3));
+        assert_eq!(order.take_from(2, |_| true), None);
+        assert_eq!(order.drain(1).len(), 2);
+        order.check(|_, _| true);
+    }
+
+    #[test]
+    fn stream_of_a_message_that_was_given_up_is_replayed() {
+        let mut order = ForeignOrder::default();
+        order.note_ambiguous(envelope(7), 100, Vec::new());
+        order.defer(envelope(7), 0);
+        assert_eq!(order.forget_given_up(|_, _| true), []);
+        assert_eq!(order.forget_given_up(|source, token| (source, token) != (1, 100)), [(1, 4)]);
+        assert_eq!(replay(&mut order), [0]);
+        assert!(order.is_empty());
     }
 }

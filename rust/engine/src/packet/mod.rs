@@ -16,6 +16,7 @@ pub(crate) mod probe;
 mod progress;
 mod progress_threads;
 pub(crate) mod recv;
+mod recv_queue;
 mod rendezvous;
 pub(crate) mod requests;
 pub(crate) mod send;

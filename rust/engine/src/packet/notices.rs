@@ -44,7 +44,7 @@ impl PacketEngine {
             let state = &mut core.state;
             let mut ids = pending.iter();
             let is_done = ids.any(|id| state.requests.get(*id).is_none_or(|r| r.outcome.is_some()));
-            Ok((is_done || state.matcher.probe(&notices).is_some()).then_some(()))
+            Ok((is_done || state.recv_queue.probe(&notices).is_some()).then_some(()))
         })
     }
 }

@@ -74,10 +74,10 @@ impl AwaitedSecond {
 /// A matched message whose rest is still to arrive.
 #[derive(Debug)]
 pub(crate) struct PendingRendezvous {
-    pub(crate) source: u32,
+    source: u32,
     /// The token of its first packet.
-    pub(crate) token: u64,
-    pub(crate) completion: Completion,
+    token: u64,
+    completion: Completion,
 }
 
 /// The receive that takes the message.
@@ -89,7 +89,35 @@ pub(crate) enum Completion {
     SecondHalf(Box<AwaitedSecond>),
 }
 
+impl Completion {
+    /// The envelope of a message that is matched as a whole or as the first half.
+    pub(crate) fn first(&self) -> Option<&Envelope> {
+        match self {
+            Completion::Receive(_, envelope) => Some(envelope),
+            Completion::SecondHalf(_) => None,
+        }
+    }
+}
+
 impl PendingRendezvous {
+    /// A message of `source` whose first packet has this token.
+    pub(crate) fn new(source: u32, token: u64, completion: Completion) -> Self {
+        PendingRendezvous { source, token, completion }
+    }
+
+    /// Whether this is the message of `source` with this token.
+    pub(crate) fn is_of(&self, source: u32, token: u64) -> bool {
+        (self.source, self.token) == (source, token)
+    }
+
+    pub(crate) fn completion(&self) -> &Completion {
+        &self.completion
+    }
+
+    pub(crate) fn into_completion(self) -> Completion {
+        self.completion
+    }
+
     pub(crate) fn request(&self) -> RequestId {
         match &self.completion {
             Completion::Receive(request, _) => *request,

@@ -42,7 +42,7 @@ impl PacketEngine {
     }
 
     fn take_plain_here(&self, core: &mut Core, selector: &Selector) -> Option<Result<u64, DeviceError>> {
-        let (envelope, message) = core.state.matcher.take(selector)?;
+        let (envelope, message) = core.state.recv_queue.take(selector)?;
         let payload = self.take_unexpected(&mut core.state, envelope, *message, 0);
         Some(payload.map(|payload| payload.len() as u64).map_err(DeviceError::from))
     }
@@ -58,7 +58,7 @@ impl PacketEngine {
     ) -> Result<(), DeviceError> {
         let soon = Instant::now() + self.config.slice;
         let waited = self.block(&[], Some(soon), Backoff::new(&self.config), wait_control, |core| {
-            let is_over = core.state.matcher.probe(selector).is_some()
+            let is_over = core.state.recv_queue.probe(selector).is_some()
                 || self.unsatisfiable(selector, &[]).is_some()
                 || self.first_failed().is_some();
             Ok(is_over.then_some(()))

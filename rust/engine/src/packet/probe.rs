@@ -37,7 +37,10 @@ impl PacketEngine {
         members: &[u32],
     ) -> Result<Option<(Envelope, usize)>, DeviceError> {
         let look = |core: &Core| {
-            core.state.matcher.probe(selector).map(|(envelope, message)| (envelope, message.needs_capacity()))
+            core.state
+                .recv_queue
+                .probe(selector)
+                .map(|(envelope, message)| (envelope, message.needs_capacity()))
         };
         self.check_kept(&core.state, selector.context)?;
         if let Some(seen) = look(core) {
@@ -77,7 +80,7 @@ impl PacketEngine {
         let mut core = self.lock();
         self.check_self(&core.state)?;
         self.progress(&mut core);
-        let Some((envelope, message)) = core.state.matcher.take(selector) else {
+        let Some((envelope, message)) = core.state.recv_queue.take(selector) else {
             let seen = self.peek(&mut core, selector, &[]);
             drop(core);
             self.note_empty_poll();

@@ -105,9 +105,9 @@ impl PacketEngine {
         let charge = self.charge(state, source, &body, header.kind, token)?;
         if let Some(wanted) = self.take_awaited_second(state, &envelope, &body, token) {
             self.acknowledge(state, source, &charge, wanted);
-        } else if state.must_defer(&envelope) {
+        } else if state.recv_queue.must_defer(&envelope) {
             let payload = self.to_owned_payload(body, None);
-            state.defer(envelope, Unexpected::new(payload, charge));
+            state.recv_queue.defer(envelope, Unexpected::new(payload, charge));
         } else {
             self.match_or_queue(state, envelope, body, charge, unposted);
         }
@@ -176,16 +176,13 @@ impl PacketEngine {
         unposted: Option<&mut UnpostedRecv<'_>>,
     ) {
         let source = envelope.source;
-        let posted = match state.matcher.posted_len() {
-            0 => None,
-            _ => state.matcher.match_arrival(&envelope),
-        };
+        let posted = state.recv_queue.match_arrival(&envelope);
         let wants = |unposted: &&mut UnpostedRecv<'_>| {
             unposted.wants(&envelope, || !self.is_physical(source) || is_whole(&body))
         };
         let unposted = unposted.filter(|_| posted.is_none()).filter(wants);
         match (posted, unposted) {
-            (Some((id, _)), _) => {
+            (Some(id), _) => {
                 let (spare, capacity) = match state.requests.get(id).map(|r| &mut r.work) {
                     Some(Work::Receive(receive)) => {
                         receive.post = None;
@@ -208,10 +205,10 @@ impl PacketEngine {
                 }
                 self.acknowledge(state, source, &charge, 0);
             }
-            (None, _) if state.is_freed(&envelope) => self.drop_arrived(state, &envelope, body, &charge),
+            (None, _) if state.must_drop(&envelope) => self.drop_arrived(state, &envelope, body, &charge),
             (None, _) => {
                 let payload = self.to_owned_payload(body, None);
-                state.matcher.add_unexpected(envelope, Box::new(Unexpected::new(payload, charge)));
+                state.recv_queue.add_unexpected(envelope, Unexpected::new(payload, charge));
                 self.note_unexpected(state);
             }
         }
@@ -304,14 +301,11 @@ impl PacketEngine {
                     "receive is matched"
                 );
                 if self.transport.is_foreign(envelope.source) {
-                    state.note_ambiguous(envelope, token);
+                    state.recv_queue.note_ambiguous(envelope, token);
                 }
                 let completion = Completion::Receive(id, envelope);
-                return state.rendezvous.push(PendingRendezvous {
-                    source: envelope.source,
-                    token,
-                    completion,
-                });
+                let pending = PendingRendezvous::new(envelope.source, token, completion);
+                return state.recv_queue.add_rendezvous(pending);
             }
             Ok(first @ (Payload::Physical(..) | Payload::Truncated { .. }))
                 if self.is_physical(envelope.source) =>

@@ -1,7 +1,8 @@
-//! Rendezvous: the rest of a message that was matched when it had arrived in part.
+//! Rendezvous: the rest of a message that was matched when it had arrived in part, and the replay of messages
+//! that were deferred behind it.
 
 use mpjdev_buffer::SlabError;
-use mpjdev_transport::{Incoming, Payload, ProtocolViolation};
+use mpjdev_transport::{Incoming, Payload, PeerState, ProtocolViolation};
 use tracing::debug;
 
 use crate::packet::engine::{PacketEngine, State};
@@ -19,16 +20,13 @@ impl PacketEngine {
         token: u64,
         body: Incoming<'_>,
     ) -> Result<(), ProtocolViolation> {
-        let at =
-            state.rendezvous.iter().position(|pending| pending.source == source && pending.token == token);
         // The receive may have been given up meanwhile.
-        let Some(at) = at else { return Ok(()) };
-        let pending = state.rendezvous.swap_remove(at);
+        let Some(completion) = state.recv_queue.take_rendezvous(source, token) else { return Ok(()) };
         debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "rest of a message has arrived");
         let payload: Result<Payload, SlabError> = self.to_owned_payload(body, None);
-        match pending.completion {
+        match completion {
             Completion::Receive(request, envelope) => {
-                let was_ambiguous = state.note_complete(&envelope, token);
+                let was_ambiguous = state.recv_queue.note_complete(&envelope, token);
                 self.deliver(state, request, envelope, payload, token);
                 if was_ambiguous {
                     self.replay_deferred(state, source, envelope.context);
@@ -42,13 +40,34 @@ impl PacketEngine {
 
     /// Drops an unexpected or deferred message that its sender has withdrawn, and releases its charge.
     pub(crate) fn handle_cancelled(&self, state: &mut State, source: u32, token: u64) {
-        let withdrawn = state.matcher.remove_unexpected(|envelope, message| {
-            envelope.source == source && message.token() == Some(token)
-        });
-        let withdrawn = withdrawn.into_iter().map(|(_, message)| message);
         debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "sender has cancelled a message");
-        for message in withdrawn.chain(state.take_deferred_token(source, token)).collect::<Vec<_>>() {
+        for message in state.recv_queue.take_cancelled(source, token) {
             self.release(state, source, message.charge());
+        }
+    }
+
+    /// Replays the deferred messages of a stream up to the first one that is still ambiguous.
+    fn replay_deferred(&self, state: &mut State, source: u32, context: u64) {
+        while let Some((envelope, message)) = state.recv_queue.next_replayed(source, context) {
+            let (payload, charge) = message.into_parts();
+            let body = payload.map_or_else(Incoming::Lost, Incoming::Reference);
+            match self.take_awaited_second(state, &envelope, &body, charge.token()) {
+                Some(wanted) => self.acknowledge(state, source, &charge, wanted),
+                None => self.match_or_queue(state, envelope, body, charge, None),
+            }
+        }
+    }
+
+    /// Forgets ambiguous messages that were given up, mostly because their sender has ended. If it has, the
+    /// deferred messages are dropped: nobody can tell a second half from a message of its own any more.
+    pub(crate) fn forget_ambiguous(&self, state: &mut State) {
+        for (source, context) in state.recv_queue.forget_ambiguous() {
+            if self.transport.peer(source) != PeerState::Alive {
+                for (_, message) in state.recv_queue.take_deferred(source) {
+                    self.release(state, source, message.charge());
+                }
+            }
+            self.replay_deferred(state, source, context);
         }
     }
 }

@@ -10,7 +10,7 @@ use mpjdev_buffer::message::parse_first;
 use mpjdev_buffer::octets::{copy_words, store_word};
 use mpjdev_buffer::{Message, PrimaryHeader, SecondaryHeader, Slab, SlabError};
 use mpjdev_proto::context::shadow;
-use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::{Arrival, Headers, Pair};
 use mpjdev_transport::config::CREDIT_OVERHEAD;
 use mpjdev_transport::{Header, Incoming, Kind, Payload};
@@ -131,11 +131,7 @@ impl PacketEngine {
         body: &Incoming<'_>,
         token: Option<u64>,
     ) -> Option<u64> {
-        if state.awaited_seconds.is_empty() {
-            return None;
-        }
-        let at = state.awaited_seconds.iter().position(|h| *h.second() == *envelope)?;
-        let half = state.awaited_seconds.remove(at);
+        let half = state.recv_queue.take_awaiting(envelope)?;
         let wanted = half.wanted();
         let second = match body {
             Incoming::Reference(payload) => Ok(payload.clone()),
@@ -189,14 +185,13 @@ impl PacketEngine {
 
     /// Takes the second half if it has arrived, else waits for it.
     fn await_second(&self, state: &mut State, half: AwaitedSecond) {
-        let deferred = state.take_deferred(half.second());
-        match deferred.or_else(|| state.matcher.take(&Selector::from(*half.second()))) {
+        match state.recv_queue.take_second(half.second()) {
             Some((envelope, message)) => {
                 let token = message.token().unwrap_or(0);
                 let second = self.take_unexpected(state, envelope, *message, half.wanted());
                 self.join_halves(state, half, second, token);
             }
-            None => state.awaited_seconds.push(half),
+            None => state.recv_queue.await_second(half),
         }
     }
 
@@ -209,11 +204,9 @@ impl PacketEngine {
         token: u64,
     ) {
         if let Ok(Payload::Partial { .. }) = second {
-            return state.rendezvous.push(PendingRendezvous {
-                source: half.second().source,
-                token,
-                completion: Completion::SecondHalf(Box::new(half)),
-            });
+            let source = half.second().source;
+            let completion = Completion::SecondHalf(Box::new(half));
+            return state.recv_queue.add_rendezvous(PendingRendezvous::new(source, token, completion));
         }
         let (request, outcome) = half.join(second);
         self.complete(state, request, outcome);
