@@ -24,12 +24,12 @@ use mpjdev_transport::{PacketSource, Transport};
 use tracing::debug;
 
 use crate::error::DeviceError;
-use crate::operation::{Undelivered, Unreceived};
 use crate::packet::credit::{CreditTable, SendCredit};
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::outbox::{Outbox, QueuedCount};
 use crate::packet::progress::BATCH;
 use crate::packet::progress_threads::ProgressThreads;
+use crate::packet::rank_end::{EndFlags, RankEnd};
 use crate::packet::recv_queue::RecvQueue;
 use crate::packet::requests::{Receive, Requests, Work};
 use crate::packet::waiters::{Signals, Waiters};
@@ -74,23 +74,21 @@ pub(crate) struct State {
     /// The parked threads.
     pub(crate) waiters: Waiters,
     pub(crate) seen_epoch: u32,
-    pub(crate) finished: bool,
-    pub(crate) lost: Undelivered,
-    /// Messages that were dropped with their communicators; after the finish, all messages that no receive
-    /// took.
-    pub(crate) unreceived: Unreceived,
+    /// The end of this rank.
+    pub(crate) end: RankEnd,
 }
 
 impl State {
     /// Panics when an invariant of a part does not hold. Takes a bounded time for each rank.
-    pub(crate) fn check(&self, queued_count: &QueuedCount) {
+    pub(crate) fn check(&self, queued_count: &QueuedCount, end_flags: &EndFlags) {
         self.outbox.check(queued_count);
         self.credit.check();
         self.waiters.check();
+        self.end.check(end_flags);
         if self.recv_queue.len() <= CHECKED_MAX {
             self.recv_queue.check();
             // A finished rank drops messages and returns no credit.
-            if !self.finished {
+            if !self.end.has_begun() {
                 let messages = self.recv_queue.messages();
                 self.credit
                     .check_held(messages.map(|(envelope, message)| (envelope.source, message.charge())));
@@ -115,8 +113,8 @@ pub struct PacketEngine {
     /// The credit of this rank at the others.
     pub(crate) send_credit: SendCredit,
     pub(crate) contexts: Mutex<ContextAllocator>,
-    /// This rank has begun to finish. A send reads it without the lock.
-    pub(crate) finishing: plain::AtomicBool,
+    /// State of the end that threads read without the lock.
+    pub(crate) end_flags: EndFlags,
     /// Count of empty tests and probes.
     pub(crate) empty_polls: plain::AtomicU32,
     pub(crate) oversubscription: Oversubscription,
@@ -128,8 +126,6 @@ pub struct PacketEngine {
     pub(crate) neighbours: OnceLock<Vec<Weak<PacketEngine>>>,
     /// The progress threads of this rank.
     pub(crate) progress_threads: ProgressThreads,
-    /// The statistics of this rank were printed.
-    pub(crate) stats_printed: plain::AtomicBool,
 }
 
 impl PacketEngine {
@@ -152,9 +148,7 @@ impl PacketEngine {
             credit: CreditTable::new(size, config.credit),
             waiters: Waiters::default(),
             seen_epoch: transport.epoch(),
-            finished: false,
-            lost: Undelivered::default(),
-            unreceived: Unreceived::of(rank),
+            end: RankEnd::new(rank),
         };
         PacketEngine {
             rank,
@@ -170,13 +164,12 @@ impl PacketEngine {
             queued_count: QueuedCount::default(),
             send_credit: SendCredit::new(size, config.credit),
             contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
-            finishing: plain::AtomicBool::new(false),
+            end_flags: EndFlags::default(),
             empty_polls: plain::AtomicU32::new(0),
             oversubscription: Oversubscription::new(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
             neighbours: OnceLock::new(),
             progress_threads: ProgressThreads::default(),
-            stats_printed: plain::AtomicBool::new(false),
             config,
         }
     }
@@ -502,7 +495,7 @@ impl PacketEngine {
     /// Notifies a thread that finishes the rank of a completed or sent packet: it waits for no single
     /// request.
     pub(crate) fn note_left(&self, state: &mut State) {
-        if state.finished {
+        if state.end.has_begun() {
             self.wake_observers(state);
         }
     }

@@ -94,7 +94,7 @@ impl PacketEngine {
     fn take_next(&self, unposted: &mut UnpostedRecv<'_>) -> FastRecv {
         let mut core = self.lock();
         let Core { packet_source, state } = &mut *core;
-        if state.finished {
+        if state.end.has_begun() {
             return FastRecv::Unavailable;
         }
         self.transport.heartbeat();

@@ -1,6 +1,5 @@
 //! The end of a rank, and of operations that no rank can complete any more.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use mpjdev_proto::envelope::Selector;
@@ -15,20 +14,9 @@ use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::requests::{Receive, Request, Work};
 use crate::request::RequestId;
 
-impl State {
-    /// All messages that no receive has taken.
-    pub(crate) fn unreceived(&self) -> Unreceived {
-        let mut unreceived = self.unreceived.clone();
-        for (envelope, message) in self.recv_queue.messages() {
-            unreceived.add(&envelope, message.payload_len());
-        }
-        unreceived
-    }
-}
-
 impl PacketEngine {
     pub(crate) fn check_self(&self, state: &State) -> Result<(), DeviceError> {
-        if state.finished {
+        if state.end.has_begun() {
             return Err(DeviceError::Finished { rank: self.rank });
         }
         match self.transport.epoch() {
@@ -46,7 +34,7 @@ impl PacketEngine {
     /// It has begun.
     #[inline]
     pub fn check_unfinished(&self) -> Result<(), DeviceError> {
-        match self.finishing.load(Ordering::Relaxed) {
+        match self.end_flags.has_begun() {
             false => Ok(()),
             true => Err(DeviceError::Finished { rank: self.rank }),
         }
@@ -162,7 +150,7 @@ impl PacketEngine {
                     state.recv_queue.forget_partial(id);
                 }
                 Some(Request { outcome: None, work: Work::Send { .. }, .. }) => {
-                    state.lost.add_all(state.requests.forgotten_send(id, &error));
+                    state.end.add_undelivered(state.requests.forgotten_send(id, &error));
                 }
                 _ => continue,
             }
@@ -187,11 +175,10 @@ impl PacketEngine {
         last_barrier: Option<&mut LastBarrier<'_>>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        if std::mem::replace(&mut self.lock().state.finished, true) {
+        if !self.lock().state.end.begin(&self.end_flags) {
             return Ok(());
         }
         info!(target: "mpjdev::rank", rank = self.rank, "finish begins");
-        self.finishing.store(true, Ordering::Relaxed);
         let left = self.drain_sends(wait_control);
         let left = left.and_then(|()| self.end_with_foreign(last_barrier, wait_control));
         let result = match left {
@@ -217,20 +204,19 @@ impl PacketEngine {
     fn note_unreceived(&self) {
         let mut core = self.lock();
         self.poll_packets(&mut core);
-        core.state.unreceived = match self.transport.abort() {
-            None => core.state.unreceived(),
-            Some(_) => Unreceived::of(self.rank),
-        };
+        let State { end, recv_queue, .. } = &mut core.state;
+        match self.transport.abort() {
+            None => recv_queue
+                .messages()
+                .for_each(|(envelope, message)| end.add_unreceived(&envelope, message.payload_len())),
+            Some(_) => end.forget_unreceived(),
+        }
     }
 
     /// The messages that had arrived at this rank's end and that no receive took. `None` when there are none,
     /// before the end, and from the second call on.
     pub fn take_unreceived(&self) -> Option<Unreceived> {
-        let state = &mut self.lock().state;
-        match state.finished && state.unreceived.count() > 0 {
-            true => Some(std::mem::replace(&mut state.unreceived, Unreceived::of(self.rank))),
-            false => None,
-        }
+        self.lock().state.end.take_unreceived()
     }
 
     /// Ends a job with foreign ranks by a barrier of all ranks (IMPI 14), unless the job has failed.
@@ -315,7 +301,7 @@ impl PacketEngine {
     /// The error of undelivered messages; `Ok` if all are delivered.
     fn undelivered(&self) -> Result<(), DeviceError> {
         let core = self.lock();
-        let mut lost = core.state.lost;
+        let mut lost = core.state.end.undelivered();
         let has_finished = |dest| dest == self.rank || self.transport.peer(dest) == PeerState::Finished;
         core.state.requests.unfinished_sends(has_finished).for_each(|send| lost.add(send));
         match self.transport.abort() {
@@ -346,10 +332,10 @@ impl PacketEngine {
     /// calls it itself.
     pub fn print_stats(&self) {
         match report::asked() {
-            Ok(Some(form)) if !self.stats_printed.swap(true, Ordering::Relaxed) => {
+            Ok(Some(form)) if self.end_flags.note_stats_printed() => {
                 report::tell(&self.stats(), form);
             }
-            Err(why) if !self.stats_printed.swap(true, Ordering::Relaxed) => {
+            Err(why) if self.end_flags.note_stats_printed() => {
                 eprintln!("mpjdev: rank {}: {why}", self.rank);
             }
             _ => {}

@@ -24,7 +24,9 @@ impl State {
     /// Whether a message that no posted receive takes is dropped.
     #[inline]
     pub(crate) fn must_drop(&mut self, envelope: &Envelope) -> bool {
-        communicator(envelope.context) != WORLD && !self.finished && self.recv_queue.must_drop(envelope)
+        communicator(envelope.context) != WORLD
+            && !self.end.has_begun()
+            && self.recv_queue.must_drop(envelope)
     }
 }
 
@@ -48,7 +50,7 @@ impl PacketEngine {
             return;
         }
         let mut core = self.lock();
-        if !core.state.finished {
+        if !core.state.end.has_begun() {
             self.poll_packets(&mut core);
         }
         core.state.recv_queue.free(context, is_last);
@@ -68,8 +70,8 @@ impl PacketEngine {
 
     fn drop_unexpected(&self, state: &mut State, envelope: Envelope, message: Unexpected) {
         // A finished rank sends no match acks.
-        if !state.finished {
-            state.unreceived.add(&envelope, message.payload_len());
+        if !state.end.has_begun() {
+            state.end.add_unreceived(&envelope, message.payload_len());
             drop(self.take_unexpected(state, envelope, message, 0));
         }
     }
@@ -88,7 +90,7 @@ impl PacketEngine {
             Incoming::Reference(payload) => payload.len(),
             Incoming::Nothing | Incoming::Lost(_) => 0,
         };
-        state.unreceived.add(envelope, len.saturating_sub(MESSAGE_OVERHEAD));
+        state.end.add_unreceived(envelope, len.saturating_sub(MESSAGE_OVERHEAD));
         drop(body);
         self.acknowledge(state, envelope.source, charge, 0);
     }

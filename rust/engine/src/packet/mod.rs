@@ -15,6 +15,7 @@ mod plain_messages;
 pub(crate) mod probe;
 mod progress;
 mod progress_threads;
+mod rank_end;
 pub(crate) mod recv;
 mod recv_queue;
 mod rendezvous;

@@ -24,7 +24,7 @@ impl PacketEngine {
     pub(crate) fn progress(&self, core: &mut Core) {
         // A finishing rank receives nothing more: other ranks must not wait for it because its process still
         // runs.
-        if !core.state.finished {
+        if !core.state.end.has_begun() {
             self.transport.heartbeat();
         }
         self.poll_once(core);
@@ -43,7 +43,7 @@ impl PacketEngine {
             self.note_end(&mut core.state);
         }
         if cfg!(debug_assertions) {
-            core.state.check(&self.queued_count);
+            core.state.check(&self.queued_count, &self.end_flags);
         }
     }
 

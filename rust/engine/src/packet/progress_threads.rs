@@ -164,15 +164,16 @@ mod remains {
             let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(Nothing));
             let remains = PacketEngine::new(self.rank, self.size, self.config.clone(), ends, source.clone());
             let outcomes = self.lock().state.requests.outcomes(self.rank);
-            let has_finished = self.transport.abort().is_none() || self.lock().state.finished;
+            let has_finished = self.transport.abort().is_none() || self.lock().state.end.has_begun();
             {
                 let state = &mut remains.lock().state;
                 state.requests = outcomes;
-                state.finished = has_finished;
+                if has_finished {
+                    state.end.begin(&remains.end_flags);
+                }
             }
-            remains.finishing.store(has_finished, Ordering::Relaxed);
             remains.progress_threads.has_ended.store(true, Ordering::Relaxed);
-            remains.stats_printed.store(true, Ordering::Relaxed);
+            remains.end_flags.note_stats_printed();
             Arc::new(remains)
         }
     }

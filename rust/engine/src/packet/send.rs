@@ -1,7 +1,5 @@
 //! Sends: directly to the transport while there is credit and room, else in order through the outbox.
 
-use std::sync::atomic::Ordering;
-
 use mpjdev_buffer::{Message, SlabError};
 use mpjdev_proto::context::is_collective;
 use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, SPARSE};
@@ -54,7 +52,7 @@ impl PacketEngine {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
-        if self.transport.epoch() != 0 || self.finishing.load(Ordering::Relaxed) {
+        if self.transport.epoch() != 0 || self.end_flags.has_begun() {
             self.check_peer(dest)?;
         }
         self.begin_send(dest, context, tag, message, mode)
