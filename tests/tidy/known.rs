@@ -47,7 +47,6 @@ pub(crate) const CYCLES: [&[&str]; 1] = [
         "rust/engine/src/packet/engine.rs",
         "rust/engine/src/packet/fast_recv.rs",
         "rust/engine/src/packet/freed.rs",
-        "rust/engine/src/packet/progress.rs",
         "rust/engine/src/packet/progress_threads.rs",
         "rust/engine/src/packet/recv.rs",
     ],

@@ -28,6 +28,7 @@ pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::wait::{Uninterruptible, WaitControl, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};
 pub use operation::{LastBarrier, Mode, Unreceived};
-pub use packet::engine::{PacketEngine, ReceiveArgs};
+pub use packet::engine::PacketEngine;
 pub use packet::fast_recv::FastRecv;
+pub use packet::posted_recv::ReceiveArgs;
 pub use request::{Completed, RequestId};

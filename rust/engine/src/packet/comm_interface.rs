@@ -16,9 +16,10 @@ use crate::comm::{Comm, Part};
 use crate::engine::{AnyEngine, Engine};
 use crate::error::DeviceError;
 use crate::operation::{LastBarrier, Selection, SendArgs, Unreceived};
-use crate::packet::engine::{PacketEngine, ReceiveArgs};
+use crate::packet::engine::PacketEngine;
 use crate::packet::fast_recv::FastRecv;
 use crate::packet::freed::Membership;
+use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::{Completed, RequestId};
 
 impl Selection<'_> {

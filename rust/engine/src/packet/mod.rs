@@ -1,6 +1,7 @@
 //! The packet engine: it matches the packets that a transport moves.
 
 mod comm_interface;
+mod completion;
 mod credit;
 pub(crate) mod engine;
 pub(crate) mod fast_recv;
@@ -12,6 +13,7 @@ mod outbox;
 mod partial_recv;
 mod peers;
 mod plain_messages;
+pub(crate) mod posted_recv;
 pub(crate) mod probe;
 mod progress;
 mod progress_threads;

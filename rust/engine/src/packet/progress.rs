@@ -9,11 +9,9 @@ use mpjdev_transport::Incoming;
 use mpjdev_transport::wait::{Backoff, Step, WaitControl, Waiter};
 
 use crate::error::DeviceError;
-use crate::packet::engine::{Core, PacketEngine, State};
+use crate::packet::engine::{BATCH, Core, PacketEngine, State};
 use crate::request::RequestId;
 
-/// Packets that are handled before the lock is released.
-pub(crate) const BATCH: usize = 256;
 /// A rank that only tests and probes drives the other ranks' progress after this number of empty polls.
 const EMPTY_POLLS: u32 = 64;
 /// Polls after which a wait checks deadline and patience, even if packets arrive without end.
@@ -81,6 +79,14 @@ impl PacketEngine {
             // The thread with the lock may have polled before there was room, and may be about to park.
             Err(_) => self.transport.wake(),
         }
+    }
+
+    /// Whether requests are pending or packets are queued; true also while a thread of the program has the
+    /// lock.
+    #[cfg(not(loom))]
+    pub(crate) fn has_pending(&self) -> bool {
+        self.queued_count.get() > 0
+            || self.core.try_lock().map_or(true, |core| core.state.requests.has_pending())
     }
 
     /// Waits until `ready` returns a value. The completion of the requests `ids` may make it so.

@@ -11,7 +11,8 @@ use mpjdev_transport::{Header, Incoming, Kind, Outgoing, PacketSource, Transport
 
 use crate::error::DeviceError;
 use crate::operation::Mode;
-use crate::packet::engine::{PacketEngine, ReceiveArgs};
+use crate::packet::engine::PacketEngine;
+use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::RequestId;
 
 /// A rank without its engine.

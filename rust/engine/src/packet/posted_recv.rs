@@ -1,0 +1,182 @@
+//! Posted receives: their start, their blocking form, and their failure when a source has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mpjdev_buffer::{Message, Slab};
+use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::matching::Posted;
+use mpjdev_transport::wait::{Backoff, Uninterruptible, WaitControl, deadline_after};
+
+use crate::error::DeviceError;
+use crate::packet::engine::{Core, PacketEngine, State};
+use crate::packet::fast_recv::FastRecv;
+use crate::packet::requests::{Receive, Work};
+use crate::request::{Completed, RequestId};
+
+/// Time that an interrupted receive still waits for the second half of its message.
+const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The arguments of a posted receive.
+#[derive(Clone, Debug)]
+pub struct ReceiveArgs {
+    /// The envelope pattern; the source is numbered in the world.
+    pub selector: Selector,
+    /// Octets of primary payload that the receiver has room for.
+    pub capacity: usize,
+    /// Memory that nobody else refers to, for a copy of a small message.
+    pub spare: Option<Slab>,
+    /// World ranks of the communicator for a receive from any source: it fails when no other member is left.
+    pub members: Option<Arc<[u32]>>,
+}
+
+impl PacketEngine {
+    /// Posts a receive.
+    ///
+    /// # Errors
+    /// This rank has finished or has freed the communicator; the job has failed.
+    pub fn start_receive(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
+        let source = args.selector.source;
+        let mut core = self.lock();
+        let id = self.start_receive_locked(&mut core, args)?;
+        self.wake_progress_thread_for(&mut core, id, source);
+        Ok(id)
+    }
+
+    /// Wakes the progress thread for a pending receive, since the program may compute from now on. Ranks that
+    /// share memory need none.
+    #[inline]
+    pub(crate) fn wake_progress_thread_for(&self, core: &mut Core, id: RequestId, source: Option<u32>) {
+        if !self.remote.is_empty()
+            && source.is_none_or(|source| self.is_remote(source))
+            && core.state.requests.get(id).is_some_and(|request| request.outcome.is_none())
+        {
+            self.transport.kick_progress_thread(self.rank);
+        }
+    }
+
+    fn start_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
+        self.check_self(&core.state)?;
+        self.check_kept(&core.state, args.selector.context)?;
+        Ok(self.begin_receive_locked(core, args))
+    }
+
+    /// [`start_receive`](Self::start_receive) without its checks: this rank may have begun to finish.
+    pub(crate) fn begin_receive(&self, args: ReceiveArgs) -> RequestId {
+        self.begin_receive_locked(&mut self.lock(), args)
+    }
+
+    fn begin_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> RequestId {
+        self.progress(core);
+        let selector = args.selector;
+        let id = self.post(&mut core.state, args);
+        self.fail_ended_receive(core, id, selector);
+        id
+    }
+
+    /// Fails a receive whose source had ended before the receive was posted: the source of its message or,
+    /// after its first half, that of the second.
+    pub(crate) fn fail_ended_receive(&self, core: &mut Core, id: RequestId, selector: Selector) {
+        if self.transport.epoch() == 0 {
+            return;
+        }
+        let selector = core.state.recv_queue.partial(id).unwrap_or(selector);
+        if let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &r.work)
+            && let Some(error) = self.unsatisfiable_receive(&selector, receive.members())
+        {
+            self.fail_requests(core, vec![(id, error)]);
+        }
+    }
+
+    fn post(&self, state: &mut State, args: ReceiveArgs) -> RequestId {
+        let ReceiveArgs { selector, capacity, spare, members } = args;
+        let receive = Receive { capacity, post: None, spare, members };
+        let id = state.requests.add(Work::Receive(receive));
+        match state.recv_queue.post(selector, id) {
+            Posted::Matched { envelope, message, .. } => {
+                self.deliver_unexpected(state, id, envelope, *message);
+            }
+            Posted::Waiting(post) => {
+                if let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &mut r.work) {
+                    receive.post = Some(post);
+                }
+            }
+        }
+        id
+    }
+
+    /// Receives a message that the [fast path](Self::try_recv_spinning) has not taken.
+    ///
+    /// # Errors
+    /// The receive failed; interrupted: the receive is withdrawn then, unless its message has arrived, which
+    /// is returned.
+    pub fn recv_posted(
+        &self,
+        fast: &FastRecv,
+        args: ReceiveArgs,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        let backoff = match fast {
+            FastRecv::Empty => Backoff::after_pauses(&self.config),
+            _ => Backoff::new(&self.config),
+        };
+        self.recv_posted_with(args, backoff, wait_control)
+    }
+
+    fn recv_posted_with(
+        &self,
+        args: ReceiveArgs,
+        backoff: Backoff,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(Envelope, Message), DeviceError> {
+        let (id, there) = self.post_and_poll(args)?;
+        let completed = match there {
+            Some(outcome) => outcome?,
+            None => self.await_receive(id, backoff, wait_control)?,
+        };
+        match (completed.envelope, completed.message) {
+            (Some(envelope), Some(message)) => Ok((envelope, message)),
+            _ => Err(DeviceError::NoSuchRequest),
+        }
+    }
+
+    /// Posts a receive and takes its outcome at once if its message has arrived.
+    fn post_and_poll(
+        &self,
+        args: ReceiveArgs,
+    ) -> Result<(RequestId, Option<Result<Completed, DeviceError>>), DeviceError> {
+        let mut core = self.lock();
+        let id = self.start_receive_locked(&mut core, args)?;
+        let there = core.state.requests.take_outcome(id)?;
+        Ok((id, there))
+    }
+
+    fn await_receive(
+        &self,
+        id: RequestId,
+        backoff: Backoff,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<Completed, DeviceError> {
+        let done =
+            self.block(&[id], None, backoff, wait_control, |core| core.state.requests.take_outcome(id));
+        match done.and_then(|done| done) {
+            Err(DeviceError::Interrupted) if self.cancel(id)? => {
+                let _ = self.test(id);
+                Err(DeviceError::Interrupted)
+            }
+            // The message is matched, so it cannot be withdrawn: it has arrived, or its second half is in
+            // flight. If the second half does not arrive in time, it is consumed later and the message is
+            // lost.
+            Err(DeviceError::Interrupted) => {
+                match self.wait(id, deadline_after(SECOND_HALF_PATIENCE), &mut Uninterruptible) {
+                    Err(DeviceError::TimedOut { .. }) => {
+                        self.detach(id);
+                        Err(DeviceError::Interrupted)
+                    }
+                    other => other,
+                }
+            }
+            other => other,
+        }
+    }
+}
