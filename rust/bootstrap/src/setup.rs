@@ -18,7 +18,7 @@ use mpjdev_sys::datagram::options;
 use mpjdev_transport::udp::ids::numbers;
 use mpjdev_transport::udp::path_mtu::{LEN_SAFE, UDP_HEADER_LEN, len_within};
 use mpjdev_transport::udp::probe::{self, Early};
-use mpjdev_transport::udp::{FAR_WINDOW_MAX, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
+use mpjdev_transport::udp::{INTER_NODE_WINDOW_MAX, Job, LOOPBACK, Member, Terms, datagram_len, prepare};
 use mpjdev_transport::wait::WaitControl;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -129,7 +129,7 @@ impl Setup<'_> {
         }
         if longest_there > 0 {
             terms.datagram_len_max = terms.datagram_len_max.min(longest_there);
-            terms.window_max = FAR_WINDOW_MAX;
+            terms.window_max = INTER_NODE_WINDOW_MAX;
         }
         terms.datagram_len_max =
             datagram_len(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_sys::datagram::offload::{Offload, charge};
 use mpjdev_sys::datagram::options::{
-    Buffers, buffers, memory, never_fragment, path_mtu, set_buffers, set_trains,
+    Buffers, buffers, memory, never_fragment, path_mtu, set_buffers, set_gro,
 };
 use mpjdev_sys::datagram::{
     Address, Arrived, BATCH_MAX, LEN_MAX, Obstacle, Part, Run, SEGMENTS_MAX, Train, receive, receive_one,
@@ -229,12 +229,12 @@ fn a_train_arrives_as_its_datagrams_joined_or_not() {
     if !offload.joins {
         return;
     }
-    set_trains(theirs.as_fd(), true).expect("an option");
+    set_gro(theirs.as_fd(), true).expect("an option");
     let sent = send_train(&ours, SEGMENTS_MAX);
     let (arrived, rooms) = collect(&theirs, SEGMENTS_MAX);
     assert_eq!(arrived, sent);
     assert!(rooms < SEGMENTS_MAX, "nothing was joined");
-    set_trains(theirs.as_fd(), false).expect("an option");
+    set_gro(theirs.as_fd(), false).expect("an option");
     let sent = send_train(&ours, 3);
     assert_eq!(collect(&theirs, 3), (sent, 3));
 }
@@ -264,7 +264,7 @@ fn part_of_a_train_that_a_room_does_not_hold_is_lost_and_the_whole_datagrams_bef
         return;
     }
     let (ours, theirs) = pair();
-    set_trains(theirs.as_fd(), true).expect("an option");
+    set_gro(theirs.as_fd(), true).expect("an option");
     send_train(&ours, 5);
     let (arrived, _) = next(&theirs, 250);
     assert_eq!((arrived.len, arrived.sent_len, arrived.segment_len), (250, 407, 100));

@@ -57,7 +57,7 @@ const RESERVED_MIN: u32 = 64;
 /// Largest fraction of the credit charged for a large message whose octets stay in its sender's memory.
 pub const LARGE_PART: u64 = 8;
 /// A message whose slab is larger by this factor is copied rather than kept waiting for credit.
-pub const SPARSE: usize = 4;
+pub const SPARSE_FACTOR: usize = 4;
 
 impl Default for Config {
     fn default() -> Self {

@@ -330,5 +330,5 @@ pub trait PacketSource: Debug + Send {
 
     /// From now on also polls ranks that have finished or died, without a hint of theirs. Hints may be lost,
     /// and a rank that has ended repeats none.
-    fn poll_gone(&mut self) {}
+    fn poll_ended(&mut self) {}
 }

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slab_given_back_is_the_next_one_taken() {
+    fn returned_slab_is_taken_next() {
         let pool = HeapPool::new(1 << 20);
         let first = pool.take(1000).unwrap();
         let address = first.words().as_ptr();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_the_pool_asks_for_memory_once_before_it_gives_up() {
+    fn pool_at_its_limit_reclaims_once_before_it_fails() {
         static ASKED: AtomicU64 = AtomicU64::new(0);
         let pool = HeapPool::new(128);
         pool.set_reclaim(|| {

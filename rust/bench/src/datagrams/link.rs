@@ -127,7 +127,7 @@ impl Link {
     /// Has what arrives be joined where the kernel can, or not, which is faster for single datagrams.
     pub(super) fn want_trains(&mut self, are_wanted: bool) -> io::Result<()> {
         if self.can_join && self.are_joined != are_wanted {
-            options::set_trains(self.socket.as_fd(), are_wanted)?;
+            options::set_gro(self.socket.as_fd(), are_wanted)?;
             self.are_joined = are_wanted;
         }
         Ok(())

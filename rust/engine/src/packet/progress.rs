@@ -63,7 +63,7 @@ impl PacketEngine {
     /// have sent just before it finished.
     #[cold]
     pub(crate) fn poll_ended_peers(&self, core: &mut Core) {
-        core.packet_source.poll_gone();
+        core.packet_source.poll_ended();
         self.poll_packets(core);
     }
 

@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::{Message, SlabError};
 use mpjdev_proto::context::is_collective;
-use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, SPARSE};
+use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, SPARSE_FACTOR};
 use mpjdev_transport::wait::WaitControl;
 use mpjdev_transport::{Header, Kind, Outgoing, Payload, goes_inline};
 
@@ -132,7 +132,7 @@ impl PacketEngine {
     /// The message in a form that may wait: a copy if the others cannot map its memory, or if it holds much
     /// more memory than it has octets, unless it has more octets than a quarter of the credit.
     pub(crate) fn compact_if_sparse(&self, message: &Message) -> Result<Message, SlabError> {
-        let is_sparse = message.held_len() / SPARSE > message.logical_len()
+        let is_sparse = message.held_len() / SPARSE_FACTOR > message.logical_len()
             && message.logical_len() as u64 <= self.config.credit / 4;
         if self.can_send_by_reference(message) && !is_sparse {
             return Ok(message.clone());

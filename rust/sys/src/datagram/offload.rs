@@ -41,7 +41,7 @@ impl Offload {
         };
         let whole = [SEGMENT.get() as usize; SEGMENTS];
         let cuts = is_sent && pair.arrived()? == whole;
-        let mut joins = options::set_trains(pair.receiver.as_fd(), true).is_ok();
+        let mut joins = options::set_gro(pair.receiver.as_fd(), true).is_ok();
         // Without trains to send there is no trial. A socket that asks for trains handles single datagrams
         // anyway.
         if cuts && joins {

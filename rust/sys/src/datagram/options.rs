@@ -120,11 +120,11 @@ const TCPI_OPT_TIMESTAMPS: u8 = 1;
 const TIMESTAMPS_LEN: usize = 12;
 const TCP_HEADER_LEN: usize = 20;
 
-/// Makes the socket receive datagrams of one sender and one length as trains, or not.
+/// Makes the socket receive datagrams of one sender and one length as GSO batches, or one by one.
 ///
 /// # Errors
 /// The kernel does not support it.
-pub fn set_trains(socket: BorrowedFd<'_>, are_wanted: bool) -> io::Result<()> {
+pub fn set_gro(socket: BorrowedFd<'_>, are_wanted: bool) -> io::Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, are_wanted.into())
 }
 

@@ -42,7 +42,7 @@ impl Arrived {
 /// first ones, at least 1, and describes their contents in `arrived`. Never blocks.
 ///
 /// A room is some parts, which are filled in order. A socket that asks for trains
-/// ([`super::options::set_trains`]) needs rooms of 64 KiB each, since octets beyond a room are lost.
+/// ([`super::options::set_gro`]) needs rooms of 64 KiB each, since octets beyond a room are lost.
 ///
 /// # Errors
 /// The reason why none was filled. With [`Obstacle::Refused`] and similar ones nothing was received, and

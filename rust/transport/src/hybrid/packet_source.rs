@@ -63,7 +63,7 @@ impl PacketSource for HybridSource {
         n
     }
 
-    fn poll_gone(&mut self) {
-        self.intra.poll_gone();
+    fn poll_ended(&mut self) {
+        self.intra.poll_ended();
     }
 }

@@ -117,7 +117,7 @@ fn first_failure_reaches_all_ranks_and_later_ones_none() {
 
 /// A rank may find the segment of an intra-node rank damaged while its program makes no call.
 #[test]
-fn far_ranks_hear_that_a_rank_has_failed_because_of_a_near_one() {
+fn inter_node_ranks_learn_of_a_failure_caused_by_an_intra_node_rank() {
     let mut ranks = ranks();
     ranks[0].transport.intra.fail("the shared memory of rank 1 is damaged");
     assert!(!ranks[0].transport.is_ready());

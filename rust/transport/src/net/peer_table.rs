@@ -157,7 +157,7 @@ impl PeerTable {
     }
 
     /// The ranks to request a heartbeat from now.
-    pub(in super::super) fn to_ask(&self) -> impl Iterator<Item = u32> {
+    pub(in super::super) fn heartbeats_due(&self) -> impl Iterator<Item = u32> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = asked.is_none_or(|asked| asked.elapsed() >= ASK_EVERY);
         if is_time {

@@ -197,7 +197,7 @@ impl<T: NetTransport> Transport for T {
 
     fn heartbeat_of(&self, rank: u32) -> u64 {
         let peer_table = &self.net().peer_table;
-        peer_table.to_ask().for_each(|peer| self.request_heartbeat(peer));
+        peer_table.heartbeats_due().for_each(|peer| self.request_heartbeat(peer));
         peer_table.heartbeat_of(rank)
     }
 

@@ -49,7 +49,7 @@ impl PacketSource for ShmSource {
     }
 
     /// Every rank may clear doorbells, so the queues of ended ranks are polled without them.
-    fn poll_gone(&mut self) {
+    fn poll_ended(&mut self) {
         for source in 0..self.sources.len() as u32 {
             let (word, bit) = (source as usize / 64, 1 << (source % 64));
             let known =

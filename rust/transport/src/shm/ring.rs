@@ -248,7 +248,7 @@ mod tests {
     /// The ring is compared with a plain queue, with records of all lengths, in rings of minimal length and
     /// longer.
     #[test]
-    fn records_come_out_as_they_went_in_whatever_their_lengths() {
+    fn records_of_any_length_round_trip() {
         for lines in [64, 128, 512] {
             let ring = ring(lines);
             let (mut producer, mut consumer) = (Producer::new(ring.len() / LINE), Consumer::default());
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn two_threads_pass_records_on() {
+    fn producer_and_consumer_threads_exchange_all_records() {
         const COUNT: u64 = 50_000;
         let ring = ring(64);
         let position = AtomicU64::new(0);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_stands_in_the_ring_is_a_record_or_damage() {
+    fn arbitrary_ring_contents_are_a_record_or_damage() {
         let ring = ring(64);
         let mut seed = 1u64;
         for _ in 0..20_000 {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_lies_about_its_place_is_found_out() {
+    fn invalid_position_of_a_receiver_is_damage() {
         let ring = ring(64);
         let mut producer = Producer::new(ring.len() / LINE);
         let lie = || 1000;

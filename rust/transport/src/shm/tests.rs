@@ -74,7 +74,7 @@ impl Rank {
 }
 
 #[test]
-fn doorbells_that_mean_nothing_neither_end_nor_deafen_a_rank() {
+fn false_doorbells_are_ignored_and_true_ones_still_accepted() {
     let mut ranks = ranks(3);
     // All bits are set: its own, those of ranks that do not exist, and those of ranks that have sent nothing
     // yet.
@@ -91,7 +91,7 @@ fn doorbells_that_mean_nothing_neither_end_nor_deafen_a_rank() {
 }
 
 #[test]
-fn a_rank_that_scribbles_over_its_own_segment_ends_the_job_and_nothing_else() {
+fn damaged_segment_ends_the_job_alone() {
     let mut seed = 1u64;
     for round in 0..300 {
         let mut ranks = ranks(2);
@@ -121,7 +121,7 @@ fn a_rank_that_scribbles_over_its_own_segment_ends_the_job_and_nothing_else() {
 }
 
 #[test]
-fn a_stamp_that_is_none_is_named() {
+fn invalid_stamp_of_a_segment_is_reported() {
     let mut ranks = ranks(2);
     assert!(ranks[1].send(0, 64));
     assert_eq!(ranks[0].receive(), [80]);
@@ -136,7 +136,7 @@ fn a_stamp_that_is_none_is_named() {
 }
 
 #[test]
-fn a_doorbell_that_another_rank_wipes_out_is_rung_again_by_the_sender_that_waits() {
+fn cleared_doorbell_is_rung_again_by_a_parked_sender() {
     let mut ranks = ranks(3);
     assert!(ranks[1].send(0, 64));
     ranks[2].transport.doorbells(0, 0).store(0, SeqCst);
@@ -160,7 +160,7 @@ fn finish_hidden_by_another_rank_is_noticed_after_a_park() {
 }
 
 #[test]
-fn a_helper_is_called_also_while_it_is_awake() {
+fn wake_of_a_running_progress_thread_ends_its_next_sleep() {
     let ranks = ranks(2);
     let mut futex = ranks[0].transport.progress_futex();
     assert!(!futex.sleep(Duration::from_millis(1)));
@@ -170,7 +170,7 @@ fn a_helper_is_called_also_while_it_is_awake() {
 }
 
 #[test]
-fn a_message_whose_sender_waits_stays_in_the_senders_memory_however_small() {
+fn synchronous_message_goes_by_reference_at_any_length() {
     let mut ranks = ranks(2);
     assert!(ranks[1].send_as(Kind::Synchronous, 0, 64) && ranks[1].send(0, 64));
     let mut kinds = Vec::new();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_the_sum_and_each_peer() {
+    fn text_has_the_sum_and_each_peer() {
         let text = text(&stats());
         assert!(text.lines().all(|line| line.starts_with("mpjdev: rank 1: ")), "{text}");
         for part in [
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_one_line() {
+    fn json_is_one_line() {
         let json = json(&stats());
         assert!(json.starts_with(
             "{\"rank\":1,\"transport\":\"udp\",\"completions\":5,\"sum\":{\"messages_sent\":0,"
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_there_is_can_be_asked_for() {
+    fn unknown_form_of_statistics_is_rejected() {
         assert_eq!([form("0"), form("")], [Ok(None), Ok(None)]);
         assert_eq!([form("1"), form("json")], [Ok(Some(Form::Text)), Ok(Some(Form::Json))]);
         assert!(form("yes").is_err_and(|why| why.contains("\"yes\"")));

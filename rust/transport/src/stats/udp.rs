@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_back_from_their_words() {
+    fn counters_round_trip_through_words() {
         let all = numbered(1);
         assert_eq!(Datagrams::parse(all.words().split(' ')), Ok(all));
         assert_eq!(Datagrams::default().words(), "");

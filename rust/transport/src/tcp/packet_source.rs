@@ -66,7 +66,7 @@ impl TcpSource {
                 EndOfStream::Orderly | EndOfStream::Unknown
                     if is_between_packets
                         && tx.fault == Fault::None
-                        && !tx.sessions.iter().any(PeerSession::is_under_way) =>
+                        && !tx.sessions.iter().any(PeerSession::has_long_in_flight) =>
                 {
                     drop(tx);
                     self.transport.note_finished(channel);

@@ -71,10 +71,10 @@ impl TcpTransport {
         self.read_reported(|reported| self.net.poller.wait(most, reported))
     }
 
-    fn read_reported(&self, tell: impl FnOnce(&mut dyn FnMut(usize))) -> bool {
+    fn read_reported(&self, report: impl FnOnce(&mut dyn FnMut(usize))) -> bool {
         let mut reported = [0; 64];
         let mut n = 0;
-        tell(&mut |channel| {
+        report(&mut |channel| {
             reported[n] = channel;
             n += 1;
         });

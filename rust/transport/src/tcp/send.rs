@@ -124,7 +124,7 @@ impl TcpTransport {
     }
 
     /// Sends a control message to a rank of ours. Returns false when it would have to wait.
-    pub(super) fn say(&self, tx: &mut TxStream, at: usize, message: &ControlMessage) -> bool {
+    pub(super) fn put_control(&self, tx: &mut TxStream, at: usize, message: &ControlMessage) -> bool {
         let octets = message.octets_within(self.terms.maxdatalen as usize);
         let send = Send {
             cid: control::CONTEXT,
@@ -147,7 +147,7 @@ impl TcpTransport {
             let mut tx = channel.tx();
             if tx.state != TxState::Closed {
                 let at = tx.session_of(rank);
-                self.say(&mut tx, at, message);
+                self.put_control(&mut tx, at, message);
                 self.write(channel, &mut tx);
             }
         }
@@ -156,13 +156,13 @@ impl TcpTransport {
     pub(super) fn flush_control(&self, tx: &mut TxStream) {
         for at in 0..tx.sessions.len() {
             if let Some(octets) = tx.sessions[at].pending_credit
-                && self.say(tx, at, &ControlMessage::Credit(octets))
+                && self.put_control(tx, at, &ControlMessage::Credit(octets))
             {
                 tx.sessions[at].pending_credit = None;
             }
             if let Some(why) = tx.sessions[at].failure.take() {
                 let message = ControlMessage::JobFailed(why);
-                if !self.say(tx, at, &message)
+                if !self.put_control(tx, at, &message)
                     && let ControlMessage::JobFailed(why) = message
                 {
                     tx.sessions[at].failure = Some(why);

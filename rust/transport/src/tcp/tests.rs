@@ -170,7 +170,7 @@ fn fini_waits_for_room_behind_a_full_stage() {
 
 /// The flow is closed when the rank finishes, and opens only then.
 #[test]
-fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
+fn fini_follows_an_answer_that_waits_for_flow_control() {
     let (one, other) = UnixStream::pair().expect("sockets");
     let terms = Terms { ackmark: 1, hiwater: 1, ..Terms::default() };
     let [(ended, mut requests), (peer, mut packet_source)] =
@@ -194,7 +194,7 @@ fn fini_leaves_behind_an_answer_that_waits_for_the_flow() {
     let channel = &ended.channels[0];
     assert!(channel.tx().has_queued(), "the answer waits");
     // A finish makes these calls.
-    ended.say_fini();
+    ended.send_fini();
     let mut answers = 0;
     while peer.peer(0) != PeerState::Finished {
         assert!(begun.elapsed() < LONG, "it does not hear of the end");
@@ -253,7 +253,7 @@ fn abort_reason_is_cut_when_packets_are_short() {
 
 /// The kernel's limit would end a connection whose peer computes for longer than the peer timeout.
 #[test]
-fn peer_that_does_not_read_is_not_taken_for_dead() {
+fn peer_that_does_not_read_stays_alive() {
     use rustix::net::sockopt::tcp_user_timeout;
     let limit = || {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -289,7 +289,7 @@ fn peer_that_does_not_read_is_not_taken_for_dead() {
 /// The other side reads nothing, and its system takes no more than its buffer holds. The rest is reported
 /// with its rank.
 #[test]
-fn finish_gives_the_octets_that_the_other_system_has_not_acknowledged() {
+fn finish_returns_octets_that_the_peer_system_has_not_acked() {
     let (one, other) = UnixStream::pair().expect("sockets");
     let [(sender, _answers), (_receiver, _inbox)] =
         pair_over(Terms::default(), one.into(), other.into()).expect("connections");
@@ -300,7 +300,7 @@ fn finish_gives_the_octets_that_the_other_system_has_not_acknowledged() {
 }
 
 #[test]
-fn finish_gives_the_octets_to_a_machine_that_was_given_up_before() {
+fn finish_returns_octets_to_an_unreachable_machine() {
     use rustix::io::Errno;
     let unacked_after = |error: Errno| {
         let (one, other) = UnixStream::pair().expect("sockets");
@@ -321,7 +321,7 @@ fn finish_gives_the_octets_to_a_machine_that_was_given_up_before() {
 }
 
 #[test]
-fn finish_gives_nothing_when_everything_is_acknowledged() {
+fn finish_returns_nothing_when_all_octets_are_acked() {
     let [(sender, _answers), (_receiver, _inbox)] = pair().expect("connections");
     assert!(sender.try_send(1, Header::default(), Outgoing::Message(&message(8))));
     assert_eq!(sender.finish(), []);

@@ -174,7 +174,7 @@ impl TcpTransport {
     }
 
     /// Sends the end of packets, in dialects that have a packet for it.
-    pub(super) fn say_fini(&self) {
+    pub(super) fn send_fini(&self) {
         for channel in &self.channels {
             let mut tx = channel.tx();
             if tx.is_open() {
@@ -375,7 +375,7 @@ impl NetTransport for TcpTransport {
     fn drain(&self) -> Vec<Unacked> {
         let deadline = Instant::now() + LINGER;
         let given: Vec<u64> = self.channels.iter().map(|channel| channel.tx().given()).collect();
-        self.say_fini();
+        self.send_fini();
         // An octet that the other side's system has not taken is lost when this process ends.
         while Instant::now() < deadline && !self.channels.iter().all(|channel| self.has_left(channel)) {
             self.wait_for_channels(Duration::from_millis(1));

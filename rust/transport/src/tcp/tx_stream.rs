@@ -56,7 +56,7 @@ pub(super) struct PeerSession {
     /// in flight.
     is_full: bool,
     granted: i64,
-    under_way: usize,
+    long_in_flight: usize,
     /// Matched octets to report to the rank.
     pub(super) pending_credit: Option<u64>,
     /// Reason why the job has failed, to report to the rank.
@@ -66,7 +66,7 @@ pub(super) struct PeerSession {
 impl PeerSession {
     pub(super) fn new(rank: u32, is_foreign: bool, pair: Pair) -> PeerSession {
         let (sends, arrivals) = Default::default();
-        let (is_full, granted, under_way) = Default::default();
+        let (is_full, granted, long_in_flight) = Default::default();
         let (pending_credit, failure) = (None, None);
         PeerSession {
             rank,
@@ -76,7 +76,7 @@ impl PeerSession {
             arrivals,
             is_full,
             granted,
-            under_way,
+            long_in_flight,
             pending_credit,
             failure,
         }
@@ -87,7 +87,7 @@ impl PeerSession {
     /// of a rest, and at first as many as may be in flight.
     pub(super) fn set_backpressure(&mut self, is_full: bool) {
         self.is_full = is_full;
-        self.granted = if self.under_way > 0 { 2 * self.hiwater() } else { 0 };
+        self.granted = if self.long_in_flight > 0 { 2 * self.hiwater() } else { 0 };
         self.hold();
     }
 
@@ -101,25 +101,25 @@ impl PeerSession {
 
     /// Counts a long message that is matched.
     fn note_long(&mut self) {
-        self.under_way += 1;
+        self.long_in_flight += 1;
         self.grant(2 * self.hiwater());
     }
 
     /// Whether a matched long message is incomplete. Its sender cannot have finished.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.under_way > 0
+    pub(super) fn has_long_in_flight(&self) -> bool {
+        self.long_in_flight > 0
     }
 
     /// Counts a part of a long message's rest, wanted or not.
     pub(super) fn note_rest(&mut self, last: bool, is_wanted: bool) {
-        self.under_way -= usize::from(last);
+        self.long_in_flight -= usize::from(last);
         self.grant(if is_wanted { 2 } else { 0 });
     }
 
     /// Grants acks. The cap bounds the memory of the other messages by the rests, however many are in flight.
     fn grant(&mut self, packets: i64) {
         if self.is_full {
-            let most = if self.under_way > 0 { 4 * self.hiwater() } else { 0 };
+            let most = if self.long_in_flight > 0 { 4 * self.hiwater() } else { 0 };
             self.granted = (self.granted + packets).min(most);
             self.hold();
         }

@@ -18,7 +18,7 @@ use mpjdev_proto::datagram::reliable::settings::RTS_DATA_LEN;
 use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::{self, Address, Run, Train};
 
-use super::peer::{Coming, Eager, Peer, PeerSession};
+use super::peer::{Eager, NumberedMessage, Peer, PeerSession};
 use super::placement::Expected;
 use super::probe::is_probe;
 use super::stage::{Staged, StagingBuffer};
@@ -241,7 +241,7 @@ fn take_packet(
         }
     }
     // A peer that was closed meanwhile delivers nothing more.
-    while !session.is_gone
+    while !session.is_closed
         && let Some((slot, delivery)) = session.connection.poll_buffered(now)
     {
         let words = stage.kept(rank, slot).unwrap_or_default();
@@ -336,13 +336,15 @@ impl PeerSession {
             false => Kind::Synchronous,
         };
         if data.len == total {
-            self.arrivals
-                .insert(header.token, Coming { arriving: IncomingMessage::short(id, total), end: total });
+            self.arrivals.insert(
+                header.token,
+                NumberedMessage { arriving: IncomingMessage::short(id, total), end: total },
+            );
             return Ok(What::Message(header));
         }
         let mut arriving = IncomingMessage::long(id, total);
         arriving.begin(taken(source, data.len, data)?, data.len);
-        self.arrivals.insert(header.token, Coming { arriving, end: data.len });
+        self.arrivals.insert(header.token, NumberedMessage { arriving, end: data.len });
         let begun = Payload::Partial { len: total, here: data.len };
         Ok(What::Elsewhere(header, Incoming::Reference(begun)))
     }
@@ -383,7 +385,9 @@ impl PeerSession {
             return What::Elsewhere(header, Incoming::Reference(Payload::Physical(slab, len)));
         }
         let token = u64::from(id.destination_id());
-        let Some(Coming { arriving, end }) = self.arrivals.get_mut(&token) else { return What::Nothing };
+        let Some(NumberedMessage { arriving, end }) = self.arrivals.get_mut(&token) else {
+            return What::Nothing;
+        };
         *end = (*end).max(offset + data.len);
         match arriving.room() {
             Some(slab) => {
@@ -397,7 +401,9 @@ impl PeerSession {
             return What::Nothing;
         }
         self.expected = None;
-        let Some(Coming { arriving, .. }) = self.arrivals.remove(&token) else { return What::Nothing };
+        let Some(NumberedMessage { arriving, .. }) = self.arrivals.remove(&token) else {
+            return What::Nothing;
+        };
         let header = Header { kind: Kind::RendezvousData, token, ..Header::default() };
         What::Elsewhere(header, arriving.into_whole())
     }

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_line_and_every_octet_on_it_are_seen_once() {
+    fn end_of_a_liveness_connection_and_octets_on_it_are_reported_once() {
         let ended = "its connection has ended before it had finished";
         assert_eq!(after(drop), ended);
         let reset = |stream: TcpStream| rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));

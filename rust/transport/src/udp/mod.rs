@@ -207,7 +207,7 @@ pub fn connect(
     let lens = job.members.iter().flatten().map(|member| member.datagram_len_max);
     check_len(lens.fold(job.terms.datagram_len_max, usize::max))?;
     // Arriving datagrams are received as GSO batches where the kernel joins them, and else one by one.
-    let _ = options::set_trains(job.socket.as_fd(), true);
+    let _ = options::set_gro(job.socket.as_fd(), true);
     let transport = Arc::new(UdpTransport::new(job, source)?);
     let packet_source = UdpSource::new(transport.clone(), config.inline_max);
     Ok((transport, packet_source))
@@ -255,7 +255,7 @@ impl Terms {
 
 /// Most packets in flight of a peer on another machine: as many as one ack names. Within a machine the kernel
 /// drops packets beyond 1000 in a processor's queue (`netdev_max_backlog`).
-pub const FAR_WINDOW_MAX: u16 = Sack::REACH_MAX as u16;
+pub const INTER_NODE_WINDOW_MAX: u16 = Sack::REACH_MAX as u16;
 /// Most messages in a state machine, each counted twice until its octets have arrived. The rank bounds them
 /// first, with an error that names the receiver. The bound here would stop all later messages.
 const SENDS_MAX: usize = 4 * UNMATCHED_MAX as usize;

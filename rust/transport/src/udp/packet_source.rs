@@ -60,7 +60,7 @@ impl PacketSource for UdpSource {
         transport.is_staged.store(has_more, Release);
         n += transport.process_peers(&mut stage, events, now, each);
         match is_drained {
-            true => transport.judge(ended),
+            true => transport.handle_ended(ended),
             false => transport.liveness.put_back(ended),
         }
         if has_more {

@@ -54,7 +54,7 @@ pub(super) struct PeerSession {
     pub(super) store: Store,
     pub(super) outgoing: Outgoing,
     /// Arriving messages that are not complete, by destination id.
-    pub(super) arrivals: HashMap<u64, Coming>,
+    pub(super) arrivals: HashMap<u64, NumberedMessage>,
     /// The eager message that arrives in parts now, unmatched.
     pub(super) eager: Option<Eager>,
     /// The fragment that is expected next.
@@ -70,11 +70,11 @@ pub(super) struct PeerSession {
     /// The rank's write round in which messages were sent last, and their number.
     burst: (u32, u32),
     /// The end of this rank's packets was sent.
-    pub(super) has_fin_left: bool,
+    pub(super) is_fin_sent: bool,
     /// Reason why nothing can be sent to the peer, once known.
     pub(super) fault: Option<String>,
     /// Nothing is sent to the peer any more; later messages are dropped.
-    pub(super) is_gone: bool,
+    pub(super) is_closed: bool,
     /// Messages, and their octets, that its state machine had not acked when the peer was given up.
     pub(super) lost: (usize, u64),
     pub(super) tally: Tally,
@@ -106,7 +106,7 @@ pub(super) struct Eager {
 
 /// A message that is numbered, or whose octets were requested.
 #[derive(Debug)]
-pub(super) struct Coming {
+pub(super) struct NumberedMessage {
     pub(super) arriving: IncomingMessage<ArrivalId>,
     /// No octet from here on has arrived.
     pub(super) end: usize,
@@ -133,9 +133,9 @@ impl Peer {
             alive: None,
             waiting: (0, 0),
             burst: (0, 0),
-            has_fin_left: false,
+            is_fin_sent: false,
             fault: None,
-            is_gone: false,
+            is_closed: false,
             lost: (0, 0),
             tally: Tally::default(),
         };
@@ -169,13 +169,13 @@ impl PeerSession {
 
     /// Whether sent data leaves only after an answer of the peer.
     pub(super) fn has_rest(&self) -> bool {
-        !self.is_gone && (self.store.unanswered() > 0 || self.connection.has_queued())
+        !self.is_closed && (self.store.unanswered() > 0 || self.connection.has_queued())
     }
 
     /// Records that a receive has matched a numbered message. `wanted` octets of a long one are wanted.
     /// Datagrams have at most `len_max` octets.
     pub(super) fn matched(&mut self, token: u64, wanted: u64, source: &dyn SlabSource, len_max: usize) {
-        let Some(Coming { arriving, end }) = self.arrivals.get_mut(&token) else { return };
+        let Some(NumberedMessage { arriving, end }) = self.arrivals.get_mut(&token) else { return };
         if self.connection.matched(arriving.id).is_err() {
             return;
         }
@@ -210,10 +210,10 @@ impl PeerSession {
     /// Stops sending, and drops all octets. `is_unreachable`: the peer's machine was given up, so unacked
     /// octets are lost. Otherwise the peer itself has ended and takes nothing more.
     pub(super) fn close(&mut self, is_unreachable: bool) {
-        if is_unreachable && !self.is_gone {
+        if is_unreachable && !self.is_closed {
             self.lost = self.store.held_messages();
         }
-        self.is_gone = true;
+        self.is_closed = true;
         self.connection.abort();
         self.store.clear();
         self.outgoing.clear();

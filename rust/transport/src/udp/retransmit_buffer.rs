@@ -5,7 +5,7 @@ use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_sys::datagram::Part;
 use mpjdev_sys::memory::Memory;
 
-use crate::config::SPARSE;
+use crate::config::SPARSE_FACTOR;
 
 /// Octets of a message that is copied. A copy costs less than holding the owner's memory.
 const COPIED_MAX: usize = 256;
@@ -18,11 +18,11 @@ const CHUNKS_MAX: usize = 256;
 #[derive(Debug)]
 enum Octets {
     /// The octets are not needed, or the message is empty.
-    Gone,
+    None,
     /// In the slot of the message among the copies.
     Copied,
     /// In the message's own memory.
-    Lent(Slab),
+    Referenced(Slab),
 }
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct Entry {
 
 /// Owner of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum Owner {
     /// The program, without a request that waits for an answer.
     Program,
     /// This request, which waits for an answer.
@@ -98,20 +98,20 @@ impl Store {
     }
 
     /// Keeps the first `len` octets of a slab. Returns the token of the message.
-    pub(super) fn put(&mut self, slab: &Slab, len: usize, whose: Whose, source: &dyn SlabSource) -> u64 {
+    pub(super) fn put(&mut self, slab: &Slab, len: usize, owner: Owner, source: &dyn SlabSource) -> u64 {
         let place = self.free.pop().unwrap_or(self.entries.len());
         let octets = match len {
-            0 => Octets::Gone,
+            0 => Octets::None,
             ..=COPIED_MAX if self.has_copies(place) => {
                 let (words, at) = self.copy(place);
                 copy_words(slab.words(), 0, words, at, len);
                 self.copied += len as u64;
                 Octets::Copied
             }
-            _ => Octets::Lent(self.slim(slab, len, source)),
+            _ => Octets::Referenced(self.compact_if_sparse(slab, len, source)),
         };
-        let is_control = whose == Whose::Control;
-        let request = if let Whose::Request(request) = whose { Some(request) } else { None };
+        let is_control = owner == Owner::Control;
+        let request = if let Owner::Request(request) = owner { Some(request) } else { None };
         let entry = Entry { octets, len, is_held: true, is_control, request };
         match self.entries.get_mut(place) {
             Some(free) => *free = entry,
@@ -128,7 +128,7 @@ impl Store {
     /// Octets of a message that are needed.
     pub(super) fn part(&self, token: u64, offset: usize, len: usize) -> Part<'_> {
         match self.entries.get(token as usize - 1).map(|entry| &entry.octets) {
-            Some(Octets::Lent(slab)) => Part::new(slab.words(), offset, len),
+            Some(Octets::Referenced(slab)) => Part::new(slab.words(), offset, len),
             Some(Octets::Copied) => {
                 let (words, at) = self.copy(token as usize - 1);
                 Part::new(words, at + offset, len)
@@ -140,7 +140,7 @@ impl Store {
     /// As [`part`](Self::part), copied.
     pub(super) fn read(&self, token: u64, offset: usize, octets: &mut [u8]) {
         match self.entries.get(token as usize - 1).map(|entry| &entry.octets) {
-            Some(Octets::Lent(slab)) => copy_out(slab.words(), offset, octets),
+            Some(Octets::Referenced(slab)) => copy_out(slab.words(), offset, octets),
             Some(Octets::Copied) => {
                 let (words, at) = self.copy(token as usize - 1);
                 copy_out(words, at + offset, octets);
@@ -153,7 +153,7 @@ impl Store {
     pub(super) fn release(&mut self, token: u64) {
         let place = token as usize - 1;
         let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.is_held) else { return };
-        (entry.octets, entry.is_held) = (Octets::Gone, false);
+        (entry.octets, entry.is_held) = (Octets::None, false);
         if entry.request.is_none() {
             self.held -= 1;
             self.extras -= usize::from(entry.is_control);
@@ -199,8 +199,8 @@ impl Store {
     }
 
     /// The memory to keep for a message: a copy, if it holds much more memory than it has octets.
-    fn slim(&mut self, slab: &Slab, len: usize, source: &dyn SlabSource) -> Slab {
-        if slab.len() / SPARSE <= len {
+    fn compact_if_sparse(&mut self, slab: &Slab, len: usize, source: &dyn SlabSource) -> Slab {
+        if slab.len() / SPARSE_FACTOR <= len {
             return slab.clone();
         }
         match source.take_arrived(len) {
@@ -232,12 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn octets_stay_what_they_were_until_they_are_released() {
+    fn octets_are_kept_unchanged_until_they_are_released() {
         let source = HeapPool::new(1 << 20);
         let mut store = Store::default();
         for len in [1, COPIED_MAX, COPIED_MAX + 1, 5000] {
             let tokens: Vec<u64> = (0..2 * CHUNK as u8)
-                .map(|octet| store.put(&slab(len, octet), len, Whose::Program, &*source))
+                .map(|octet| store.put(&slab(len, octet), len, Owner::Program, &*source))
                 .collect();
             for (octet, token) in (0..).zip(&tokens) {
                 assert_eq!(read(&store, *token, 0, len), vec![octet; len], "{len} octets");
@@ -254,19 +254,19 @@ mod tests {
     fn a_token_is_free_when_its_octets_are_released_and_it_is_answered() {
         let source = HeapPool::new(1 << 20);
         let mut store = Store::default();
-        let first = store.put(&slab(8, 1), 8, Whose::Request(70), &*source);
-        let second = store.put(&slab(8, 2), 8, Whose::Request(71), &*source);
+        let first = store.put(&slab(8, 1), 8, Owner::Request(70), &*source);
+        let second = store.put(&slab(8, 2), 8, Owner::Request(71), &*source);
         assert_eq!((store.unanswered_tokens(), store.held()), (vec![first, second], 0));
         store.release(first);
         assert_eq!(store.answer(second), Some(71));
         assert_eq!((store.unanswered(), store.held(), store.answer(second)), (1, 1, None));
-        let third = store.put(&slab(8, 3), 8, Whose::Control, &*source);
+        let third = store.put(&slab(8, 3), 8, Owner::Control, &*source);
         assert!(third != first && third != second, "both are in use");
         assert_eq!(store.answer(first), Some(70));
         store.release(second);
         store.release(second);
         assert!(!store.holds_messages(), "what is left is none of the program's");
-        let fourth = store.put(&slab(8, 4), 8, Whose::Program, &*source);
+        let fourth = store.put(&slab(8, 4), 8, Owner::Program, &*source);
         assert!(fourth == first || fourth == second);
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let source = HeapPool::new(1 << 20);
         let large = slab(1 << 16, 9);
         let mut store = Store::default();
-        let token = store.put(&large, COPIED_MAX + 8, Whose::Program, &*source);
+        let token = store.put(&large, COPIED_MAX + 8, Owner::Program, &*source);
         assert!(large.is_exclusive(), "nobody else refers to it");
         assert_eq!(read(&store, token, 0, COPIED_MAX + 8), vec![9; COPIED_MAX + 8]);
     }

@@ -9,7 +9,7 @@ use mpjdev_proto::datagram::reliable::message_tx::{Completion, Send};
 use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos};
 
 use super::peer::{Peer, PeerSession};
-use super::retransmit_buffer::Whose;
+use super::retransmit_buffer::Owner;
 use super::timers::{NEVER, Sleeper};
 use super::transport::UdpTransport;
 use crate::net::control::{self, ControlMessage};
@@ -20,7 +20,7 @@ const BLOCKED: Nanos = MILLISECOND;
 /// A packet due within this time waits only for a poll of the socket.
 const SOON: Nanos = MILLISECOND / 10;
 /// Most control messages that may wait beside the other messages.
-const EXTRAS_MAX: usize = 16;
+const CONTROL_MAX: usize = 16;
 
 impl UdpTransport {
     /// Passes a message to the state machine. Returns false when it would have to wait.
@@ -36,7 +36,7 @@ impl UdpTransport {
         if !waits && session.store.held() >= self.terms.sends_max {
             return false;
         }
-        let whose = if waits { Whose::Request(header.token) } else { Whose::Program };
+        let owner = if waits { Owner::Request(header.token) } else { Owner::Program };
         let send = Send {
             context: header.context,
             lrank: self.lrank(),
@@ -47,7 +47,7 @@ impl UdpTransport {
             cancellable: false,
             token: 0,
         };
-        let is_put = self.put(session, &send, slab, whose);
+        let is_put = self.put(session, &send, slab, owner);
         if is_put {
             session.tally.sent += 1;
             session.tally.data_sent += send.len;
@@ -56,8 +56,8 @@ impl UdpTransport {
     }
 
     /// Returns false when there is no room. A closing connection accepts everything and sends nothing.
-    fn put(&self, session: &mut PeerSession, send: &Send, slab: &Slab, whose: Whose) -> bool {
-        let token = session.store.put(slab, send.len as usize, whose, &*self.net.source);
+    fn put(&self, session: &mut PeerSession, send: &Send, slab: &Slab, owner: Owner) -> bool {
+        let token = session.store.put(slab, send.len as usize, owner, &*self.net.source);
         match session.connection.send(Send { token, ..*send }) {
             Ok(()) => true,
             Err(error) => {
@@ -74,8 +74,8 @@ impl UdpTransport {
     }
 
     /// Sends a control message to a rank of ours. Returns false when it would have to wait.
-    pub(super) fn say(&self, session: &mut PeerSession, message: &ControlMessage) -> bool {
-        if session.store.held() >= self.terms.sends_max + EXTRAS_MAX {
+    pub(super) fn put_control(&self, session: &mut PeerSession, message: &ControlMessage) -> bool {
+        if session.store.held() >= self.terms.sends_max + CONTROL_MAX {
             return false;
         }
         let mut octets = message.octets();
@@ -95,23 +95,23 @@ impl UdpTransport {
             len: octets.len() as u64,
             ..Send::default()
         };
-        self.put(session, &send, &slab, Whose::Control)
+        self.put(session, &send, &slab, Owner::Control)
     }
 
     fn flush_control(&self, session: &mut PeerSession) {
         if let Some(octets) = session.pending_credit
-            && self.say(session, &ControlMessage::Credit(octets))
+            && self.put_control(session, &ControlMessage::Credit(octets))
         {
             session.pending_credit = None;
         }
         if let Some(calls) = session.alive
-            && self.say(session, &ControlMessage::Heartbeat(calls))
+            && self.put_control(session, &ControlMessage::Heartbeat(calls))
         {
             session.alive = None;
         }
         if let Some(why) = session.failure.take() {
             let message = ControlMessage::JobFailed(why);
-            if !self.say(session, &message)
+            if !self.put_control(session, &message)
                 && let ControlMessage::JobFailed(why) = message
             {
                 session.failure = Some(why);
@@ -131,7 +131,7 @@ impl UdpTransport {
             while !session.outgoing.is_full()
                 && let Some(transmit) = session.connection.poll_transmit(now)
             {
-                session.has_fin_left |= transmit.packet.extension.fin;
+                session.is_fin_sent |= transmit.packet.extension.fin;
                 session.outgoing.push(&transmit.packet, transmit.body, &session.store);
             }
             let was_full = session.outgoing.is_full();

@@ -337,7 +337,7 @@ mod tests {
 
     /// The batches include empty datagrams. Incomplete datagrams are left out.
     #[test]
-    fn the_datagrams_of_trains_are_taken_one_by_one() {
+    fn datagrams_of_a_gso_batch_are_taken_one_by_one() {
         let train = Arrived { len: 250, sent_len: 250, segment_len: 100, from: None };
         let empty = Arrived::default();
         let cut = Arrived { len: 150, sent_len: 200, segment_len: 100, from: None };
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_came_early_are_taken_first_and_in_order() {
+    fn early_datagrams_are_taken_first_and_in_order() {
         let from = SocketAddr::from(([127, 0, 0, 1], 4711));
         let early: Vec<Early> = (0..40).map(|at| (from, vec![at; 20 + usize::from(at)])).collect();
         let mut stage = StagingBuffer::new(1, early).expect("memory");

@@ -174,7 +174,7 @@ impl UdpTransport {
     }
 
     /// Handles ended liveness connections, after all earlier datagrams were handled.
-    pub(super) fn judge(&self, ended: Vec<Ended>) {
+    pub(super) fn handle_ended(&self, ended: Vec<Ended>) {
         for Ended { rank, why, is_unreachable, .. } in ended {
             let Some(peer) = self.peer_of(rank) else { continue };
             if peer.has_finished.load(Relaxed) || self.has_finished.load(Relaxed) {
@@ -194,11 +194,11 @@ impl UdpTransport {
     /// again for some time.
     fn has_got_all(&self, peer: &Peer, is_late: bool) -> bool {
         let session = peer.session();
-        if session.is_gone || session.connection.is_over() {
+        if session.is_closed || session.connection.is_over() {
             return true;
         }
         if !peer.has_finished.load(Relaxed) {
-            return session.has_fin_left && session.connection.is_flushed();
+            return session.is_fin_sent && session.connection.is_flushed();
         }
         let counters = session.connection.counters();
         is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.buffered == 0)
@@ -210,7 +210,7 @@ impl UdpTransport {
         if peer.has_finished.load(Relaxed) {
             return None;
         }
-        let (messages, octets) = if session.is_gone { session.lost } else { session.store.held_messages() };
+        let (messages, octets) = if session.is_closed { session.lost } else { session.store.held_messages() };
         (messages > 0).then_some(Unacked { rank: peer.rank, messages: Some(messages), octets })
     }
 
@@ -283,7 +283,7 @@ impl NetTransport for UdpTransport {
     fn send_packet(&self, dest: u32, header: Header, body: Body<'_>) -> bool {
         let Some(peer) = self.peer_of(dest) else { return true };
         let mut session = peer.session();
-        if session.is_gone {
+        if session.is_closed {
             // Packets to a dead rank are dropped.
             return true;
         }
@@ -351,7 +351,7 @@ impl NetTransport for UdpTransport {
         let live = self.peers().filter(|peer| !peer.has_finished.load(Relaxed));
         let left = live.filter_map(|peer| {
             let mut session = peer.session();
-            if session.is_gone || session.connection.is_over() || !session.store.holds_messages() {
+            if session.is_closed || session.connection.is_over() || !session.store.holds_messages() {
                 return None;
             }
             session.connection.flush();
@@ -367,7 +367,7 @@ impl NetTransport for UdpTransport {
         let now = self.timers.now();
         for peer in self.peers() {
             let mut session = peer.session();
-            if !session.is_gone {
+            if !session.is_closed {
                 session.finish(now + self.terms.linger.as_nanos() as Nanos);
                 self.transmit(peer, &mut session, now);
             }
@@ -388,7 +388,7 @@ impl NetTransport for UdpTransport {
         let now = self.timers.now();
         for peer in self.peers() {
             let mut session = peer.session();
-            if !session.is_gone {
+            if !session.is_closed {
                 session.failure = Some(why.to_owned());
                 self.transmit(peer, &mut session, now);
             }
@@ -398,7 +398,7 @@ impl NetTransport for UdpTransport {
     fn send_credit(&self, dest: u32, octets: u64) {
         let Some(peer) = self.peer_of(dest) else { return };
         let mut session = peer.session();
-        if !session.is_gone {
+        if !session.is_closed {
             session.pending_credit = Some(octets);
             self.transmit(peer, &mut session, self.timers.now());
         }
@@ -407,7 +407,7 @@ impl NetTransport for UdpTransport {
     fn request_heartbeat(&self, dest: u32) {
         let Some(peer) = self.peer_of(dest) else { return };
         let mut session = peer.session();
-        if !session.is_gone && self.say(&mut session, &ControlMessage::HeartbeatRequest) {
+        if !session.is_closed && self.put_control(&mut session, &ControlMessage::HeartbeatRequest) {
             self.transmit(peer, &mut session, self.timers.now());
         }
     }

@@ -17,7 +17,7 @@ impl Rank {
 }
 
 #[test]
-fn slabs_that_a_dead_rank_has_come_back() {
+fn slabs_on_loan_to_a_dead_rank_are_reclaimed() {
     let (mut ranks, status_page) = ranks_and_status_page(2);
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     assert_eq!(ranks[1].receive().len(), 5);
@@ -33,7 +33,7 @@ fn slabs_that_a_dead_rank_has_come_back() {
 
 /// The return ring of a dead rank is not read again: its counts no longer agree with the loans.
 #[test]
-fn packets_to_a_dead_rank_do_not_fail_the_job_after_its_loans_were_taken_back() {
+fn packets_to_a_dead_rank_are_harmless_after_its_loans_were_reclaimed() {
     let (mut ranks, status_page) = ranks_and_status_page(2);
     assert!((0..100).all(|_| ranks[0].send(1, 1100)));
     assert_eq!(ranks[1].receive_slabs().len(), 100);
@@ -46,7 +46,7 @@ fn packets_to_a_dead_rank_do_not_fail_the_job_after_its_loans_were_taken_back() 
 }
 
 #[test]
-fn slabs_that_a_finished_rank_holds_come_back_when_its_process_ends() {
+fn slabs_on_loan_to_a_finished_rank_are_reclaimed_when_its_process_ends() {
     let (mut ranks, status_page) = ranks_and_status_page(2);
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     let held = ranks[1].receive_slabs();
@@ -62,7 +62,7 @@ fn slabs_that_a_finished_rank_holds_come_back_when_its_process_ends() {
 }
 
 #[test]
-fn slabs_in_unread_packets_come_back_when_the_receiver_lets_go_of_its_memory() {
+fn slabs_in_unread_packets_are_reclaimed_when_the_receiver_releases_its_memory() {
     let mut ranks = ranks(3);
     assert!(ranks[0].send(1, 5000));
     let held = ranks[1].receive_slabs();
@@ -79,7 +79,7 @@ fn slabs_in_unread_packets_come_back_when_the_receiver_lets_go_of_its_memory() {
 }
 
 #[test]
-fn slabs_of_a_rank_that_has_let_go_of_its_memory_stay_readable() {
+fn slabs_of_a_rank_that_released_its_memory_stay_readable() {
     let mut ranks = ranks(2);
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     let held = ranks[1].receive_slabs();
