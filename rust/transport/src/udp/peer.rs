@@ -39,8 +39,6 @@ pub(super) struct Peer {
     session: Mutex<PeerSession>,
     /// Time of its next timer.
     pub(super) next_timeout: AtomicU64,
-    /// A send found no room.
-    pub(super) has_refused: AtomicBool,
     /// Messages wait for others to leave with them, or for the next poll.
     pub(super) has_waiting: AtomicBool,
     /// The peer has announced the end of its packets.
@@ -69,6 +67,8 @@ pub(super) struct PeerSession {
     pub(super) waiting: (usize, u32),
     /// The rank's write round in which messages were sent last, and their number.
     burst: (u32, u32),
+    /// A send found no room.
+    pub(super) has_refused: bool,
     /// The end of this rank's packets was sent.
     pub(super) is_fin_sent: bool,
     /// Reason why nothing can be sent to the peer, once known.
@@ -133,6 +133,7 @@ impl Peer {
             alive: None,
             waiting: (0, 0),
             burst: (0, 0),
+            has_refused: false,
             is_fin_sent: false,
             fault: None,
             is_closed: false,
@@ -147,7 +148,6 @@ impl Peer {
             eager_max,
             session: Mutex::new(session),
             next_timeout: AtomicU64::new(NEVER),
-            has_refused: AtomicBool::new(false),
             has_waiting: AtomicBool::new(false),
             has_finished: AtomicBool::new(false),
         }

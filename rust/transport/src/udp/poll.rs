@@ -109,7 +109,7 @@ impl UdpTransport {
         session.connection.handle_drained(now);
         session.take_events(events);
         if !session.is_closed {
-            self.note_room(peer, &session);
+            self.note_room(&mut session);
         }
         self.transmit(peer, &mut session, now);
         drop(session);

@@ -188,11 +188,9 @@ impl UdpTransport {
     }
 
     /// Records that a send that found no room at a peer may find some now.
-    pub(super) fn note_room(&self, peer: &Peer, session: &PeerSession) {
-        if peer.has_refused.load(Relaxed)
-            && session.store.held() < self.terms.sends_max
-            && peer.has_refused.swap(false, SeqCst)
-        {
+    pub(super) fn note_room(&self, session: &mut PeerSession) {
+        if session.has_refused && session.store.held() < self.terms.sends_max {
+            session.has_refused = false;
             self.net.has_room.store(true, SeqCst);
         }
     }

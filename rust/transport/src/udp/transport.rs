@@ -303,7 +303,7 @@ impl NetTransport for UdpTransport {
             _ => self.send_message(&mut session, header, body),
         };
         if !sent {
-            peer.has_refused.store(true, SeqCst);
+            session.has_refused = true;
         } else if header.kind == Kind::Eager && session.may_wait(self.net.write_rounds.load(Relaxed)) {
             // Every wait, poll and receive of the rank sends waiting messages.
             session.waiting.0 += octets_len;
