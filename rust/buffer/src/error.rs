@@ -49,21 +49,15 @@ pub enum BufferError {
         /// Number of the section, from 0.
         section: usize,
     },
-    /// The section holds another number of elements, or fewer than are left of it.
+    /// The section holds another number of elements.
     #[error("section size mismatch: section {section} holds {found} elements, {wanted} wanted")]
     SizeMismatch {
         /// Elements that the read asked for.
         wanted: u64,
-        /// Elements of the section (that are left).
+        /// Elements of the section.
         found: u64,
         /// Number of the section, from 0.
         section: usize,
-    },
-    /// Pieces are put or taken while no section is open for it.
-    #[error("no section is open: {what}")]
-    NoOpenSection {
-        /// Call that must come first.
-        what: &'static str,
     },
     /// An argument is negative.
     #[error("{what} is negative: {value}")]

@@ -79,7 +79,7 @@ pub fn zero_padding(words: &[AtomicU64], end: usize) {
     }
 }
 
-/// A run of octets inside message memory: where the data of a section, or a piece of it, are or go.
+/// A run of octets inside message memory: where the data of a section are or go.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     words: &'a [AtomicU64],

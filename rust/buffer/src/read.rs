@@ -17,23 +17,6 @@ use crate::patch::{Patch, check_indices};
 use crate::slab::{Slab, SlabSource};
 use crate::types::{Element, Type};
 
-/// Section that `stage` has prepared and `commit` will move past.
-#[derive(Clone, Copy, Debug)]
-enum Staged {
-    Nothing,
-    Section(SectionHeader),
-    Piece(usize),
-}
-
-/// A section that is read in pieces.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    header: SectionHeader,
-    /// Octets of primary payload before its data.
-    data_at: usize,
-    taken: usize,
-}
-
 /// A buffer that receives messages and reads them. Not shared: its user holds it alone.
 #[derive(Debug)]
 pub struct ReadBuffer {
@@ -44,8 +27,8 @@ pub struct ReadBuffer {
     /// Octets of primary payload before the next section.
     at: usize,
     sections_read: usize,
-    open: Option<Open>,
-    staged: Staged,
+    /// The section that `stage` has prepared and `commit` moves past.
+    staged: Option<SectionHeader>,
     /// That of the last receive.
     round: u32,
 }
@@ -64,8 +47,7 @@ impl ReadBuffer {
             message: None,
             at: 0,
             sections_read: 0,
-            open: None,
-            staged: Staged::Nothing,
+            staged: None,
             round: 0,
         })
     }
@@ -161,8 +143,7 @@ impl ReadBuffer {
     pub fn reset(&mut self) {
         self.at = 0;
         self.sections_read = 0;
-        self.open = None;
-        self.staged = Staged::Nothing;
+        self.staged = None;
     }
 
     /// Type and count of the next section without reading it; none after the last one.
@@ -200,8 +181,8 @@ impl ReadBuffer {
     /// of its data and their encoding.
     ///
     /// # Errors
-    /// No further section; another type; another count; elements left of a section read in pieces; a damaged
-    /// section header; what `take` fails with. Then the position is as it was.
+    /// No further section; another type; another count; a damaged section header; what `take` fails
+    /// with. Then the position is as it was.
     #[inline(always)]
     pub fn section<E: From<BufferError>>(
         &mut self,
@@ -209,15 +190,12 @@ impl ReadBuffer {
         count: usize,
         take: impl FnOnce(Place<'_>, Encoding) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.open.is_some() {
-            self.check_open_is_done()?;
-        }
         let Some(message) = &self.message else { return Err(self.end(element).into()) };
         let words = message.primary.words();
         let header = self.admit(words, message, element, count)?;
         let at = PRIMARY_HEADER_LEN + self.at + SECTION_HEADER_LEN;
         take(Place::new(words, at, header.data_len()), message.encoding)?;
-        self.staged = Staged::Nothing;
+        self.staged = None;
         self.pass(header);
         Ok(())
     }
@@ -228,12 +206,9 @@ impl ReadBuffer {
     /// # Errors
     /// As for [`section`](Self::section).
     pub fn stage(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
-        if self.open.is_some() {
-            self.check_open_is_done()?;
-        }
         let Some(message) = &self.message else { return Err(self.end(element)) };
         let header = self.admit(message.primary.words(), message, element, count)?;
-        self.staged = Staged::Section(header);
+        self.staged = Some(header);
         Ok(self.place(self.at + SECTION_HEADER_LEN, header.data_len()))
     }
 
@@ -265,59 +240,13 @@ impl ReadBuffer {
     fn pass(&mut self, header: SectionHeader) {
         self.at += SECTION_HEADER_LEN + header.padded_len();
         self.sections_read += 1;
-        self.open = None;
     }
 
     /// Moves past what was staged last; does nothing when nothing is staged.
     pub fn commit(&mut self) {
-        match std::mem::replace(&mut self.staged, Staged::Nothing) {
-            Staged::Nothing => {}
-            Staged::Section(header) => self.pass(header),
-            Staged::Piece(count) => {
-                if let Some(open) = &mut self.open {
-                    open.taken += count;
-                }
-            }
+        if let Some(header) = self.staged.take() {
+            self.pass(header);
         }
-    }
-
-    /// Begins to read the next section in pieces: gives its type and count.
-    ///
-    /// # Errors
-    /// No further section (then type byte stands for "any"); elements left of the one before; a damaged
-    /// header.
-    pub fn open(&mut self) -> Result<SectionHeader, BufferError> {
-        self.check_open_is_done()?;
-        let header = self.peek()?.ok_or_else(|| self.end(Type::Byte))?;
-        self.staged = Staged::Nothing;
-        self.open = Some(Open { header, data_at: self.at + SECTION_HEADER_LEN, taken: 0 });
-        self.at += SECTION_HEADER_LEN + header.padded_len();
-        self.sections_read += 1;
-        Ok(header)
-    }
-
-    /// Elements of the open section that have not been read.
-    pub fn remaining(&self) -> usize {
-        self.open.map_or(0, |o| o.header.count - o.taken)
-    }
-
-    /// Prepares the next `count` elements of the open section: gives the place of their data.
-    ///
-    /// # Errors
-    /// No section is open; it holds another type; fewer elements are left.
-    pub fn stage_piece(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
-        let open = self.open.ok_or(BufferError::NoOpenSection { what: "ask for the next one first" })?;
-        let section = self.sections_read - 1;
-        if open.header.element != element {
-            return Err(self.other_type(element, open.header.element, section));
-        }
-        let left = open.header.count - open.taken;
-        if count > left {
-            return Err(BufferError::SizeMismatch { wanted: count as u64, found: left as u64, section });
-        }
-        self.staged = Staged::Piece(count);
-        let size = element.size();
-        Ok(self.place(open.data_at + open.taken * size, count * size))
     }
 
     /// Reads the next section into all of `dest`.
@@ -381,17 +310,6 @@ impl ReadBuffer {
     fn place(&self, payload_offset: usize, len: usize) -> Place<'_> {
         let words = self.message.as_ref().expect("a section was found").primary.words();
         Place::new(words, PRIMARY_HEADER_LEN + payload_offset, len)
-    }
-
-    fn check_open_is_done(&self) -> Result<(), BufferError> {
-        match self.remaining() {
-            0 => Ok(()),
-            left => Err(BufferError::SizeMismatch {
-                wanted: 0,
-                found: left as u64,
-                section: self.sections_read - 1,
-            }),
-        }
     }
 
     #[cold]

@@ -12,9 +12,7 @@ use std::sync::atomic::AtomicU64;
 use crate::encoding::Encoding;
 use crate::error::BufferError;
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
-use crate::layout::{
-    COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN, is_appended, padding,
-};
+use crate::layout::{COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN, is_appended};
 use crate::message::{Message, Secondary};
 use crate::octets::{Place, copy_words, store_word, zero_padding};
 use crate::patch::{Patch, check_indices};
@@ -25,23 +23,6 @@ use crate::viewed::{Viewed, ViewedSlab};
 /// Smallest slab for a secondary payload, in octets.
 const SECONDARY_MIN: usize = 4096;
 
-/// Section that `stage` has prepared and `commit` will make part of the message.
-#[derive(Clone, Copy, Debug)]
-enum Staged {
-    Nothing,
-    Section(SectionHeader),
-    Piece(usize),
-}
-
-/// A section that takes pieces.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    element: Type,
-    /// Octets of primary payload before its header.
-    at: usize,
-    count: usize,
-}
-
 /// A message being written. Not shared: its user holds it alone.
 #[derive(Debug)]
 pub struct WriteBuffer {
@@ -51,8 +32,8 @@ pub struct WriteBuffer {
     capacity: usize,
     message: Option<Message>,
     sections: usize,
-    open: Option<Open>,
-    staged: Staged,
+    /// The section that `stage` has prepared and `commit` makes part of the message.
+    staged: Option<SectionHeader>,
     finished: bool,
     stream: Option<Slab>,
     stream_len: usize,
@@ -79,8 +60,7 @@ impl WriteBuffer {
             capacity,
             message: None,
             sections: 0,
-            open: None,
-            staged: Staged::Nothing,
+            staged: None,
             finished: false,
             stream: None,
             stream_len: 0,
@@ -128,8 +108,7 @@ impl WriteBuffer {
     #[inline(always)]
     pub fn clear_keeping(&mut self, shared_only: bool, round: u32) {
         self.sections = 0;
-        self.open = None;
-        self.staged = Staged::Nothing;
+        self.staged = None;
         self.finished = false;
         match &mut self.message {
             Some(m)
@@ -219,15 +198,13 @@ impl WriteBuffer {
     ) -> Result<(), E> {
         let header = self.admit(element, count)?;
         self.own()?;
-        self.give_up_piece();
-        self.staged = Staged::Nothing;
+        self.staged = None;
         let Some(message) = &mut self.message else { unreachable!("owned") };
         let at = PRIMARY_HEADER_LEN + message.primary_len;
         let words = message.primary.words();
         fill(Place::new(words, at + SECTION_HEADER_LEN, header.data_len()), message.encoding)?;
         put_section(words, at, header, message.encoding);
         message.primary_len += SECTION_HEADER_LEN + header.padded_len();
-        self.open = None;
         self.sections += 1;
         Ok(())
     }
@@ -239,8 +216,7 @@ impl WriteBuffer {
     pub fn stage(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
         let header = self.admit(element, count)?;
         self.own()?;
-        self.give_up_piece();
-        self.staged = Staged::Section(header);
+        self.staged = Some(header);
         let at = PRIMARY_HEADER_LEN + self.primary_len() + SECTION_HEADER_LEN;
         Ok(Place::new(self.words(), at, header.data_len()))
     }
@@ -261,22 +237,11 @@ impl WriteBuffer {
     /// Makes what was staged last part of the message; does nothing when nothing is staged.
     pub fn commit(&mut self) {
         let Some(message) = &mut self.message else { return };
-        match std::mem::replace(&mut self.staged, Staged::Nothing) {
-            Staged::Nothing => {}
-            Staged::Section(header) => {
-                let at = PRIMARY_HEADER_LEN + message.primary_len;
-                put_section(message.primary.words(), at, header, message.encoding);
-                message.primary_len += SECTION_HEADER_LEN + header.padded_len();
-                self.open = None;
-                self.sections += 1;
-            }
-            Staged::Piece(more) => {
-                let open = self.open.as_mut().expect("a piece is staged into an open section");
-                open.count += more;
-                let header = SectionHeader { element: open.element, count: open.count };
-                put_section(message.primary.words(), PRIMARY_HEADER_LEN + open.at, header, message.encoding);
-                message.primary_len = open.at + SECTION_HEADER_LEN + header.padded_len();
-            }
+        if let Some(header) = self.staged.take() {
+            let at = PRIMARY_HEADER_LEN + message.primary_len;
+            put_section(message.primary.words(), at, header, message.encoding);
+            message.primary_len += SECTION_HEADER_LEN + header.padded_len();
+            self.sections += 1;
         }
     }
 
@@ -296,49 +261,6 @@ impl WriteBuffer {
         Ok((self.viewed.note(&message.primary), at))
     }
 
-    /// Begins a section of so far no elements that takes pieces until another section begins.
-    ///
-    /// # Errors
-    /// As for [`stage`](Self::stage).
-    pub fn open(&mut self, element: Type) -> Result<(), BufferError> {
-        let at = self.primary_len();
-        self.stage(element, 0)?;
-        self.commit();
-        self.open = Some(Open { element, at, count: 0 });
-        Ok(())
-    }
-
-    /// Prepares a piece of the open section: gives the place for the data of `count` more elements.
-    ///
-    /// # Errors
-    /// No section is open; it holds another type; the piece does not fit; no memory.
-    pub fn stage_piece(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
-        let open = self.open.ok_or(BufferError::NoOpenSection { what: "begin one first" })?;
-        if open.element != element {
-            return Err(BufferError::TypeMismatch {
-                wanted: element,
-                found: open.element,
-                section: self.sections - 1,
-            });
-        }
-        let before = open.at + SECTION_HEADER_LEN + open.count * element.size();
-        let data = (count as u64).saturating_mul(element.size() as u64);
-        let end = (before as u64).saturating_add(data);
-        if end > self.capacity as u64
-            || end as usize + padding(end as usize) > self.capacity
-            || count > COUNT_MAX - open.count
-        {
-            return Err(BufferError::Overflow {
-                needed: data,
-                available: (self.capacity - before) as u64,
-                capacity: self.capacity as u64,
-            });
-        }
-        self.own()?;
-        self.staged = Staged::Piece(count);
-        Ok(Place::new(self.words(), PRIMARY_HEADER_LEN + before, data as usize))
-    }
-
     /// Writes the headers and decides between one and two messages: the finished message.
     ///
     /// Cheap when nothing has changed since the last time. The secondary payload is appended to the primary
@@ -350,8 +272,7 @@ impl WriteBuffer {
     pub fn finish(&mut self) -> Result<&Message, BufferError> {
         if !self.finished {
             self.own()?;
-            self.give_up_piece();
-            self.staged = Staged::Nothing;
+            self.staged = None;
             self.seal();
         }
         Ok(self.message.as_ref().expect("a finished buffer has a message"))
@@ -543,16 +464,6 @@ impl WriteBuffer {
         }
         self.finished = false;
         Ok(())
-    }
-
-    /// Zeroes the padding of the open section again, where a piece that was staged and never committed may
-    /// have left octets.
-    #[inline]
-    fn give_up_piece(&mut self) {
-        if let (Staged::Piece(_), Some(open)) = (self.staged, self.open) {
-            let data_at = PRIMARY_HEADER_LEN + open.at + SECTION_HEADER_LEN;
-            zero_padding(self.words(), data_at + open.count * open.element.size());
-        }
     }
 
     fn unseal(&mut self) {

@@ -42,12 +42,11 @@ pub fn reader(input: &[u8]) {
 struct State {
     next: Result<Option<mpjdev_buffer::SectionHeader>, BufferError>,
     sections_read: usize,
-    remaining: usize,
 }
 
 impl State {
     fn of(buffer: &ReadBuffer) -> State {
-        State { next: buffer.peek(), sections_read: buffer.sections_read(), remaining: buffer.remaining() }
+        State { next: buffer.peek(), sections_read: buffer.sections_read() }
     }
 }
 
@@ -64,16 +63,8 @@ fn step(buffer: &mut ReadBuffer, call: u8) -> Result<(), BufferError> {
         5 => scatter::<i8>(buffer, n),
         6 => strided::<f64>(buffer, n),
         7 => strided::<bool>(buffer, n),
-        8 => buffer.open().map(|_| ()),
-        9 => {
-            let (element, left) = (next.map_or(Type::Byte, |h| h.element), buffer.remaining());
-            piece(buffer, element, left)
-        }
-        10 => piece(buffer, Type::Int, n),
-        11 => piece(buffer, Type::ALL[n % 9], n + 1),
         // Staged and given up.
-        12 => next.map_or(Ok(()), |h| buffer.stage(h.element, h.count).map(|_| ())),
-        13 => buffer.stage_piece(Type::Byte, n).map(|_| ()),
+        8..=13 => next.map_or(Ok(()), |h| buffer.stage(h.element, h.count).map(|_| ())),
         14 if n == 0 => {
             buffer.reset();
             Ok(())
@@ -137,15 +128,4 @@ fn strided<T: Element>(buffer: &mut ReadBuffer, n: usize) -> Result<(), BufferEr
         untouched(&dest);
     }
     result
-}
-
-fn piece(buffer: &mut ReadBuffer, element: Type, count: usize) -> Result<(), BufferError> {
-    let left = buffer.remaining();
-    let place = buffer.stage_piece(element, count)?;
-    assert_eq!(place.len(), count * element.size());
-    let mut octets = vec![0; place.len()];
-    place.get_octets(&mut octets);
-    buffer.commit();
-    assert_eq!(buffer.remaining(), left - count);
-    Ok(())
 }

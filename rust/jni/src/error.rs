@@ -220,7 +220,7 @@ fn buffer_class(error: &BufferError) -> JavaClass {
         BufferError::Capacity { .. } | BufferError::Negative { .. } | BufferError::Volume { .. } => {
             JavaClass::IllegalArgument
         }
-        BufferError::NoOpenSection { .. } | BufferError::ForeignStream => JavaClass::IllegalState,
+        BufferError::ForeignStream => JavaClass::IllegalState,
         BufferError::Slab(_) => JavaClass::OutOfMemory,
     }
 }

@@ -29,7 +29,7 @@ fn failed_writes_leave_the_buffer_as_it_was() {
     let array = [1i64, 2, 3];
     let patch = Patch::check(0, &[3], &[1], 3).expect("inside");
     type Attempt<'a> = (&'a str, &'a dyn Fn(&mut WriteBuffer) -> Result<(), BufferError>);
-    let attempts: [Attempt; 9] = [
+    let attempts: [Attempt; 8] = [
         ("write", &|b| b.write(&array)),
         ("gather", &|b| b.gather(&array, 0, &[0, 1, 2])),
         ("str_gather", &|b| b.str_gather(&array, &patch)),
@@ -37,7 +37,6 @@ fn failed_writes_leave_the_buffer_as_it_was() {
         ("negative index", &|b| b.gather(&array, -1, &[1, 0])),
         ("index of an empty array", &|b| b.gather::<i8>(&[], 0, &[0])),
         ("stage", &|b| b.stage(Type::Byte, 17).map(|_| ())),
-        ("piece without a section", &|b| b.stage_piece(Type::Int, 1).map(|_| ())),
         ("secondary payload", &|b| b.stage_secondary(1 << 31).map(|_| ())),
     ];
     for (what, attempt) in attempts {
@@ -47,10 +46,7 @@ fn failed_writes_leave_the_buffer_as_it_was() {
                 buffer.finish().expect("memory");
             }
             let error = attempt(&mut buffer).expect_err(what);
-            assert!(
-                error.to_string().contains(|c: char| c.is_ascii_digit()) || what.contains("piece"),
-                "{error}"
-            );
+            assert!(error.to_string().contains(|c: char| c.is_ascii_digit()), "{error}");
             buffer.commit();
             assert_eq!((buffer.primary_len(), buffer.secondary_len()), (16, 3), "{what}");
             assert_eq!(buffer.section_count(), 1, "{what}");
@@ -72,19 +68,7 @@ fn errors_of_writes_carry_the_numbers() {
         buffer.gather(&[1i8, 2], 5, &[-5, -3]),
         Err(BufferError::Index { index: 2, position: 1, length: 2 })
     );
-    buffer.open(Type::Int).expect("room");
-    buffer.stage_piece(Type::Int, 1).expect("room");
-    buffer.commit();
-    assert_eq!(
-        buffer.stage_piece(Type::Int, 4).expect_err("room for 3"),
-        BufferError::Overflow { needed: 16, available: 12, capacity: 40 }
-    );
-    assert_eq!(
-        buffer.stage_piece(Type::Float, 1).expect_err("another type"),
-        BufferError::TypeMismatch { wanted: Type::Float, found: Type::Int, section: 1 }
-    );
-    buffer.stage_piece(Type::Int, 3).expect("to the last octet");
-    buffer.commit();
+    buffer.write(&[1i32, 2, 3, 4]).expect("to the last octet");
     assert_eq!(buffer.primary_len(), 40);
 }
 
@@ -103,35 +87,6 @@ fn a_section_that_was_staged_and_given_up_leaves_no_trace() {
     }
 }
 
-/// Proves that a piece that was given up leaves the open section as it was, padding included.
-#[test]
-fn a_piece_that_was_given_up_leaves_no_trace() {
-    let mut message = Message::new(true);
-    message.section(&[1i8, 2, 3]);
-    let mut buffer = WriteBuffer::new(Ledger::new(), 40, Encoding::Big).expect("a capacity");
-    buffer.open(Type::Byte).expect("room");
-    buffer.stage_piece(Type::Byte, 3).expect("room").put_octets(&[1, 2, 3]);
-    buffer.commit();
-    // What a boundary writes into its place and then gives up is behind the section, where the next write
-    // goes.
-    let mut other = WriteBuffer::new(Ledger::new(), 40, Encoding::Big).expect("a capacity");
-    other.open(Type::Byte).expect("room");
-    other.stage_piece(Type::Byte, 3).expect("room").put_octets(&[1, 2, 3]);
-    other.commit();
-    other.stage_piece(Type::Byte, 2).expect("room").put_octets(&[0xee, 0xee]);
-    other.finish().expect("memory");
-    assert_eq!(octets_of(buffer.finish().expect("memory")), message.octets());
-    assert_eq!(octets_of(other.finish().expect("memory")), message.octets());
-    // Nor when another section follows at once.
-    for buffer in [&mut buffer, &mut other] {
-        buffer.stage_piece(Type::Byte, 5).expect("room").put_octets(&[0xee; 5]);
-        buffer.write(&[7i64]).expect("room");
-    }
-    message.section(&[7i64]);
-    assert_eq!(octets_of(buffer.finish().expect("memory")), message.octets());
-    assert_eq!(octets_of(other.finish().expect("memory")), message.octets());
-}
-
 /// Proves that memory that runs out, at whatever step, loses nothing: the same call works once there is some.
 #[test]
 fn memory_that_runs_out_loses_nothing() {
@@ -144,7 +99,7 @@ fn memory_that_runs_out_loses_nothing() {
     ledger.refuse(true);
     for buffer in [&mut fresh, &mut shared, &mut inline] {
         assert!(matches!(buffer.write(&[5i8]), Err(BufferError::Slab(_))));
-        assert!(matches!(buffer.open(Type::Int), Err(BufferError::Slab(_))));
+        assert!(matches!(buffer.stage(Type::Int, 0), Err(BufferError::Slab(_))));
     }
     assert!(matches!(fresh.finish(), Err(BufferError::Slab(_))));
     assert!(matches!(shared.stage_secondary(1 << 20), Err(BufferError::Slab(_))));
@@ -207,39 +162,6 @@ fn failed_reads_leave_position_and_destination_as_they_were() {
     assert_eq!(buffer.read(&mut dest), Err(end.clone()));
     assert_eq!(buffer.read(&mut dest[..0]), Err(end));
     assert_eq!(dest, [3, 2, 9, 1]);
-    assert!(buffer.open().is_err());
-    assert_eq!(buffer.remaining(), 0);
-}
-
-/// Proves that a section read in pieces keeps its place through wrong calls, and guards what is left of it.
-#[test]
-fn an_open_section_keeps_its_place_through_failures() {
-    let mut message = Message::new(true);
-    message.section(&[1i16, 2, 3]);
-    message.section(&[4i16]);
-    let mut buffer = ReadBuffer::new(Ledger::new(), 100).expect("a capacity");
-    buffer.load(&message.octets()).expect("sound");
-    let unopened = buffer.stage_piece(Type::Short, 1).expect_err("nothing open");
-    assert!(matches!(unopened, BufferError::NoOpenSection { .. }));
-    buffer.open().expect("sound");
-    buffer.stage_piece(Type::Short, 1).expect("three left");
-    assert_eq!(buffer.remaining(), 3, "not before commit");
-    buffer.commit();
-    buffer.commit();
-    assert_eq!(buffer.remaining(), 2, "committed once");
-    let left = |wanted| BufferError::SizeMismatch { wanted, found: 2, section: 0 };
-    assert_eq!(buffer.stage_piece(Type::Short, 3).expect_err("two left"), left(3));
-    let mismatch = BufferError::TypeMismatch { wanted: Type::Int, found: Type::Short, section: 0 };
-    assert_eq!(buffer.stage_piece(Type::Int, 1).expect_err("another type"), mismatch);
-    assert_eq!(buffer.open().expect_err("two left"), left(0));
-    assert_eq!(buffer.read(&mut [0i16]), Err(left(0)));
-    let mut two = Vec::new();
-    buffer.stage_piece(Type::Short, 2).expect("two left").get::<i16>(Encoding::Big, |v| two.push(v));
-    buffer.commit();
-    assert_eq!(two, [2, 3]);
-    let mut four = [0i16];
-    buffer.read(&mut four).expect("the next one");
-    assert_eq!(four, [4]);
 }
 
 /// Proves that whatever is staged and then abandoned cannot push the position past the message.
@@ -252,10 +174,7 @@ fn a_staged_read_that_is_abandoned_moves_nothing() {
     buffer.load(&message.octets()).expect("sound");
     buffer.read(&mut [0i16]).expect("sound");
     buffer.stage(Type::Short, 1).expect("sound");
-    buffer.open().expect("sound");
-    buffer.commit();
-    assert_eq!(buffer.remaining(), 1, "the open section is untouched");
-    buffer.stage_piece(Type::Short, 1).expect("one left");
+    buffer.read(&mut [0i16]).expect("the same one");
     buffer.commit();
     assert_eq!((buffer.peek(), buffer.sections_read()), (Ok(None), 2));
 }

@@ -113,27 +113,6 @@ fn memory_is_taken_only_while_a_message_is_held() {
     assert_eq!(ledger.taken(), 0, "and only one");
 }
 
-/// Proves that an open section continues after a send, for the message to come only.
-#[test]
-fn an_open_section_goes_on_after_a_send() {
-    let mut buffer = WriteBuffer::new(Ledger::new(), 100, Encoding::Big).expect("a capacity");
-    buffer.open(Type::Byte).expect("room");
-    buffer.stage_piece(Type::Byte, 3).expect("room").put_octets(&[1, 2, 3]);
-    buffer.commit();
-    let held = buffer.finish().expect("memory").clone();
-    buffer.stage_piece(Type::Byte, 7).expect("room").put_octets(&[4, 5, 6, 7, 8, 9, 10]);
-    buffer.commit();
-    let section = |values: &[i8]| {
-        let mut message = naive::Message::new(true);
-        message.section(values);
-        message.octets()
-    };
-    assert_eq!(octets_of(&held), section(&[1, 2, 3]));
-    let ten: Vec<i8> = (1..=10).collect();
-    assert_eq!(octets_of(buffer.finish().expect("memory")), section(&ten));
-    assert_eq!(buffer.section_count(), 1);
-}
-
 /// Proves that a received message continues in its own byte order, and that its objects cannot be added to.
 #[test]
 fn an_adopted_message_is_continued_in_its_own_byte_order() {
@@ -231,8 +210,6 @@ enum Step {
     Write(Vec<i16>),
     View(Vec<i16>),
     DropViews,
-    Open(Vec<i16>),
-    Piece(Vec<i16>),
     Abandon(usize),
     TooMuch,
     Grow(u8),
@@ -251,8 +228,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => values().prop_map(Step::Write),
         3 => values().prop_map(Step::View),
         1 => Just(Step::DropViews),
-        1 => values().prop_map(Step::Open),
-        3 => values().prop_map(Step::Piece),
         1 => (0..9usize).prop_map(Step::Abandon),
         1 => Just(Step::TooMuch),
         4 => any::<u8>().prop_map(Step::Grow),
@@ -272,7 +247,6 @@ struct Walk {
     buffer: WriteBuffer,
     nominal: usize,
     model: naive::Message,
-    open: Option<(usize, Vec<i16>)>,
     foreign: bool,
     held: Vec<(Message, Vec<u8>)>,
     views: Vec<Arc<ViewedSlab>>,
@@ -284,7 +258,6 @@ impl Walk {
             buffer: WriteBuffer::new(ledger.clone(), capacity as i64, Encoding::Big).expect("a capacity"),
             nominal: capacity.next_multiple_of(8),
             model: naive::Message::new(true),
-            open: None,
             foreign: false,
             held: Vec::new(),
             views: Vec::new(),
@@ -293,7 +266,6 @@ impl Walk {
 
     fn emptied(&mut self) {
         self.model = naive::Message::new(true);
-        self.open = None;
         self.foreign = false;
     }
 
@@ -302,18 +274,8 @@ impl Walk {
             Step::Write(values) => {
                 if self.buffer.write(values).is_ok() {
                     self.model.section(values);
-                    self.open = None;
                 }
             }
-            Step::Open(values) => {
-                let before = self.model.primary.len();
-                if self.buffer.open(Type::Short).is_ok() {
-                    self.model.section::<i16>(&[]);
-                    self.open = Some((before, Vec::new()));
-                    self.piece(values);
-                }
-            }
-            Step::Piece(values) => self.piece(values),
             Step::Abandon(n) => {
                 if let Ok(place) = self.buffer.stage(Type::Byte, *n) {
                     place.put_octets(&vec![0xee; *n]);
@@ -375,23 +337,11 @@ impl Walk {
                     place.put(self.buffer.encoding(), values.iter().copied());
                     self.views.push(slab);
                     self.model.section(values);
-                    self.open = None;
                 }
             }
             Step::DropViews => self.views.clear(),
             other => panic!("{other:?} is handled above"),
         }
-    }
-
-    fn piece(&mut self, values: &[i16]) {
-        let encoding = self.buffer.encoding();
-        let Ok(place) = self.buffer.stage_piece(Type::Short, values.len()) else { return };
-        place.put(encoding, values.iter().copied());
-        self.buffer.commit();
-        let (before, all) = self.open.as_mut().expect("the engine says that one is open");
-        all.extend(values);
-        self.model.primary.truncate(*before);
-        self.model.section(all);
     }
 
     fn grow(&mut self, n: u8) {
@@ -419,7 +369,6 @@ impl Walk {
             self.held.push((message.clone(), model.octets()));
         }
         self.buffer.adopt(message);
-        self.open = None;
         self.foreign = !model.secondary.is_empty();
         self.model = model;
     }

@@ -15,7 +15,6 @@ enum Way {
     Whole,
     Indexed,
     Strided,
-    Pieces,
 }
 
 /// One section of a random message.
@@ -38,7 +37,7 @@ impl Plan {
 }
 
 fn ways() -> impl Strategy<Value = Way> {
-    prop_oneof![Just(Way::Whole), Just(Way::Indexed), Just(Way::Strided), Just(Way::Pieces)]
+    prop_oneof![Just(Way::Whole), Just(Way::Indexed), Just(Way::Strided)]
 }
 
 fn plans(sections: Range<usize>) -> impl Strategy<Value = Vec<Plan>> {
@@ -83,7 +82,7 @@ macro_rules! per_type {
 fn source<T: Naive>(plan: &Plan) -> (Vec<T>, i64, Vec<i64>) {
     let count = plan.count() as u64;
     let (offset, places) = match plan.write {
-        Way::Whole | Way::Pieces => (0, (0..count as i64).collect()),
+        Way::Whole => (0, (0..count as i64).collect()),
         Way::Indexed => (0, (0..count).map(|k| (mix(plan.seed ^ k) % (count + 3)) as i64).collect()),
         Way::Strided => strided(&plan.extents, &plan.write_strides),
     };
@@ -121,36 +120,13 @@ fn write<T: Naive>(plan: &Plan, buffer: &mut WriteBuffer) -> Result<(), BufferEr
             let patch = Patch::check(offset, &plan.extents, strides, array.len()).expect("inside");
             buffer.str_gather(&array, &patch)
         }
-        Way::Pieces => {
-            // Checked first: pieces go in one by one, so the section as a whole is not atomic.
-            buffer.stage(T::TYPE, array.len())?;
-            buffer.open(T::TYPE)?;
-            let encoding = buffer.encoding();
-            for piece in pieces(&array, plan.seed) {
-                buffer.stage_piece(T::TYPE, piece.len())?.put(encoding, piece.iter().copied());
-                buffer.commit();
-            }
-            Ok(())
-        }
     }
-}
-
-/// Cuts an array into pieces of 0 to 10 elements.
-fn pieces<T>(array: &[T], seed: u64) -> Vec<&[T]> {
-    let (mut rest, mut cut) = (array, Vec::new());
-    while !rest.is_empty() {
-        let (now, later) =
-            rest.split_at(rest.len().min((mix(seed ^ rest.len() as u64) % 11) as usize + cut.len() % 2));
-        cut.push(now);
-        rest = later;
-    }
-    cut
 }
 
 fn read<T: Naive>(plan: &Plan, buffer: &mut ReadBuffer) {
     let wanted = values::<T>(plan);
     let places: Vec<i64> = match plan.read {
-        Way::Whole | Way::Pieces => (0..wanted.len() as i64).collect(),
+        Way::Whole => (0..wanted.len() as i64).collect(),
         Way::Indexed => (0..wanted.len() as u64).map(|k| (mix(plan.seed ^ k) % 900) as i64).collect(),
         Way::Strided => strided(&plan.extents, &plan.read_strides).1,
     };
@@ -169,26 +145,9 @@ fn read<T: Naive>(plan: &Plan, buffer: &mut ReadBuffer) {
             let patch = Patch::check(offset, &plan.extents, strides, dest.len()).expect("inside");
             buffer.str_scatter(&mut dest, &patch).expect("it is there");
         }
-        Way::Pieces => read_pieces(plan, buffer, &mut dest),
     }
     let patterns = |array: &[T]| -> Vec<Vec<u8>> { array.iter().map(|v| v.pattern()).collect() };
     assert_eq!(patterns(&dest), patterns(&naive), "the rest of the destination is as it was");
-}
-
-fn read_pieces<T: Naive>(plan: &Plan, buffer: &mut ReadBuffer, dest: &mut [T]) {
-    let header = buffer.open().expect("one more");
-    assert_eq!((header.element, header.count), (T::TYPE, dest.len()));
-    let encoding = buffer.encoding();
-    let mut at = 0;
-    for n in pieces(dest, plan.seed).into_iter().map(<[T]>::len).collect::<Vec<_>>() {
-        let place = buffer.stage_piece(T::TYPE, n).expect("elements left");
-        place.get(encoding, |value| {
-            dest[at] = value;
-            at += 1;
-        });
-        buffer.commit();
-        assert_eq!(buffer.remaining(), dest.len() - at);
-    }
 }
 
 fn objects(plan: &Plan, buffer: &mut WriteBuffer) -> Result<(), BufferError> {
