@@ -2,8 +2,7 @@
 //! shrink.
 
 /// Public items without a user in the product, each with the reason for its being there.
-pub(crate) const UNUSED_ITEMS: [(&str, &str); 8] = [
-    ("isend_many", "to be deleted: tests alone call it"),
+pub(crate) const UNUSED_ITEMS: [(&str, &str); 7] = [
     ("set_filter", "the simulation of other crates' tests"),
     ("set_impairment", "the simulation of other crates' tests"),
     ("tiny", "limits for the conformance suite"),

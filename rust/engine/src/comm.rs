@@ -200,34 +200,6 @@ impl Comm {
         self.engine.start_send(self.send_args(message, dest, tag, mode)?)
     }
 
-    /// Starts to send one message to many destinations, which share its octets without copies. Does not
-    /// block.
-    ///
-    /// # Errors
-    /// A bad rank or tag: nothing is sent then. A peer that has failed or finished: the message is sent to
-    /// the destinations before it.
-    pub fn isend_many(
-        &self,
-        message: &Message,
-        dests: &[i32],
-        tag: i32,
-    ) -> Result<Vec<RequestId>, DeviceError> {
-        self.check_tag(tag)?;
-        dests.iter().try_for_each(|dest| self.member(*dest).map(drop))?;
-        let mut pending = Vec::new();
-        for dest in dests {
-            match self.isend(message, *dest, tag, Mode::Standard) {
-                Ok(id) => pending.extend(id),
-                Err(error) => {
-                    // The caller receives none of their requests.
-                    pending.into_iter().for_each(|id| self.detach(id));
-                    return Err(error);
-                }
-            }
-        }
-        Ok(pending)
-    }
-
     /// Receives a message of at most `capacity` octets of primary payload. Blocks.
     ///
     /// # Errors

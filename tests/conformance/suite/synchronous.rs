@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mpjdev_engine::{DeviceError, Mode, RequestId, Uninterruptible};
+use mpjdev_engine::{Mode, RequestId};
 
 use crate::harness::{ANY, Job, Party, from, run};
 use crate::letter::Letter;
@@ -20,7 +20,6 @@ in_every_world![
     some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way,
     a_send_that_is_cancelled_gives_its_credit_back,
     a_rank_that_only_tests_gets_its_answers_from_one_that_does_not_call_in,
-    a_send_to_many_of_which_one_has_finished_leaves_no_request_behind,
 ];
 
 fn letters() -> [Letter; 4] {
@@ -277,33 +276,6 @@ fn a_rank_that_only_tests_gets_its_answers_from_one_that_does_not_call_in(world:
             party.say("received");
             party.hear("answered");
             party.wait_all(fill);
-        }
-    });
-}
-
-/// Nobody else knows the requests that the call had made before.
-fn a_send_to_many_of_which_one_has_finished_leaves_no_request_behind(world: &World) {
-    let letter = |seed| Letter::plain(seed, 4096);
-    Job::new(world, 3).tuned(|config| config.credit = 1).run(|party| match party.rank() {
-        0 => {
-            party.hear("finished");
-            party.knows_of(2);
-            // Uses up the credit, so that what goes to rank 1 stays pending.
-            let first = party.isend(Mode::Standard, &letter(1), 1, 1);
-            let message = letter(2).write(party.source());
-            let sent = party.comm.isend_many(&message, &[1, 2], 2);
-            assert_eq!(sent.map(drop), Err(DeviceError::PeerFinished { rank: 2 }));
-            party.say("tried");
-            party.wait_all([first]);
-        }
-        1 => {
-            party.hear("tried");
-            party.expect(from(0, 1), &letter(1));
-            party.expect(from(0, 2), &letter(2));
-        }
-        _ => {
-            assert_eq!(party.comm.finish(&mut Uninterruptible), Ok(()));
-            party.say("finished");
         }
     });
 }
