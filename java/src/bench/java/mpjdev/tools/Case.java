@@ -68,13 +68,13 @@ enum Case {
     SEND_COMPUTE("send-compute", "sender computes behind it", 1, 1 << 20) {
         @Override
         Work work(Comm world, int octets) {
-            return new Computing.Sender(world, octets);
+            return new BusyPeer.Sender(world, octets);
         }
     },
     RECV_COMPUTE("recv-compute", "receiver computes behind irecv", 1, 1 << 10) {
         @Override
         Work work(Comm world, int octets) {
-            return new Computing.Receiver(world, octets);
+            return new BusyPeer.Receiver(world, octets);
         }
     },
     RING("ring", "ring, one hop", Rounds.PER_TIME, 8, 1 << 10) {

@@ -7,10 +7,10 @@ import mpjdev.Request;
 import mpjdev.WriteBuffer;
 
 /**
- * One way from or to rank 1, which computes behind its call without calling mpjdev. It has slept before. Only
- * that way counts, which rank 0 measures.
+ * One message from or to rank 1, which computes after its call and does not call mpjdev meanwhile. Rank 1 has
+ * slept before. Rank 0 measures the time of the message.
  */
-abstract class Computing extends Work.WithArray {
+abstract class BusyPeer extends Work.WithArray {
     /** Longer than a progress thread sleeps. */
     private static final long COMPUTING_NANOS = 100_000_000;
     /** Additional rest of rank 0, so that rank 1 waits asleep. */
@@ -19,7 +19,7 @@ abstract class Computing extends Work.WithArray {
     private final WriteBuffer begin = new WriteBuffer(Buffer.SECTION_OVERHEAD);
     private final ReadBuffer begun = new ReadBuffer(Buffer.SECTION_OVERHEAD);
 
-    Computing(Comm world, int octets) {
+    BusyPeer(Comm world, int octets) {
         super(world, octets);
         write();
     }
@@ -63,7 +63,7 @@ abstract class Computing extends Work.WithArray {
     }
 
     /** It sends: from the message that asks for it until it has come. */
-    static final class Sender extends Computing {
+    static final class Sender extends BusyPeer {
         Sender(Comm world, int octets) {
             super(world, octets);
         }
@@ -84,7 +84,7 @@ abstract class Computing extends Work.WithArray {
     }
 
     /** It has posted a receive: until a synchronous message for that is matched. */
-    static final class Receiver extends Computing {
+    static final class Receiver extends BusyPeer {
         /** Behind this it has posted it. */
         private static final long POSTED_MILLIS = 5;
 
