@@ -30,7 +30,7 @@ pub struct ReadBuffer {
     /// The section that `stage` has prepared and `commit` moves past.
     staged: Option<SectionHeader>,
     /// That of the last receive.
-    round: u32,
+    session: u32,
 }
 
 impl ReadBuffer {
@@ -48,7 +48,7 @@ impl ReadBuffer {
             at: 0,
             sections_read: 0,
             staged: None,
-            round: 0,
+            session: 0,
         })
     }
 
@@ -100,20 +100,20 @@ impl ReadBuffer {
         self.message.take().map(|m| m.primary).filter(Slab::is_exclusive)
     }
 
-    /// As [`take_spare`](Self::take_spare), but for memory from before `round` was another one.
+    /// As [`take_spare`](Self::take_spare), but for memory from before `session` was another one.
     #[inline]
-    pub fn take_spare_of(&mut self, round: u32) -> Option<Slab> {
-        let is_same = std::mem::replace(&mut self.round, round) == round;
+    pub fn take_spare_of(&mut self, session: u32) -> Option<Slab> {
+        let is_same = std::mem::replace(&mut self.session, session) == session;
         self.take_spare().filter(|_| is_same)
     }
 
     /// Empties the buffer for a receive that fills it in place. What is left there is memory that nobody else
-    /// refers to, and not from before `round` was another one, for the message to be [received
+    /// refers to, and not from before `session` was another one, for the message to be [received
     /// into](Message::receive); or another message may be put there, or none.
     #[inline]
-    pub fn landing(&mut self, round: u32) -> &mut Option<Message> {
+    pub fn landing(&mut self, session: u32) -> &mut Option<Message> {
         self.reset();
-        let is_same = std::mem::replace(&mut self.round, round) == round;
+        let is_same = std::mem::replace(&mut self.session, session) == session;
         if self.message.as_ref().is_some_and(|message| !is_same || !message.primary.is_exclusive()) {
             self.message = None;
         }

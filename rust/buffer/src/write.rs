@@ -42,7 +42,7 @@ pub struct WriteBuffer {
     stream_cut: bool,
     viewed: Viewed,
     /// That of the last clear.
-    round: u32,
+    session: u32,
 }
 
 impl WriteBuffer {
@@ -67,7 +67,7 @@ impl WriteBuffer {
             stream_foreign: false,
             stream_cut: false,
             viewed: Viewed::default(),
-            round: 0,
+            session: 0,
         })
     }
 
@@ -100,13 +100,13 @@ impl WriteBuffer {
     /// Empties the buffer. Memory that nobody else refers to is kept for the next message.
     #[inline(always)]
     pub fn clear(&mut self) {
-        self.clear_keeping(false, self.round);
+        self.clear_keeping(false, self.session);
     }
 
     /// As [`clear`](Self::clear); when only shared memory is kept, what is written next moves there from
-    /// memory that no other process sees. No memory is kept from before `round` was another one.
+    /// memory that no other process sees. No memory is kept from before `session` was another one.
     #[inline(always)]
-    pub fn clear_keeping(&mut self, shared_only: bool, round: u32) {
+    pub fn clear_keeping(&mut self, shared_only: bool, session: u32) {
         self.sections = 0;
         self.staged = None;
         self.finished = false;
@@ -114,20 +114,20 @@ impl WriteBuffer {
             Some(m)
                 if m.secondary.is_none()
                     && self.stream.is_none()
-                    && self.round == round
+                    && self.session == session
                     && m.primary.is_reusable(1, shared_only)
                     && m.primary.len() >= self.capacity + MESSAGE_OVERHEAD =>
             {
                 m.restart(self.order, self.capacity);
             }
-            _ => self.clear_slowly(shared_only, round),
+            _ => self.clear_slowly(shared_only, session),
         }
     }
 
     /// The way when there is a secondary payload, memory that is not kept, or a view.
     #[cold]
-    fn clear_slowly(&mut self, shared_only: bool, round: u32) {
-        if std::mem::replace(&mut self.round, round) != round {
+    fn clear_slowly(&mut self, shared_only: bool, session: u32) {
+        if std::mem::replace(&mut self.session, session) != session {
             (self.message, self.stream) = (None, None);
             self.viewed.forget(false);
         }

@@ -272,7 +272,7 @@ fn recv_in_place(comm: &Comm, buffer: i64, from: RecvFrom) -> Answer<Result<Stat
     handle::with_idle_buffer(buffer, |b| {
         let Kind::Read(reader) = &mut b.kind else { return Err(FastRecv::Unavailable) };
         let capacity = reader.capacity();
-        let received = comm.try_recv_spinning(from, capacity, reader.landing(handle::round()));
+        let received = comm.try_recv_spinning(from, capacity, reader.landing(handle::session()));
         if let Err(FastRecv::Failed(_)) = received {
             reader.clear();
         }

@@ -400,12 +400,12 @@ fn change(to: Shared) {
 /// would be kept.
 #[inline(always)]
 pub(crate) fn clear(writer: &mut WriteBuffer) {
-    writer.clear_keeping(IS_SHARED.load(Relaxed), round());
+    writer.clear_keeping(IS_SHARED.load(Relaxed), session());
 }
 
 /// The number of the process's current rank, different after each change.
 #[inline(always)]
-pub(crate) fn round() -> u32 {
+pub(crate) fn session() -> u32 {
     CHANGES.load(Relaxed)
 }
 
@@ -417,7 +417,7 @@ pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
             clear(w);
             w.take_spare()
         }
-        Kind::Read(r) => r.take_spare_of(round()),
+        Kind::Read(r) => r.take_spare_of(session()),
     }
 }
 

@@ -86,24 +86,24 @@ fn a_captured_message_stays_as_it_is_when_its_buffer_leaves() {
     assert!(message.first_slab().is_private());
 }
 
-/// Proves that memory of an earlier round is kept neither for what is written nor for what is received.
+/// Proves that memory of an earlier session is kept neither for what is written nor for what is received.
 #[test]
 fn buffers_leave_the_memory_of_an_earlier_round() {
     for with_objects in [false, true] {
         let source = Arc::new(Source::default());
         let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::NATIVE).expect("a capacity");
-        for (round, takes) in [(0, 1), (0, 1), (1, 2), (1, 2), (2, 3)] {
-            buffer.clear_keeping(false, round);
+        for (session, takes) in [(0, 1), (0, 1), (1, 2), (1, 2), (2, 3)] {
+            buffer.clear_keeping(false, session);
             write(&mut buffer, with_objects);
-            assert_eq!(source.takes.load(SeqCst), takes << usize::from(with_objects), "in round {round}");
+            assert_eq!(source.takes.load(SeqCst), takes << usize::from(with_objects), "in session {session}");
         }
     }
     let source = Arc::new(Source::default());
     let mut reader = ReadBuffer::new(source.clone(), 64).expect("a capacity");
-    for (round, keeps) in [(0, true), (1, false), (1, true), (2, false)] {
+    for (session, keeps) in [(0, true), (1, false), (1, true), (2, false)] {
         let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::NATIVE).expect("a capacity");
         reader.adopt(buffer.finish().expect("memory").clone());
         drop(buffer);
-        assert_eq!(reader.take_spare_of(round).is_some(), keeps, "in round {round}");
+        assert_eq!(reader.take_spare_of(session).is_some(), keeps, "in session {session}");
     }
 }

@@ -54,11 +54,11 @@ impl Member {
 
 /// The processes that are the ranks from one `Comm.init` to the next, with the memory that they share.
 #[derive(Debug)]
-struct Membership {
+struct Session {
     board: StatusPage,
     /// Time of the first Hello; `None` once the late ranks are reported.
     since: Option<Instant>,
-    /// Processes that live and have not sent a Hello for the next membership.
+    /// Processes that live and have not sent a Hello for the next session.
     members: Vec<Option<Member>>,
     /// The segments of ranks that share memory.
     files: Vec<Arc<OwnedFd>>,
@@ -91,10 +91,10 @@ pub struct WorldGrant {
     pub shares_memory: bool,
 }
 
-impl Membership {
-    fn new(ranks: usize) -> io::Result<Membership> {
+impl Session {
+    fn new(ranks: usize) -> io::Result<Session> {
         let members = (0..ranks).map(|_| None).collect();
-        Ok(Membership {
+        Ok(Session {
             board: StatusPage::create(ranks)?,
             since: Some(Instant::now()),
             members,
@@ -183,8 +183,8 @@ pub struct Roster {
     extent: Extent,
     /// Our ends of the sockets that the ranks' programs inherit.
     controls: Vec<Option<OwnedFd>>,
-    running: Option<Membership>,
-    forming: Option<Membership>,
+    running: Option<Session>,
+    forming: Option<Session>,
     /// The first process of each rank that has sent a Hello. No other process may.
     pids: Vec<Option<Pid>>,
     /// Whether the program of each rank has ended.
@@ -229,25 +229,24 @@ impl Roster {
 
     /// Descriptors to poll for reading.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let members = self.memberships().flat_map(|membership| membership.members.iter().flatten());
+        let members = self.sessions().flat_map(|session| session.members.iter().flatten());
         self.controls.iter().flatten().map(AsFd::as_fd).chain(members.map(|member| member.process.as_fd()))
     }
 
     /// Whether some ranks wait for packets. Nothing reports when their sockets have room.
     pub fn is_busy(&self) -> bool {
-        let cancels =
-            |membership: &Membership| membership.members.iter().flatten().any(|member| member.cancels);
-        self.running.as_ref().is_some_and(|membership| !membership.pending.is_empty())
+        let cancels = |session: &Session| session.members.iter().flatten().any(|member| member.cancels);
+        self.running.as_ref().is_some_and(|session| !session.pending.is_empty())
             || self.forming.as_ref().is_some_and(cancels)
     }
 
-    fn memberships(&self) -> impl Iterator<Item = &Membership> {
+    fn sessions(&self) -> impl Iterator<Item = &Session> {
         [&self.forming, &self.running].into_iter().flatten()
     }
 
     /// The process of a rank, while it lives.
     fn member(&self, rank: usize) -> Option<&Member> {
-        self.memberships().find_map(|membership| membership.members[rank].as_ref())
+        self.sessions().find_map(|session| session.members[rank].as_ref())
     }
 
     /// The process of a rank, while it lives: its number and its pidfd.
@@ -272,7 +271,7 @@ impl Roster {
     /// Sends the packets that are due.
     pub fn answer(&mut self) {
         self.gather();
-        self.running.iter_mut().for_each(Membership::inform);
+        self.running.iter_mut().for_each(Session::inform);
     }
 
     fn handle(&mut self, rank: usize, received: control::Received) {
@@ -283,9 +282,9 @@ impl Roster {
         }
     }
 
-    /// A process waits no longer. If its membership has started, it receives the world and no `Cancelled`.
+    /// A process waits no longer. If its session has started, it receives the world and no `Cancelled`.
     fn handle_cancel(&mut self, rank: usize, pid: Pid) {
-        let waiting = self.forming.as_mut().and_then(|membership| membership.members[rank].as_mut());
+        let waiting = self.forming.as_mut().and_then(|session| session.members[rank].as_mut());
         if let Some(member) = waiting.filter(|member| member.pid == pid && member.answer.is_some()) {
             member.cancels = true;
             debug!(target: "mpjdev::job", member = rank, "rank waits no longer");
@@ -297,15 +296,15 @@ impl Roster {
         let (Some(answer), Some(segment)) = (received.fds.pop(), received.fds.pop()) else { return };
         let taken = if said as usize == rank { self.check(rank, pid) } else { Err(Refusal::Taken) };
         match taken.and_then(|()| self.room_for(pid)) {
-            Ok((process, membership)) => {
+            Ok((process, session)) => {
                 let (segment, answer) = (Arc::new(segment), Some(answer));
-                membership.members[rank] = Some(Member { pid, process, segment, answer, cancels: false });
+                session.members[rank] = Some(Member { pid, process, segment, answer, cancels: false });
                 self.pids[rank] = Some(pid);
                 debug!(
                     target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(),
                     "rank waits for the others"
                 );
-                self.running.iter_mut().for_each(|membership| membership.members[rank] = None);
+                self.running.iter_mut().for_each(|session| session.members[rank] = None);
             }
             Err(why) => refuse(&answer, why),
         }
@@ -315,7 +314,7 @@ impl Roster {
     fn check(&self, rank: usize, pid: Pid) -> Result<(), Refusal> {
         let has_finished = |member: &Member| member.has_finished(self.ended.len(), rank);
         // A process that waits already has given up, and comes again.
-        let is_free = |membership: &Membership| membership.members[rank].as_ref().is_none_or(has_finished);
+        let is_free = |session: &Session| session.members[rank].as_ref().is_none_or(has_finished);
         if self.pids[rank].is_some_and(|known| known != pid) || !self.running.as_ref().is_none_or(is_free) {
             return Err(Refusal::Taken);
         }
@@ -325,14 +324,14 @@ impl Roster {
         self.missing.map_or(Ok(()), Err)
     }
 
-    /// A pidfd of a new rank, and the membership that it waits for.
-    fn room_for(&mut self, pid: Pid) -> Result<(OwnedFd, &mut Membership), Refusal> {
+    /// A pidfd of a new rank, and the session that it waits for.
+    fn room_for(&mut self, pid: Pid) -> Result<(OwnedFd, &mut Session), Refusal> {
         let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Refusal::NoRoom)?;
-        let membership = match &mut self.forming {
-            Some(membership) => membership,
-            none => none.insert(Membership::new(self.ended.len()).map_err(|_| Refusal::NoRoom)?),
+        let session = match &mut self.forming {
+            Some(session) => session,
+            none => none.insert(Session::new(self.ended.len()).map_err(|_| Refusal::NoRoom)?),
         };
-        Ok((process, membership))
+        Ok((process, session))
     }
 
     /// Finds a rank that cannot send a Hello any more, after the end of a program or process.
@@ -344,38 +343,38 @@ impl Roster {
         self.missing = self.missing.or(ended);
     }
 
-    /// Starts the membership when all ranks are there. Refuses the waiting ranks if one cannot come.
+    /// Starts the session when all ranks are there. Refuses the waiting ranks if one cannot come.
     fn gather(&mut self) {
-        let Some(membership) = &mut self.forming else { return };
+        let Some(session) = &mut self.forming else { return };
         if let Some(why) = self.missing {
-            let answers = membership.members.iter().flatten().filter_map(|member| member.answer.as_ref());
+            let answers = session.members.iter().flatten().filter_map(|member| member.answer.as_ref());
             answers.for_each(|answer| refuse(answer, why));
             self.forming = None;
             return;
         }
-        membership.members.iter_mut().flatten().for_each(Member::release);
-        let is_described = self.extent == Extent::Memory || membership.description.is_some();
-        if is_described && membership.is_complete() {
+        session.members.iter_mut().flatten().for_each(Member::release);
+        let is_described = self.extent == Extent::Memory || session.description.is_some();
+        if is_described && session.is_complete() {
             info!(target: "mpjdev::job", ranks = self.ended.len(), "all ranks have joined");
-            membership.begin(self.extent == Extent::Memory || self.shares_memory);
+            session.begin(self.extent == Extent::Memory || self.shares_memory);
             self.running = self.forming.take();
         }
     }
 
     /// The processes of all ranks, when all are there and need a world description.
     pub fn undescribed(&self) -> Option<Vec<Pid>> {
-        let membership = self.forming.as_ref().filter(|membership| membership.description.is_none())?;
-        let is_ready = self.extent != Extent::Memory && self.missing.is_none() && membership.is_complete();
-        is_ready.then(|| membership.members.iter().flatten().map(|member| member.pid).collect())
+        let session = self.forming.as_ref().filter(|session| session.description.is_none())?;
+        let is_ready = self.extent != Extent::Memory && self.missing.is_none() && session.is_complete();
+        is_ready.then(|| session.members.iter().flatten().map(|member| member.pid).collect())
     }
 
     /// Takes the world description for the waiting ranks.
     pub fn grant_world(&mut self, grant: WorldGrant) {
         let WorldGrant { description, listeners, shares_memory } = grant;
         self.shares_memory = shares_memory;
-        if let Some(membership) = &mut self.forming {
-            membership.description = Some(description);
-            membership.listeners = listeners;
+        if let Some(session) = &mut self.forming {
+            session.description = Some(description);
+            session.listeners = listeners;
         }
     }
 
@@ -394,12 +393,12 @@ impl Roster {
         self.forming.as_ref()?.since?.checked_add(after)
     }
 
-    /// The ranks that delay the start; once for each membership.
+    /// The ranks that delay the start; once for each session.
     pub fn overdue(&mut self) -> Option<Vec<u32>> {
-        let membership = self.forming.as_mut()?;
-        membership.since = None;
+        let session = self.forming.as_mut()?;
+        session.since = None;
         let waits = |member: &Option<Member>| member.as_ref().is_some_and(Member::waits);
-        let missing = (0..).zip(&membership.members).filter(|(_, member)| !waits(member));
+        let missing = (0..).zip(&session.members).filter(|(_, member)| !waits(member));
         let missing: Vec<u32> = missing.map(|(rank, _)| rank).collect();
         (!missing.is_empty()).then_some(missing)
     }
@@ -407,8 +406,8 @@ impl Roster {
     /// Ranks whose process has ended without a call of `handle_exit` or `handle_loss`.
     pub fn gone(&self) -> Vec<u32> {
         let members: Vec<(u32, &Member)> = self
-            .memberships()
-            .flat_map(|membership| (0..).zip(&membership.members))
+            .sessions()
+            .flat_map(|session| (0..).zip(&session.members))
             .filter_map(|(rank, member)| Some((rank, member.as_ref()?)))
             .collect();
         let mut fds: Vec<_> =
@@ -452,24 +451,24 @@ impl Roster {
     /// the result is true.
     fn note_end(&mut self, rank: usize, death: Death) -> bool {
         let ranks = self.ended.len();
-        let membership = match (&mut self.forming, &mut self.running) {
-            (Some(membership), _) if membership.members[rank].is_some() => membership,
-            (_, Some(membership)) => membership,
+        let session = match (&mut self.forming, &mut self.running) {
+            (Some(session), _) if session.members[rank].is_some() => session,
+            (_, Some(session)) => session,
             _ => return false,
         };
-        let ended = membership.members[rank].take();
+        let ended = session.members[rank].take();
         let segment = ended.as_ref().map(|member| member.segment.as_fd());
         self.reported_peers[rank] =
             segment.and_then(|segment| reported_failed_peer(segment, ranks, rank as u32));
         let is_lost = ended.is_some_and(|member| !member.has_finished(ranks, rank));
         if is_lost {
             info!(target: "mpjdev::failure", member = rank, ?death, "rank has ended without finishing");
-            membership.board.announce(rank as u32, death);
+            session.board.announce(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
-        // The loans of the ended process are free again, also in the membership that it had finished before
+        // The loans of the ended process are free again, also in the session that it had finished before
         // it joined the next one.
-        self.memberships().for_each(|membership| membership.board.note_end(rank as u32));
+        self.sessions().for_each(|session| session.board.note_end(rank as u32));
         self.note_missing();
         is_lost
     }
