@@ -13,7 +13,7 @@ use mpjdev_transport::wait::WaitControl;
 
 use crate::comm::Comm;
 use crate::error::DeviceError;
-use crate::packet::engine::PacketEngine;
+use crate::packet::PacketEngine;
 use machine_run::{Machine, MachineRun};
 use over_clients::OverClients;
 

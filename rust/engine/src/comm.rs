@@ -11,15 +11,14 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::wait::WaitControl;
 
 use crate::abandonment::Abandonment;
+use crate::any_engine::{AnyEngine, FastRecv, NewEngine};
 use crate::clients::Clients;
-use crate::engine::{AnyEngine, Engine};
+use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
 use crate::operation::{Mode, Selection, SendArgs};
-use crate::packet::engine::PacketEngine;
-use crate::packet::fast_recv::FastRecv;
-use crate::packet::freed::Membership;
+use crate::packet::PacketEngine;
 use crate::request::{Completed, RequestId};
 
 /// A group of ranks with a context of their own.
@@ -30,8 +29,6 @@ pub struct Comm {
     /// World rank of each member.
     members: Arc<[u32]>,
     rank: u32,
-    /// Frees the communicator with the last reference; `None` for the world and over a C MPI.
-    membership: Option<Arc<Membership>>,
     abandonment: Arc<Abandonment>,
     /// The clients of IMPI, at the world of a job whose foreign ranks take part in barriers.
     clients: Option<Arc<Clients>>,
@@ -77,7 +74,7 @@ impl Comm {
     /// barrier with the ranks of this project.
     pub fn world_with_foreign(endpoint: Arc<PacketEngine>, clients: Option<Clients>) -> Comm {
         let (rank, members) = (endpoint.rank(), (0..endpoint.size()).collect());
-        let world = Comm::new(AnyEngine::Packet(endpoint), WORLD, (members, rank), None);
+        let world = Comm::new(AnyEngine::Packet(endpoint, None), WORLD, (members, rank));
         Comm { clients: clients.map(Arc::new), ..world }
     }
 
@@ -85,24 +82,23 @@ impl Comm {
     #[cfg(not(loom))]
     pub(crate) fn of_group(group: Arc<Group>) -> Comm {
         let (context, members, rank) = (group.context(), group.members().clone(), group.member());
-        Comm::new(AnyEngine::Mpi(group), context, (members, rank), None)
+        Comm::new(AnyEngine::Mpi(group), context, (members, rank))
     }
 
     /// A communicator of these world ranks, of which this rank is the one with this number.
-    pub(crate) fn new(
-        engine: AnyEngine,
-        context: u64,
-        (members, rank): (Arc<[u32]>, u32),
-        membership: Option<Arc<Membership>>,
-    ) -> Comm {
+    pub(crate) fn new(engine: AnyEngine, context: u64, (members, rank): (Arc<[u32]>, u32)) -> Comm {
         let abandonment = Arc::default();
-        Comm { engine, context, members, rank, membership, abandonment, clients: None }
+        Comm { engine, context, members, rank, abandonment, clients: None }
     }
 
     /// A communicator of some members of this one, given by their ranks in it, or its creation by a C MPI.
     pub(crate) fn part(&self, made: &Communicator) -> Part {
-        let members = made.members.iter().map(|m| self.members[*m as usize]).collect();
-        self.engine.create(made.context, members, made.rank)
+        let members: Arc<[u32]> = made.members.iter().map(|m| self.members[*m as usize]).collect();
+        match self.engine.create(made.context, &members, made.rank) {
+            NewEngine::Ready(engine) => Part::Made(Comm::new(engine, made.context, (members, made.rank))),
+            #[cfg(not(loom))]
+            NewEngine::Creating(creation) => Part::Creating(creation),
+        }
     }
 
     /// Frees this communicator at this rank, unless it is the world. Does not block.
@@ -111,13 +107,13 @@ impl Comm {
     /// synchronous sends complete. Posted receives still get their messages, and running collective
     /// operations continue. Dropping the last reference has the same effect.
     pub fn free(&self) {
-        self.engine.free(self.membership.as_deref());
+        self.engine.free();
     }
 
     /// This communicator on the [remains](PacketEngine::remains) of its rank.
     pub fn on(&self, remains: &Arc<PacketEngine>) -> Comm {
-        let engine = AnyEngine::Packet(remains.clone());
-        Comm { engine, membership: None, clients: None, ..self.clone() }
+        let engine = AnyEngine::Packet(remains.clone(), None);
+        Comm { engine, clients: None, ..self.clone() }
     }
 
     /// Whether this is the communicator of all ranks, from which the others are created.
@@ -154,6 +150,12 @@ impl Comm {
 
     pub(crate) fn clients(&self) -> Option<&Clients> {
         self.clients.as_deref()
+    }
+
+    /// Whether this is a communicator of `endpoint`.
+    #[cfg(not(loom))]
+    pub fn is_of(&self, endpoint: &Arc<PacketEngine>) -> bool {
+        self.packet_engine().is_some_and(|own| Arc::ptr_eq(own, endpoint))
     }
 
     pub(crate) fn abandonment(&self) -> &Abandonment {

@@ -1,8 +1,7 @@
-//! Interface between a communicator and the engine of its rank, and the choice of the engine.
+//! The interface between a communicator and the engine of its rank.
 //!
 //! There are two engines. The packet engine matches messages over a transport of this project; the C MPI
-//! engine leaves matching to the machine's C MPI. A communicator refers to its engine by [`AnyEngine`]: the
-//! dispatch is static, so that a small message passes no indirect call.
+//! engine leaves matching to the machine's C MPI.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,71 +15,16 @@ use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
 
 use crate::abandonment::Abandonment;
-use crate::comm::Part;
 use crate::error::DeviceError;
-#[cfg(not(loom))]
-use crate::mpi::Group;
-use crate::operation::{LastBarrier, Selection, SendArgs, Unreceived};
-use crate::packet::engine::PacketEngine;
-use crate::packet::fast_recv::FastRecv;
-use crate::packet::freed::Membership;
+use crate::operation::{FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
 use crate::request::{Completed, RequestId};
 
-/// The engine of a communicator, chosen when its rank joins the job.
-#[derive(Clone, Debug)]
-pub(crate) enum AnyEngine {
-    /// The packet engine, over a transport.
-    Packet(Arc<PacketEngine>),
-    /// The machine's C MPI.
-    #[cfg(not(loom))]
-    Mpi(Arc<Group>),
-}
+/// The operations that a communicator asks its engine for. Each is described at the communicator's method of
+/// the same name.
+pub(crate) trait Engine {
+    /// A receive that the fast path leaves posted.
+    type Posted;
 
-impl AnyEngine {
-    /// The packet engine; `None` over a C MPI.
-    pub(crate) fn packet(&self) -> Option<&Arc<PacketEngine>> {
-        match self {
-            AnyEngine::Packet(endpoint) => Some(endpoint),
-            #[cfg(not(loom))]
-            AnyEngine::Mpi(_) => None,
-        }
-    }
-
-    /// Whether both belong to the same rank.
-    pub(crate) fn is_of_same_rank(&self, other: &AnyEngine) -> bool {
-        match (self, other) {
-            (AnyEngine::Packet(own), AnyEngine::Packet(other)) => Arc::ptr_eq(own, other),
-            #[cfg(not(loom))]
-            (AnyEngine::Mpi(own), AnyEngine::Mpi(other)) => Arc::ptr_eq(own.owner(), other.owner()),
-            #[cfg(not(loom))]
-            _ => false,
-        }
-    }
-}
-
-/// Declares the trait of the engines and implements it for [`AnyEngine`] by static dispatch.
-macro_rules! engine {
-    ($($(#[$meta:meta])* fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
-        /// The operations that a communicator asks its engine for. Each is described at the communicator's
-        /// method of the same name.
-        pub(crate) trait Engine {
-            $($(#[$meta])* fn $name(&self $(, $arg: $type)*) $(-> $result)?;)*
-        }
-
-        impl Engine for AnyEngine {
-            $(#[inline(always)]
-            fn $name(&self $(, $arg: $type)*) $(-> $result)? {
-                match self {
-                    AnyEngine::Packet(engine) => Engine::$name(engine $(, $arg)*),
-                    #[cfg(not(loom))]
-                    AnyEngine::Mpi(engine) => Engine::$name(engine $(, $arg)*),
-                }
-            })*
-        }
-    };
-}
-
-engine! {
     // ---- Messages
 
     /// Sends a message and waits until the send is complete.
@@ -88,28 +32,33 @@ engine! {
     /// Starts a send; `None` when it is complete already.
     fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
     /// Spins for a message and stores it in `place`.
-    fn try_recv_spinning(&self, from: Selection<'_>, capacity: usize, place: &mut Option<Message>) -> FastRecv;
+    fn try_recv_spinning(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> FastRecv<Self::Posted>;
     /// Receives a message that the fast path has not taken.
     fn recv_posted(
         &self,
-        fast: FastRecv,
+        fast: FastRecv<Self::Posted>,
         from: Selection<'_>,
         capacity: usize,
         spare: Option<Slab>,
-        wait_control: &mut dyn WaitControl
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError>;
     /// Posts a receive.
     fn start_receive(
         &self,
         from: Selection<'_>,
         capacity: usize,
-        spare: Option<Slab>
+        spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError>;
     /// Waits for a message without receiving it. Returns its envelope and the capacity that it needs.
     fn probe(
         &self,
         from: Selection<'_>,
-        wait_control: &mut dyn WaitControl
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, usize), DeviceError>;
     /// Polls for a message without receiving it.
     fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError>;
@@ -121,14 +70,14 @@ engine! {
         &self,
         id: RequestId,
         deadline: Option<Instant>,
-        wait_control: &mut dyn WaitControl
+        wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError>;
     fn is_done(&self, id: RequestId) -> bool;
     fn wait_any(
         &self,
         ids: &[RequestId],
         deadline: Option<Instant>,
-        wait_control: &mut dyn WaitControl
+        wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError>;
     fn cancel(&self, id: RequestId) -> Result<bool, DeviceError>;
     fn detach(&self, id: RequestId);
@@ -144,7 +93,7 @@ engine! {
     fn finish(
         &self,
         last_barrier: Option<&mut LastBarrier<'_>>,
-        wait_control: &mut dyn WaitControl
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError>;
     fn take_unreceived(&self) -> Option<Unreceived>;
     fn fail(&self, why: &str);
@@ -152,10 +101,6 @@ engine! {
 
     // ---- Communicators and collective operations
 
-    /// A communicator of these world ranks, or its creation.
-    fn create(&self, context: u64, members: Arc<[u32]>, rank: u32) -> Part;
-    /// Frees the communicator at this rank.
-    fn free(&self, membership: Option<&Membership>);
     /// Checks that the rank may communicate or, with `is_end`, that it has a job to end.
     fn check_going(&self, is_end: bool) -> Result<(), DeviceError>;
     /// Starts a send of a collective operation.
@@ -165,7 +110,7 @@ engine! {
         &self,
         from: Selection<'_>,
         capacity: usize,
-        is_end: bool
+        is_end: bool,
     ) -> Result<RequestId, DeviceError>;
     /// The allocator of contexts that no other rank allocates.
     fn contexts(&self) -> &Mutex<ContextAllocator>;
@@ -178,7 +123,7 @@ engine! {
     fn take_abandonment(
         &self,
         context: u64,
-        abandonment: &Abandonment
+        abandonment: &Abandonment,
     ) -> Result<Option<(u32, Option<Message>)>, DeviceError>;
     /// Waits until one of these receives of a collective operation is complete, or a notice has arrived.
     fn wait_collective(
@@ -186,6 +131,6 @@ engine! {
         context: u64,
         pending: &[RequestId],
         abandonment: &Abandonment,
-        wait_control: &mut dyn WaitControl
+        wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError>;
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod abandonment;
+mod any_engine;
 mod clients;
 pub mod collective;
 pub mod comm;
@@ -17,6 +18,7 @@ mod packet;
 mod rank;
 mod request;
 
+pub use any_engine::FastRecv;
 pub use clients::Clients;
 pub use comm::{Comm, Done, RecvFrom, Status};
 pub use error::DeviceError;
@@ -28,7 +30,5 @@ pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::wait::{Uninterruptible, WaitControl, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};
 pub use operation::{LastBarrier, Mode, Unreceived};
-pub use packet::engine::PacketEngine;
-pub use packet::fast_recv::FastRecv;
-pub use packet::posted_recv::ReceiveArgs;
+pub use packet::{PacketEngine, ReceiveArgs};
 pub use request::{Completed, RequestId};

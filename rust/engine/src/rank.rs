@@ -11,10 +11,27 @@ use mpjdev_transport::wait::WaitControl;
 use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
+#[cfg(not(loom))]
+use crate::mpi;
 use crate::operation::{LastBarrier, Unreceived};
 use crate::request::RequestId;
 
 impl Comm {
+    /// Makes this process a rank of the job that its MPI runs, and returns the world. Blocks until all
+    /// processes do so. It may be called again after a finish; then all processes must.
+    ///
+    /// # Errors
+    /// No usable MPI; interrupted: the call can be repeated then.
+    #[cfg(not(loom))]
+    pub fn join_mpi(
+        config: Config,
+        source: Arc<dyn SlabSource>,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<Comm, mpi::Unfit> {
+        let leave = |group| Comm::of_group(group).abandon(None);
+        mpi::join(config, source, leave, wait_control).map(Comm::of_group)
+    }
+
     /// Number of this rank in the world.
     pub fn world_rank(&self) -> u32 {
         self.engine().world_rank()

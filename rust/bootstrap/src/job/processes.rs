@@ -143,7 +143,7 @@ fn join_mpi(
     private: &Arc<HeapPool>,
     wait_control: &mut dyn WaitControl,
 ) -> Result<Joined, JoinError> {
-    match mpi::join(config, private.clone(), wait_control) {
+    match Comm::join_mpi(config, private.clone(), wait_control) {
         Ok(world) => Ok(Joined { world, source: private.clone() }),
         Err(mpi::Unfit::Interrupted) => Err(JoinError::Interrupted),
         Err(unfit) => Err(JoinError::Mpi(Box::new(unfit))),

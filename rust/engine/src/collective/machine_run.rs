@@ -9,7 +9,6 @@ use mpjdev_transport::wait::WaitControl;
 use super::Outcome;
 use super::traffic::{pack, unpack};
 use crate::comm::{Comm, Part};
-use crate::engine::AnyEngine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::CommCreation;
@@ -236,17 +235,16 @@ impl MachineRun {
     /// Leaves the operation after a part of it, and takes no part in the communicator that it makes.
     pub(super) fn abandon(self, why: DeviceError) {
         let Some(made) = self.confirmed().cloned() else { return };
-        match self.comm.engine() {
-            AnyEngine::Packet(_) => match self.comm.part(&made) {
-                Part::Made(comm) => comm.leave(why),
-                #[cfg(not(loom))]
-                Part::Creating(_) => {}
-            },
-            // The other members wait for this rank inside the library, if all have confirmed.
+        // The other members wait for this rank inside the library, if all have confirmed.
+        #[cfg(not(loom))]
+        if let Some(group) = self.comm.engine().mpi() {
+            group.owner().clone().make_aside(move || self.end_confirmed(why));
+            return;
+        }
+        match self.comm.part(&made) {
+            Part::Made(comm) => comm.leave(why),
             #[cfg(not(loom))]
-            AnyEngine::Mpi(group) => {
-                group.owner().clone().make_aside(move || self.end_confirmed(why));
-            }
+            Part::Creating(_) => {}
         }
     }
 

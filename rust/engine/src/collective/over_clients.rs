@@ -20,7 +20,7 @@ use super::machine_run::MachineRun;
 use crate::clients::Clients;
 use crate::comm::Comm;
 use crate::error::DeviceError;
-use crate::packet::engine::PacketEngine;
+use crate::packet::PacketEngine;
 use crate::request::RequestId;
 
 /// The barrier in progress.

@@ -11,14 +11,11 @@ use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
 
-use super::{CommCreation, Group, Wanted};
+use super::{Group, Receive, Wanted};
 use crate::abandonment::{Abandonment, NOTICE_CAPACITY};
-use crate::comm::Part;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{LastBarrier, Selection, SendArgs, Unreceived};
-use crate::packet::fast_recv::FastRecv;
-use crate::packet::freed::Membership;
+use crate::operation::{FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
 use crate::request::{Completed, RequestId};
 
 impl From<Selection<'_>> for Wanted {
@@ -29,6 +26,8 @@ impl From<Selection<'_>> for Wanted {
 }
 
 impl Engine for Arc<Group> {
+    type Posted = Box<Receive>;
+
     fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let SendArgs { message, member, tag, mode, .. } = args;
         Group::send(self, member, tag, message, mode, wait_control)
@@ -46,13 +45,13 @@ impl Engine for Arc<Group> {
         from: Selection<'_>,
         capacity: usize,
         place: &mut Option<Message>,
-    ) -> FastRecv {
+    ) -> FastRecv<Box<Receive>> {
         Group::try_recv_spinning(self, from.into(), capacity, place)
     }
 
     fn recv_posted(
         &self,
-        fast: FastRecv,
+        fast: FastRecv<Box<Receive>>,
         from: Selection<'_>,
         capacity: usize,
         spare: Option<Slab>,
@@ -157,14 +156,6 @@ impl Engine for Arc<Group> {
 
     fn leftovers(&self) -> (usize, usize) {
         Group::leftovers(self)
-    }
-
-    fn create(&self, context: u64, members: Arc<[u32]>, rank: u32) -> Part {
-        Part::Creating(CommCreation::new(self, context, members, rank))
-    }
-
-    fn free(&self, _: Option<&Membership>) {
-        Group::free(self);
     }
 
     fn check_going(&self, _: bool) -> Result<(), DeviceError> {

@@ -14,14 +14,13 @@ use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use super::group::Group;
 use super::{Rank, lock};
-use crate::comm::Comm;
 use crate::error::DeviceError;
 
 /// The result of the library's calls.
 type Made = Result<Arc<Group>, DeviceError>;
 
 /// The creation of a communicator. If it is dropped before the group is taken, the group is made and
-/// abandoned.
+/// left.
 #[derive(Debug)]
 pub(crate) struct CommCreation {
     parent: Arc<Group>,
@@ -101,7 +100,7 @@ impl Drop for CommCreation {
         self.start();
         let before = std::mem::replace(&mut *lock(&self.shared.slot), Slot::Closed);
         if let Slot::Made(made) = before {
-            abandon(made);
+            leave(made);
         }
     }
 }
@@ -111,17 +110,18 @@ impl Shared {
         let mut slot = lock(&self.slot);
         if let Slot::Closed = *slot {
             drop(slot);
-            return abandon(made);
+            return leave(made);
         }
         *slot = Slot::Made(made);
         self.is_done.store(true, Ordering::Release);
     }
 }
 
-/// Notifies the other members of a group that this rank takes no part in it.
-fn abandon(made: Made) {
+/// Leaves a group that this rank takes no part in.
+fn leave(made: Made) {
     if let Ok(group) = made {
-        Comm::of_group(group).abandon(None);
+        let leave = group.owner().leave;
+        leave(group);
     }
 }
 

@@ -18,8 +18,7 @@ use super::memory::Octets;
 use super::recv::{Post, Receive};
 use super::{Rank, Wanted};
 use crate::error::DeviceError;
-use crate::operation::{damaged, lengths};
-use crate::packet::fast_recv::FastRecv;
+use crate::operation::{FastRecv, damaged, lengths};
 use crate::request::Completed;
 
 /// Time that an interrupted receive still waits for a message whose RTS has arrived.
@@ -32,7 +31,7 @@ impl Group {
         wanted: Wanted,
         capacity: usize,
         place: &mut Option<Message>,
-    ) -> FastRecv {
+    ) -> FastRecv<Box<Receive>> {
         let rank = self.owner();
         if rank.finishing.load(Ordering::Relaxed)
             || rank.oversubscription.is_active()
@@ -93,7 +92,7 @@ impl Group {
     /// Receives a message after an empty [fast path](Self::try_recv_spinning).
     pub(crate) fn recv_posted(
         self: &Arc<Self>,
-        fast: FastRecv,
+        fast: FastRecv<Box<Receive>>,
         wanted: Wanted,
         capacity: usize,
         spare: Option<Slab>,
@@ -130,7 +129,12 @@ fn fits(seen: mpi::Envelope, place: &Option<Message>) -> bool {
 
 impl Receive {
     /// Continues when the library's operation has ended, for `looks` further polls.
-    fn spin_on(mut self, outcome: Outcome, looks: u32, place: &mut Option<Message>) -> FastRecv {
+    fn spin_on(
+        mut self,
+        outcome: Outcome,
+        looks: u32,
+        place: &mut Option<Message>,
+    ) -> FastRecv<Box<Receive>> {
         let mut over = self.ended(outcome);
         for _ in 0..looks {
             match over {

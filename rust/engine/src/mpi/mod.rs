@@ -48,7 +48,8 @@ use crate::operation::Unreceived;
 pub(crate) use create::CommCreation;
 pub use group::Group;
 pub use recv::Receive;
-pub use runtime::{TRANSPORT, Unfit, check, end, is_asked_for, is_used, join};
+pub(crate) use runtime::join;
+pub use runtime::{TRANSPORT, Unfit, check, end, is_asked_for, is_used};
 
 use answers::Answers;
 use lanes::Lane;
@@ -118,6 +119,8 @@ pub struct Rank {
     empty_polls: AtomicU32,
     oversubscription: Oversubscription,
     scratch: Scratch,
+    /// Notifies the other members of a group that this rank takes no part in it.
+    leave: fn(Arc<Group>),
 }
 
 /// The state that operations share.
@@ -133,7 +136,13 @@ struct State {
 }
 
 impl Rank {
-    fn new(mpi: &'static Mpi, round: Round, config: Config, source: Arc<dyn SlabSource>) -> Rank {
+    fn new(
+        mpi: &'static Mpi,
+        round: Round,
+        config: Config,
+        source: Arc<dyn SlabSource>,
+        leave: fn(Arc<Group>),
+    ) -> Rank {
         let (rank, size) = (round.rank, round.size);
         let counts = || (0..size).map(|_| AtomicU64::new(0)).collect();
         Rank {
@@ -168,6 +177,7 @@ impl Rank {
             empty_polls: AtomicU32::new(0),
             oversubscription: Oversubscription::new(),
             scratch: Scratch::default(),
+            leave,
             config: Config { tag_ub: config.tag_ub.min(round.tag_max), ..config },
             source,
             round,

@@ -16,7 +16,6 @@ use tracing::{info, warn};
 use super::group::Group;
 use super::retirement::empty;
 use super::{Rank, lock, processors, wait};
-use crate::comm::Comm;
 
 /// The variable that selects the transport.
 pub const TRANSPORT: &str = "MPJDEV_TRANSPORT";
@@ -180,16 +179,17 @@ struct Runtime {
 
 static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 
-/// Makes this process a rank of the job that its MPI runs. Blocks until all processes do so. It may be called
-/// again after a finish; then all processes must.
+/// Makes this process a rank of the job that its MPI runs, and returns the group of all ranks. `leave`
+/// notifies the other members of a group that this rank takes no part in it. Blocks until all processes join.
 ///
 /// # Errors
 /// No usable MPI; interrupted: the call can be repeated then.
-pub fn join(
+pub(crate) fn join(
     config: Config,
     source: Arc<dyn SlabSource>,
+    leave: fn(Arc<Group>),
     wait_control: &mut dyn WaitControl,
-) -> Result<Comm, Unfit> {
+) -> Result<Arc<Group>, Unfit> {
     let mut runtime = lock(&RUNTIME);
     let runtime = match &mut *runtime {
         Some(runtime) => runtime,
@@ -202,9 +202,9 @@ pub fn join(
     info!(target: "mpjdev::mpi", rank, ranks, here, library = runtime.mpi.path(), "rank has joined");
     let config = Config { spins: wait::SPINS, ..config };
     let config = config.for_ranks_on(here, processors::shared()).bounded();
-    let rank = Arc::new(Rank::new(runtime.mpi, round, config, source));
+    let rank = Arc::new(Rank::new(runtime.mpi, round, config, source, leave));
     let members = (0..round.size).collect();
-    Ok(Comm::of_group(Group::world(rank, members, round.world)))
+    Ok(Group::world(rank, members, round.world))
 }
 
 impl Runtime {

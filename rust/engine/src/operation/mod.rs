@@ -1,5 +1,6 @@
 //! The arguments and results of operations on messages, the same over either engine.
 
+mod fast_recv;
 mod last_barrier;
 mod mode;
 mod received_message;
@@ -8,6 +9,7 @@ mod send_args;
 mod undelivered;
 mod unreceived;
 
+pub(crate) use fast_recv::FastRecv;
 pub use last_barrier::LastBarrier;
 pub use mode::Mode;
 pub(crate) use received_message::{damaged, lengths, physical, received};

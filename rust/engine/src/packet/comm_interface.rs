@@ -1,5 +1,6 @@
 //! The packet engine as a communicator uses it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,13 +13,10 @@ use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
 
 use crate::abandonment::Abandonment;
-use crate::comm::{Comm, Part};
-use crate::engine::{AnyEngine, Engine};
+use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
 use crate::packet::engine::PacketEngine;
-use crate::packet::fast_recv::FastRecv;
-use crate::packet::freed::Membership;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::{Completed, RequestId};
 
@@ -33,6 +31,8 @@ impl Selection<'_> {
 }
 
 impl Engine for Arc<PacketEngine> {
+    type Posted = Infallible;
+
     #[inline]
     fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
@@ -161,17 +161,6 @@ impl Engine for Arc<PacketEngine> {
 
     fn leftovers(&self) -> (usize, usize) {
         PacketEngine::leftovers(self)
-    }
-
-    fn create(&self, context: u64, members: Arc<[u32]>, rank: u32) -> Part {
-        let membership = Some(Membership::new(self.clone(), context));
-        Part::Made(Comm::new(AnyEngine::Packet(self.clone()), context, (members, rank), membership))
-    }
-
-    fn free(&self, membership: Option<&Membership>) {
-        if let Some(membership) = membership {
-            membership.free();
-        }
     }
 
     fn check_going(&self, is_end: bool) -> Result<(), DeviceError> {

@@ -8,43 +8,14 @@
 use std::cell::Cell;
 
 use mpjdev_buffer::Message;
-use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::envelope::Selector;
 
-use crate::error::DeviceError;
+use crate::operation::FastRecv;
 use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::recv::UnpostedRecv;
 
 /// Packets for other receives that are handled before the lock is released.
 const OTHERS: usize = 16;
-
-/// Outcome of the fast path.
-#[derive(Debug)]
-pub enum FastRecv {
-    /// A message was received.
-    Done(Envelope),
-    /// The message was consumed with an error, or the arguments are wrong.
-    Failed(Box<DeviceError>),
-    /// The spins are used up; no message has matched.
-    Empty,
-    /// The path is not applicable now: post a receive.
-    Unavailable,
-    /// Polling has ended; a receive is posted.
-    #[cfg(not(loom))]
-    Posted(Box<crate::mpi::Receive>),
-}
-
-impl From<Result<Envelope, DeviceError>> for FastRecv {
-    fn from(taken: Result<Envelope, DeviceError>) -> Self {
-        taken.map_or_else(|error| error.into(), FastRecv::Done)
-    }
-}
-
-impl From<DeviceError> for FastRecv {
-    #[cold]
-    fn from(error: DeviceError) -> Self {
-        FastRecv::Failed(Box::new(error))
-    }
-}
 
 impl PacketEngine {
     /// Spins for a message and stores it in `place`. The caller posts a receive when no message was taken.

@@ -8,8 +8,6 @@
 //! A rank may get messages of a communicator before it has completed the creation itself. Only contexts that
 //! were freed here are dropped.
 
-use std::sync::Arc;
-
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_proto::context::{WORLD, communicator, kinds};
 use mpjdev_proto::envelope::Envelope;
@@ -101,30 +99,5 @@ impl PacketEngine {
         for context in state.recv_queue.take_kept() {
             self.drop_freed(state, context);
         }
-    }
-}
-
-/// A rank's membership in a communicator other than the world. Dropping the last reference frees the
-/// communicator.
-#[derive(Debug)]
-pub(crate) struct Membership {
-    endpoint: Arc<PacketEngine>,
-    context: u64,
-}
-
-impl Membership {
-    pub(crate) fn new(endpoint: Arc<PacketEngine>, context: u64) -> Arc<Membership> {
-        Arc::new(Membership { endpoint, context })
-    }
-
-    /// Frees the communicator while references remain.
-    pub(crate) fn free(&self) {
-        self.endpoint.free_context(self.context, false);
-    }
-}
-
-impl Drop for Membership {
-    fn drop(&mut self) {
-        self.endpoint.free_context(self.context, true);
     }
 }

@@ -9,8 +9,8 @@ use mpjdev_proto::matching::Posted;
 use mpjdev_transport::wait::{Backoff, Uninterruptible, WaitControl, deadline_after};
 
 use crate::error::DeviceError;
+use crate::operation::FastRecv;
 use crate::packet::engine::{Core, PacketEngine, State};
-use crate::packet::fast_recv::FastRecv;
 use crate::packet::requests::{Receive, Work};
 use crate::request::{Completed, RequestId};
 

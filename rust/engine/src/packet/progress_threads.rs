@@ -86,7 +86,6 @@ mod remains {
     use mpjdev_buffer::SlabSource;
 
     use super::*;
-    use crate::comm::Comm;
     use mpjdev_transport::{Header, Outgoing, PacketHandler, PacketSource, PeerState, Transport, Unacked};
 
     /// The transport of a rank that has ended. It answers the queries that are still possible.
@@ -175,13 +174,6 @@ mod remains {
             remains.progress_threads.has_ended.store(true, Ordering::Relaxed);
             remains.end_flags.note_stats_printed();
             Arc::new(remains)
-        }
-    }
-
-    impl Comm {
-        /// Whether this is a communicator of `endpoint`.
-        pub fn is_of(&self, endpoint: &Arc<PacketEngine>) -> bool {
-            self.packet_engine().is_some_and(|own| Arc::ptr_eq(own, endpoint))
         }
     }
 }

@@ -11,10 +11,9 @@ use mpjdev_transport::{Header, Incoming, Kind, Payload, PeerState, ProtocolViola
 use tracing::debug;
 
 use crate::error::DeviceError;
-use crate::operation::{damaged, lengths, physical, received};
+use crate::operation::{FastRecv, damaged, lengths, physical, received};
 use crate::packet::credit::CreditCharge;
 use crate::packet::engine::{PacketEngine, State};
-use crate::packet::fast_recv::FastRecv;
 use crate::packet::outbox::Queued;
 use crate::packet::partial_recv::{Completion, PendingRendezvous};
 use crate::packet::requests::Work;
