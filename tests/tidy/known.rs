@@ -44,7 +44,7 @@ pub(crate) const WIDE: [&str; 0] = [];
 pub(crate) const CLAUSES: [&str; 0] = [];
 
 /// Areas with phrases that the glossary replaces.
-pub(crate) const PHRASES: [&str; 2] = ["rust/engine", "rust/proto"];
+pub(crate) const PHRASES: [&str; 0] = [];
 
 /// Areas with citations that lead nowhere.
 pub(crate) const CITATIONS: [&str; 0] = [];

@@ -146,7 +146,7 @@ pub enum DeviceError {
     #[error(
         "rank {rank} has abandoned a collective operation on this communicator ({why}), and no other is \
          possible on it; make another communicator from one that is whole, or finish; messages from rank to \
-         rank go on"
+         rank continue"
     )]
     Abandoned {
         /// The rank that left it, numbered in the world.
@@ -164,7 +164,7 @@ pub enum DeviceError {
         after: Duration,
     },
     /// Too many split messages are open.
-    #[error("{open} split messages are under way, no pairing number is free")]
+    #[error("{open} split messages are in flight, no pairing number is free")]
     NoFreePair {
         /// Number of open ones.
         open: usize,

@@ -161,7 +161,7 @@ mod tests {
         let (mut naps, start) = (Naps::default(), Instant::now());
         let later = start + Duration::from_secs(1);
         naps.next(start);
-        assert!(!naps.end_after(Duration::from_nanos(300), 1), "in vain");
+        assert!(!naps.end_after(Duration::from_nanos(300), 1), "empty");
         assert_eq!(naps.next(later), LONGEST);
         // MPICH copies 512 KiB or a MiB.
         assert!(naps.end_after(Duration::from_micros(90), 1));

@@ -84,7 +84,7 @@ pub enum ProtocolError {
         msglen: u64,
     },
     /// Data of a message that nobody asked for, or that is complete.
-    #[error("packet drqid {drqid:#x} names no message that goes on")]
+    #[error("packet drqid {drqid:#x} names no message in flight")]
     Drqid {
         /// The value in the packet.
         drqid: u64,
