@@ -3,6 +3,7 @@
 
 mod abandonment;
 mod machine_run;
+mod outcome;
 mod over_clients;
 mod traffic;
 
@@ -15,6 +16,7 @@ use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::packet::PacketEngine;
 use machine_run::{Machine, MachineRun};
+pub use outcome::Outcome;
 use over_clients::OverClients;
 
 /// A collective operation in progress: advance it until it is complete.
@@ -46,15 +48,6 @@ enum Way {
     OverClients(Box<OverClients>),
     /// An error, before anything was sent.
     Refused(DeviceError),
-}
-
-/// The result of a collective operation.
-#[derive(Debug)]
-pub enum Outcome {
-    /// All ranks have entered the barrier.
-    Passed,
-    /// A communicator; `None` for a rank that is no member of it.
-    Created(Option<Comm>),
 }
 
 impl Comm {

@@ -6,7 +6,7 @@ use mpjdev_proto::collective::{
 };
 use mpjdev_transport::wait::WaitControl;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::traffic::{pack, unpack};
 use crate::comm::{Comm, Part};
 use crate::error::DeviceError;

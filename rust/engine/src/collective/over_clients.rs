@@ -15,8 +15,8 @@ use mpjdev_proto::envelope::Selector;
 use mpjdev_proto::impi::barrier::{Action, Barrier};
 use mpjdev_transport::wait::WaitControl;
 
-use super::Outcome;
 use super::machine_run::MachineRun;
+use super::outcome::Outcome;
 use crate::clients::Clients;
 use crate::comm::Comm;
 use crate::error::DeviceError;

@@ -13,7 +13,8 @@ use mpjdev_proto::send_policy::check_first;
 use mpjdev_sys::mpi::{self, Operation, Outcome};
 use mpjdev_transport::wait::{Backoff, Uninterruptible, WaitControl, deadline_after};
 
-use super::group::{Channel, Group};
+use super::channel::Channel;
+use super::group::Group;
 use super::memory::Octets;
 use super::recv::{Post, Receive};
 use super::{Rank, Wanted};

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use mpjdev_proto::context::WORLD;
 use mpjdev_sys::mpi;
 
+use super::channel::Channel;
 use super::probed_messages::ProbedMessages;
 use super::retirement::Freed;
 use super::{Rank, lock};
@@ -26,13 +27,6 @@ pub struct Group {
     pub(super) spilled: Mutex<ProbedMessages>,
     pub(super) spilled_len: AtomicUsize,
     is_freed: AtomicBool,
-}
-
-/// The communicators of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Channel {
-    Program,
-    Collective,
 }
 
 impl Group {

@@ -5,16 +5,13 @@
 //! though it is short, and later sends must not wait for that. So the window grows as long as no send leaves.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mpjdev_buffer::Message;
-use mpjdev_sys::mpi::To;
 use mpjdev_transport::config::ENVELOPE_LEN;
 
-use super::group::Group;
 use super::requests::Hope;
+use super::send::{Held, open};
 use super::{Rank, State};
 use crate::error::DeviceError;
 use crate::request::RequestId;
@@ -59,15 +56,6 @@ impl Lane {
             }
         }
     }
-}
-
-/// The arguments of a waiting send.
-#[derive(Debug)]
-pub(super) struct Held {
-    /// The communicator is kept until the send has left.
-    pub(super) group: Arc<Group>,
-    pub(super) message: Message,
-    pub(super) to: To,
 }
 
 impl Rank {
@@ -140,7 +128,7 @@ impl Rank {
         let State { requests, pairs, .. } = state;
         let Some(sending) = requests.sending(id) else { return false };
         let Some(Held { group: _group, message, to }) = sending.held.take() else { return false };
-        if let Err(error) = self.start(&message, to, sending, || super::send::open(pairs)) {
+        if let Err(error) = self.start(&message, to, sending, || open(pairs)) {
             sending.failed = Some(error);
         }
         sending.is_leaving()

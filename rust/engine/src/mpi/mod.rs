@@ -11,11 +11,13 @@
 //! that it has sent to them: a receive is unsatisfiable when that number has arrived.
 
 mod answers;
+mod channel;
 mod comm_interface;
 mod create;
 mod fast_recv;
 mod finish;
 mod group;
+mod kept_comms;
 mod lanes;
 mod memory;
 mod peers;
@@ -29,6 +31,7 @@ mod requests;
 mod retirement;
 mod runtime;
 mod send;
+mod spill;
 mod wait;
 
 use std::collections::BTreeMap;

@@ -13,7 +13,8 @@ use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Operation};
 use mpjdev_transport::wait::{Backoff, WaitControl};
 
-use super::group::{Channel, Group};
+use super::channel::Channel;
+use super::group::Group;
 use super::memory;
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage, ProbedMessages};
 use super::recv::Receive;

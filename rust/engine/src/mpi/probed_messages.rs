@@ -1,33 +1,16 @@
-//! Spilled messages: taken from the library before a receive asks for them, and indexed by source and tag.
-//!
-//! A library searches its unexpected messages in order, and some search those of all communicators together.
-//! So the library keeps few of them: a rank takes them while it waits, and occasionally when it posts a
-//! receive. Receives search the spilled messages before the library's, so nothing is overtaken.
-
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+//! Messages that were taken from the library, indexed by source and tag.
 
 use mpjdev_buffer::Slab;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::Matcher;
-use mpjdev_proto::rts::{RTS_LEN, Rts};
-use mpjdev_proto::send_policy::LengthError;
-use mpjdev_sys::mpi::{self, Matched, MpiError, Operation};
+use mpjdev_proto::rts::Rts;
+use mpjdev_sys::mpi::{Matched, MpiError, Operation};
 
-use super::group::{Channel, Group};
-use super::memory::{self, Octets};
-use super::{Rank, Wanted, lock};
-use crate::error::DeviceError;
-use crate::operation::lengths;
+use super::memory::Octets;
+use super::{Rank, Wanted};
 
 /// Receives on a communicator after which its messages are spilled.
 const RECEIVES: u32 = 64;
-/// Messages that are spilled at a time: a flood does not occupy the thread.
-const BATCH: usize = 1024;
-/// Communicators whose messages are spilled per call of progress.
-const VISITS: usize = 4;
-/// The number of RTS without a receive from which on the physical messages behind them are spilled too.
-const ANNOUNCED: usize = 16;
 
 /// A message that was taken from the library.
 #[derive(Debug)]
@@ -59,7 +42,7 @@ pub(super) enum Physical {
 
 impl Physical {
     /// The physical message of a taken message with few octets, which have usually arrived.
-    fn of_short(rank: &Rank, matched: Matched, len: usize) -> Result<Physical, MpiError> {
+    pub(super) fn of_short(rank: &Rank, matched: Matched, len: usize) -> Result<Physical, MpiError> {
         let Ok(slab) = rank.source.take_arrived(len) else { return Ok(Physical::Matched(matched)) };
         let mut operation = Operation::receive_matched(rank.mpi, Box::new(Octets(slab)), len, matched)?;
         // No wait here: a library may have to ask the sender for the octets.
@@ -114,154 +97,13 @@ impl ProbedMessages {
 
     /// Whether the library's messages are to be spilled before this receive.
     #[inline]
-    fn is_due(&mut self) -> bool {
+    pub(super) fn is_due(&mut self) -> bool {
         self.receives = self.receives.wrapping_add(1);
         self.receives.is_multiple_of(RECEIVES)
     }
 
     /// Schedules another spill before the next receive, since the last one reached its limit.
-    fn make_due(&mut self) {
+    pub(super) fn make_due(&mut self) {
         self.receives = u32::MAX;
-    }
-}
-
-impl Group {
-    /// Spills messages of the library; true when there may be more.
-    pub(super) fn spill(&self, spills: &mut ProbedMessages) -> Result<bool, DeviceError> {
-        let mut taken = 0;
-        while taken < BATCH
-            && let Some(next) = self.take_from_library(Wanted { source: None, tag: None })?
-        {
-            spills.add(next);
-            taken += 1;
-        }
-        if taken > 0 {
-            self.spilled_len.store(spills.len(), Ordering::Relaxed);
-        }
-        Ok(taken == BATCH)
-    }
-
-    /// Takes the first matching spilled message. Occasionally spills more before.
-    #[inline]
-    pub(super) fn take_spilled(
-        &self,
-        spills: &mut ProbedMessages,
-        wanted: Wanted,
-    ) -> Result<Option<ProbedMessage>, DeviceError> {
-        if spills.is_due() {
-            if self.spill(spills)? {
-                spills.make_due();
-            }
-            self.owner().spill_announced();
-        }
-        let taken = spills.take(wanted);
-        if let Some(taken) = &taken {
-            self.note_taken(spills, taken);
-        }
-        Ok(taken)
-    }
-
-    /// Records that a message has left the spilled ones.
-    pub(super) fn note_taken(&self, spills: &ProbedMessages, taken: &ProbedMessage) {
-        self.spilled_len.store(spills.len(), Ordering::Relaxed);
-        if matches!(taken.what, ProbedForm::Announced(_)) {
-            self.owner().announced.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes all spilled messages.
-    pub(super) fn take_all_spilled(&self) -> Vec<ProbedMessage> {
-        let mut spills = lock(&self.spilled);
-        let taken = spills.take_all();
-        taken.iter().for_each(|taken| self.note_taken(&spills, taken));
-        taken
-    }
-
-    /// Takes the first matching message of the library.
-    fn take_from_library(&self, wanted: Wanted) -> Result<Option<ProbedMessage>, DeviceError> {
-        let rank = self.owner();
-        // A taken message must be received, so its memory is allocated first.
-        let memory = rank.scratch.take(&*rank.source)?;
-        let taken = rank.mpi.improbe(wanted.recv_from(), self.comm(Channel::Program))?;
-        let Some((matched, mpi::Envelope { source, tag, len })) = taken else {
-            rank.scratch.give_back(memory);
-            return Ok(None);
-        };
-        rank.note_received(self.members()[source as usize]);
-        if len != RTS_LEN {
-            rank.scratch.give_back(memory);
-            let what = ProbedForm::Physical(Physical::of_short(rank, matched, len)?);
-            return Ok(Some(ProbedMessage { source, tag, len, what }));
-        }
-        // The RTS has arrived: it is shorter than any message that the library itself sends by rendezvous.
-        let memory = Operation::receive_matched(rank.mpi, memory, len, matched)?.finish()?;
-        let announcement = memory::read(&memory.0);
-        rank.scratch.give_back(memory);
-        let no_headers = LengthError::NoHeaders { first_len: len };
-        let announcement = announcement.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
-        rank.announced.fetch_add(1, Ordering::Relaxed);
-        let len = announcement.first_len as usize;
-        Ok(Some(ProbedMessage { source, tag, len, what: ProbedForm::Announced(announcement) }))
-    }
-}
-
-impl Rank {
-    /// Spills the messages of some communicators, different ones each time. Does not block.
-    pub(super) fn spill(&self) {
-        let groups: Vec<Arc<Group>> = {
-            let groups = lock(&self.groups);
-            let first = self.spilling.fetch_add(VISITS, Ordering::Relaxed);
-            let visited = (first..first + VISITS.min(groups.len())).map(|at| at % groups.len());
-            visited.filter_map(|at| groups[at].upgrade()).collect()
-        };
-        for group in groups {
-            // An error of the library is returned where a thread waits for it.
-            if group.check_kept().is_ok()
-                && let Ok(mut spills) = group.spilled.try_lock()
-            {
-                let _ = group.spill(&mut spills);
-            }
-        }
-        self.spill_announced();
-    }
-
-    /// Spills the first physical messages of rendezvous messages, when there are many.
-    fn spill_announced(&self) {
-        if self.announced.load(Ordering::Relaxed) >= ANNOUNCED
-            && let Ok(mut firsts) = self.firsts.try_lock()
-        {
-            self.spill_firsts(&mut firsts);
-        }
-    }
-
-    fn spill_firsts(&self, firsts: &mut ProbedMessages) {
-        let any = mpi::RecvFrom { source: None, tag: None };
-        for _ in 0..BATCH {
-            let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.firsts) else {
-                return;
-            };
-            let mpi::Envelope { source, tag, len } = envelope;
-            let physical = match mpjdev_proto::rts::is_eager(len, 0) {
-                true => Physical::of_short(self, matched, len),
-                // Its receive has the memory for it.
-                false => Ok(Physical::Matched(matched)),
-            };
-            let Ok(physical) = physical else { return };
-            firsts.add(ProbedMessage { source, tag, len, what: ProbedForm::Physical(physical) });
-        }
-    }
-
-    /// Drops the physical messages without a receive.
-    pub(super) fn drop_firsts(&self) {
-        let mut firsts = lock(&self.firsts);
-        for ProbedMessage { len, what, .. } in firsts.take_all() {
-            if let ProbedForm::Physical(Physical::Matched(matched)) = what {
-                // Without memory, the library keeps the message. A receive that is not complete keeps its
-                // memory.
-                let Some(memory) = memory::words(len) else { continue };
-                let received = Operation::receive_matched(self.mpi, Box::new(memory), len, matched);
-                let _ = received.and_then(|mut operation| operation.test().map(drop));
-            }
-        }
     }
 }

@@ -10,11 +10,11 @@ use mpjdev_proto::rts::{EAGER_MAX, RTS_LEN};
 use mpjdev_proto::send_policy::{LengthError, check_first};
 use mpjdev_sys::mpi::{self, Operation, Outcome};
 
-use super::group::{Channel, Group};
+use super::channel::Channel;
+use super::group::Group;
 use super::memory::{self, Octets};
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
 use super::rendezvous::Parts;
-use super::requests::Work;
 use super::{Rank, Wanted, lock};
 use crate::error::DeviceError;
 use crate::operation::{lengths, physical, received};
@@ -301,11 +301,5 @@ impl Group {
     ) -> Result<RequestId, DeviceError> {
         let receive = Receive::post(self, Channel::Collective, wanted, capacity, None)?;
         Ok(self.owner().keep_receive(receive))
-    }
-}
-
-impl Rank {
-    pub(super) fn keep_receive(&self, receive: Receive) -> RequestId {
-        self.state().requests.add(Work::Receive(receive))
     }
 }

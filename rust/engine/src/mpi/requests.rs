@@ -20,7 +20,7 @@ const LOOKS: usize = 4096;
 
 /// The operation of a request.
 #[derive(Debug)]
-pub(super) enum Work {
+enum Work {
     Send(Sending),
     Receive(Receive),
 }
@@ -54,7 +54,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn add(&mut self, work: Work) -> RequestId {
+    fn add(&mut self, work: Work) -> RequestId {
         if let Work::Send(sending) = &work {
             let dest = sending.dest as usize;
             if self.sends.len() <= dest {
@@ -75,6 +75,10 @@ impl Requests {
                 id(self.entries.len() as u32 - 1, 0)
             }
         }
+    }
+
+    pub(super) fn add_send(&mut self, sending: Sending) -> RequestId {
+        self.add(Work::Send(sending))
     }
 
     fn get(&mut self, id: RequestId) -> Option<&mut Request> {
@@ -177,6 +181,11 @@ pub(super) enum Hope {
 }
 
 impl Rank {
+    /// Adds a posted receive to the table.
+    pub(super) fn keep_receive(&self, receive: Receive) -> RequestId {
+        self.state().requests.add(Work::Receive(receive))
+    }
+
     /// Advances a request; true when it is complete.
     fn advance(&self, state: &mut State, index: u32, hope: Hope) -> bool {
         let State { requests, pairs, peers, .. } = state;

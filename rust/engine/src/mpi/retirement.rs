@@ -24,11 +24,11 @@ use mpjdev_proto::rts::{RTS_LEN, Rts};
 use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Mpi, Operation};
 
-use super::group::Channel;
+use super::channel::Channel;
 use super::memory::{Octets, words};
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
 use super::rendezvous::Parts;
-use super::{Rank, lock, runtime};
+use super::{Rank, kept_comms, lock};
 
 /// Messages that one visit takes from a communicator: a flood does not occupy the thread.
 const TAKEN: usize = 256;
@@ -298,7 +298,7 @@ impl Rank {
             queue.freed.push(freed);
             self.has_freed.store(true, Ordering::Release);
         } else if freed.is_last {
-            runtime::keep(freed.comms);
+            kept_comms::keep(freed.comms);
         }
     }
 
@@ -345,7 +345,7 @@ impl Rank {
         retirings.take_in(self, freed);
         let (last, held): (VecDeque<_>, _) = retirings.0.drain(..).partition(|retiring| retiring.is_last);
         drop(held);
-        last.into_iter().for_each(|retiring| runtime::keep(retiring.comms));
+        last.into_iter().for_each(|retiring| kept_comms::keep(retiring.comms));
     }
 }
 

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use super::group::Group;
 use super::retirement::empty;
-use super::{Rank, lock, processors, wait};
+use super::{Rank, kept_comms, lock, processors, wait};
 
 /// The variable that selects the transport.
 pub const TRANSPORT: &str = "MPJDEV_TRANSPORT";
@@ -123,14 +123,6 @@ pub fn is_asked_for() -> Result<bool, String> {
         "local" | "shm" | "tcp" | "udp" => Ok(false),
         _ => Err(chosen),
     }
-}
-
-/// Communicators of finished ranks. They are freed with those of the session.
-static KEPT: Mutex<Vec<mpi::Comm>> = Mutex::new(Vec::new());
-
-/// Keeps communicators of a finished rank until the next session or the end of the process.
-pub(super) fn keep(comms: [mpi::Comm; 2]) {
-    lock(&KEPT).extend(comms);
 }
 
 /// One session from init to finish, with communicators of all processes that no other session uses.
@@ -366,7 +358,7 @@ impl Main {
             all: make()?,
             origin: make()?,
         };
-        self.rounds.append(&mut lock(&KEPT));
+        self.rounds.append(&mut kept_comms::take());
         for comm in self.rounds.drain(..) {
             empty(mpi, comm);
             mpi.free(comm)?;
@@ -388,7 +380,7 @@ impl Main {
         let _ = reply.send(Closing::AllHere);
         // Libraries complain of unreceived messages, and a late finisher sends notices to ranks that finished
         // early.
-        self.rounds.iter().chain(&*lock(&KEPT)).for_each(|comm| empty(self.mpi, *comm));
+        self.rounds.iter().chain(&kept_comms::take()).for_each(|comm| empty(self.mpi, *comm));
         self.mpi.finalize()
     }
 }

@@ -10,10 +10,10 @@ use mpjdev_sys::mpi::{self, Operation, To};
 use mpjdev_transport::wait::WaitControl;
 use tracing::debug;
 
-use super::group::{Channel, Group};
-use super::lanes::Held;
+use super::Rank;
+use super::channel::Channel;
+use super::group::Group;
 use super::memory::{self, Octets};
-use super::{Rank, requests};
 use crate::error::DeviceError;
 use crate::operation::Mode;
 use crate::request::RequestId;
@@ -44,6 +44,15 @@ pub(super) struct Sending {
     pub(super) mode: Mode,
     /// Octets of memory that count as in flight to this rank itself.
     pub(super) charged: u64,
+}
+
+/// The arguments of a waiting send.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The communicator is kept until the send has left.
+    pub(super) group: Arc<Group>,
+    pub(super) message: Message,
+    pub(super) to: To,
 }
 
 impl Sending {
@@ -191,7 +200,7 @@ impl Group {
             mode == Mode::Standard && world == rank.rank() && rank.lend_to_itself(&mut sending, message);
         let id = {
             let mut state = rank.state();
-            let id = state.requests.add(requests::Work::Send(sending));
+            let id = state.requests.add_send(sending);
             if channel == Channel::Program {
                 rank.enter_lane(&mut state, world, id, is_held);
             }
@@ -248,7 +257,7 @@ impl Rank {
             self.close(&mut self.state().pairs, &sending);
             return;
         }
-        let id = self.state().requests.add(requests::Work::Send(sending));
+        let id = self.state().requests.add_send(sending);
         self.detach(id);
     }
 
