@@ -16,9 +16,9 @@ use crate::letter::Letter;
 use crate::under_mpirun;
 use crate::worlds::World;
 
-/// Deadline of a job; generous, since machines are busy.
+/// Deadline of a job, against one that never ends. The longest takes half a minute of processor time.
 fn deadline() -> Duration {
-    Duration::from_secs(if soaks() { 900 } else { 60 })
+    Duration::from_secs(if soaks() { 900 } else { 300 })
 }
 
 /// Deadline of a condition that only the speed of other threads delays.
