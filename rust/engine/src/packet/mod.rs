@@ -17,10 +17,13 @@ mod plain_messages;
 mod posted_recv;
 mod probe;
 mod progress;
+mod progress_thread_interface;
 mod progress_threads;
 mod rank_end;
 mod recv;
 mod recv_queue;
+#[cfg(not(loom))]
+mod remains;
 mod rendezvous;
 mod requests;
 mod send;
