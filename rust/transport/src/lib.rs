@@ -315,9 +315,16 @@ pub trait Transport: Debug + Send + Sync {
     }
 }
 
-/// Error of a packet that its sender must not send, with the violation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProtocolViolation(pub &'static str);
+/// Error of a packet that its sender must not send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolViolation {
+    /// The sender had no credit left for the message.
+    #[error("more messages than its credit allows")]
+    Credit,
+    /// The sender keeps as many messages past its credit as it may.
+    #[error("more unmatched messages than may wait past its credit")]
+    Unmatched,
+}
 
 /// Handler of a packet: its source, its header, its octets.
 pub type PacketHandler<'a> = dyn FnMut(u32, Header, Incoming<'_>) -> Result<(), ProtocolViolation> + 'a;

@@ -311,11 +311,11 @@ impl RecvCredit {
         // One message may exceed the credit.
         let memory_max = limit.saturating_add(INLINE_MAX as u64 + CREDIT_OVERHEAD);
         if charge.memory > 0 && self.memory > memory_max {
-            return Err(ProtocolViolation("more messages than its credit allows"));
+            return Err(ProtocolViolation::Credit);
         }
         // An honest sender refuses this send.
         if charge.token.is_some() && self.waiting >= config.unmatched_limit() {
-            return Err(ProtocolViolation("more unmatched messages than may wait past its credit"));
+            return Err(ProtocolViolation::Unmatched);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use mpjdev_sys::memory::LINE;
 use super::layout::RETURNS_MAX;
 use super::peer::Peer;
 use super::pool::Chunk;
-use super::ring::Damaged;
+use super::segment_fault::Damage;
 
 /// One slab of a packet: its first `len` octets.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl SlabLoans {
     ///
     /// # Errors
     /// The other rank returns a slab that it does not have.
-    pub(super) fn make_room(&mut self, peer: &Peer) -> Result<(), Damaged> {
+    pub(super) fn make_room(&mut self, peer: &Peer) -> Result<(), Damage> {
         if self.on_loan() >= RETURNS_MAX / 8 { self.collect_returns(peer, false) } else { Ok(()) }
     }
 
@@ -60,7 +60,7 @@ impl SlabLoans {
     ///
     /// # Errors
     /// As for [`make_room`](Self::make_room).
-    pub(super) fn collect_returns(&mut self, peer: &Peer, has_ended: bool) -> Result<(), Damaged> {
+    pub(super) fn collect_returns(&mut self, peer: &Peer, has_ended: bool) -> Result<(), Damage> {
         if self.on_loan() == 0 {
             return Ok(());
         }
@@ -73,12 +73,12 @@ impl SlabLoans {
         let returned = peer.returned();
         let new = returned.wrapping_sub(self.collected);
         if new > self.on_loan() as u64 || new > RETURNS_MAX as u64 {
-            return Err(Damaged("the number of slabs it has returned"));
+            return Err(Damage::ReturnedCount);
         }
         while self.collected < returned {
             let slot = peer.returned_slot(self.collected);
             self.collected += 1;
-            self.take(slot).ok_or(Damaged("the number of a slab it has returned"))?;
+            self.take(slot).ok_or(Damage::ReturnedSlab)?;
         }
         peer.publish_collected(self.collected);
         Ok(())
@@ -104,7 +104,7 @@ impl SlabLoans {
     }
 
     /// Ends the loan of a slab unless its packet was sent.
-    pub(super) fn cancel_unless_sent(&mut self, sent: &Result<bool, Damaged>, slot: u32) {
+    pub(super) fn cancel_unless_sent(&mut self, sent: &Result<bool, Damage>, slot: u32) {
         if *sent != Ok(true) {
             drop(self.take(slot));
         }

@@ -16,6 +16,7 @@ mod peer;
 mod pool;
 pub mod progress_thread;
 mod ring;
+mod segment_fault;
 mod send;
 mod send_queue;
 mod status_page;

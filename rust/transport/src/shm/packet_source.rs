@@ -1,12 +1,12 @@
 //! Receiving side of a rank: the queues of the other ranks, and its queue to itself.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
 use super::layout::CONSUMED;
 use super::peer::Source;
-use super::ring::Damaged;
 use super::transport::ShmTransport;
 use crate::{PacketHandler, PacketSource, PeerState, Transport};
 
@@ -124,7 +124,7 @@ impl ShmSource {
                 return true;
             }
             Ok((_, Ok(false))) => {}
-            Ok((_, Err(Damaged(what)))) => self.give_up(source, what),
+            Ok((_, Err(damage))) => self.give_up(source, &damage),
             Err(why) => self.give_up(source, &why),
         }
         false
@@ -132,7 +132,7 @@ impl ShmSource {
 
     /// Stops polling a source permanently, and ends the job because of it.
     #[cold]
-    fn give_up(&mut self, source: u32, what: &str) {
+    fn give_up(&mut self, source: u32, what: &dyn Display) {
         let (word, bit) = (source as usize / 64, 1 << (source % 64));
         self.sources[source as usize] = None;
         self.transport.ignored[word].fetch_or(bit, Release);
@@ -160,8 +160,8 @@ impl ShmSource {
             match next {
                 Ok(true) => n += 1,
                 Ok(false) => break,
-                Err(Damaged(what)) => {
-                    self.give_up(source, what);
+                Err(damage) => {
+                    self.give_up(source, &damage);
                     break;
                 }
             }

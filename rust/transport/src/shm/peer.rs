@@ -17,7 +17,8 @@ use super::layout::{
     huge_at, peer as peer_at, queue_at, returns_at, slabs_at,
 };
 use super::pool::SegmentPool;
-use super::ring::{self, Consumer, Damaged, LEAST_OCTETS};
+use super::ring::{self, Consumer, LEAST_OCTETS};
+use super::segment_fault::Damage;
 use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, parse_form};
 use crate::pool::LEAD;
 use crate::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
@@ -135,7 +136,7 @@ impl Peer {
     ///
     /// # Errors
     /// The stated length is impossible.
-    pub(super) fn queue(&self) -> Result<bool, Damaged> {
+    pub(super) fn queue(&self) -> Result<bool, Damage> {
         if self.queue.get().is_some() {
             return Ok(true);
         }
@@ -144,7 +145,7 @@ impl Peer {
             return Ok(false);
         }
         if !(2..=QUEUE_LINES_MAX as u64).contains(&lines) || !lines.is_power_of_two() {
-            return Err(Damaged("the length of its queue"));
+            return Err(Damage::QueueLen);
         }
         let offset = queue_at(self.ranks, self.me);
         let place = (offset / 8, lines as usize * ring::LINE);
@@ -248,7 +249,7 @@ impl Peer {
     }
 
     /// The slab of this peer that a packet refers to. The caller has read `place` and `rest` exactly once.
-    fn slab(self: &Arc<Self>, place: u64, rest: u64) -> Result<(Slab, usize), Damaged> {
+    fn slab(self: &Arc<Self>, place: u64, rest: u64) -> Result<(Slab, usize), Damage> {
         let (first, count) = (place as u32 as usize * LINE, (place >> 32) as usize * LINE);
         let (slot, len) = (rest as u32, (rest >> 32) as usize);
         let end = first.checked_add(count).filter(|end| *end <= self.segment.len());
@@ -260,7 +261,7 @@ impl Peer {
                 let memory = ForeignSlab { peer: self.clone(), words, slot };
                 Ok((Slab::foreign(memory), len))
             }
-            _ => Err(Damaged("the place of a slab")),
+            _ => Err(Damage::Slab),
         }
     }
 }
@@ -352,17 +353,17 @@ impl Source {
     pub(super) fn next(
         &mut self,
         each: impl FnOnce(Header, Incoming<'_>) -> Result<(), ProtocolViolation>,
-    ) -> Result<bool, Damaged> {
+    ) -> Result<bool, Damage> {
         let Source { peer, consumer, .. } = self;
         let Some((head, words)) = consumer.peek(peer.ring())? else { return Ok(false) };
-        let (kind, body) = parse_form(head.form).ok_or(Damaged("the form of a packet"))?;
+        let (kind, body) = parse_form(head.form).ok_or(Damage::Form)?;
         if head.tag < 0 {
-            return Err(Damaged("the tag of a packet"));
+            return Err(Damage::Tag);
         }
         let mut header = Header { kind, context: head.context, tag: head.tag, token: 0 };
         // A packet whose sender waits goes by reference: it holds the sender's memory, not this rank's.
         if kind == Kind::Eager && body == INLINE {
-            each(header, Incoming::Inline(words, head.len)).map_err(|ProtocolViolation(why)| Damaged(why))?;
+            each(header, Incoming::Inline(words, head.len))?;
             consumer.pass(&head);
             return Ok(true);
         }
@@ -371,7 +372,7 @@ impl Source {
         octets.iter_mut().zip(words).for_each(|(to, word)| *to = word.load(Relaxed));
         consumer.pass(&head);
         let token_len = if kind == Kind::Eager { 0 } else { 8 };
-        let len = head.len.checked_sub(token_len).ok_or(Damaged("the length of a packet"))?;
+        let len = head.len.checked_sub(token_len).ok_or(Damage::PacketLen)?;
         if token_len > 0 {
             header.token = octets[0];
         }
@@ -394,9 +395,9 @@ impl Source {
                 let first = peer.slab(octets[0], octets[1])?;
                 Incoming::Reference(Payload::Split(first, peer.slab(octets[2], octets[3])?))
             }
-            _ => return Err(Damaged("the length of a packet")),
+            _ => return Err(Damage::PacketLen),
         };
-        each(header, incoming).map_err(|ProtocolViolation(why)| Damaged(why))?;
+        each(header, incoming)?;
         Ok(true)
     }
 }

@@ -19,6 +19,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use super::segment_fault::Damage;
 use crate::config::INLINE_MAX;
 
 /// Words of a cache line.
@@ -44,10 +45,6 @@ pub(super) struct Head {
     /// Octets that follow the head.
     pub(super) len: usize,
 }
-
-/// Error of words that are no record, with the part that is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damaged(pub(super) &'static str);
 
 /// The stamp of the record that begins at this line. Lines are counted from the first one ever.
 fn stamp(position: u64) -> u32 {
@@ -108,7 +105,7 @@ impl Producer {
         head: Head,
         consumed: impl Fn() -> u64,
         fill: impl FnOnce(&[AtomicU64]),
-    ) -> Result<bool, Damaged> {
+    ) -> Result<bool, Damage> {
         let ring_lines = lines_of(ring);
         let needed = lines(head.len) as u64;
         let to_end = ring_lines - (self.next & (ring_lines - 1));
@@ -140,11 +137,11 @@ impl Producer {
 
     /// Clears the lines up to `end` and some more. Returns false when the receiver has not passed them.
     #[inline(never)]
-    fn clear(&mut self, ring: &[AtomicU64], end: u64, consumed: &impl Fn() -> u64) -> Result<bool, Damaged> {
+    fn clear(&mut self, ring: &[AtomicU64], end: u64, consumed: &impl Fn() -> u64) -> Result<bool, Damage> {
         let ring_lines = lines_of(ring);
         let now = consumed();
         if now < self.consumed || now > self.next {
-            return Err(Damaged("how far the receiver has come"));
+            return Err(Damage::Position);
         }
         self.consumed = now;
         let most = now + ring_lines;
@@ -190,7 +187,7 @@ impl Consumer {
     pub(super) fn peek<'a>(
         &mut self,
         ring: &'a [AtomicU64],
-    ) -> Result<Option<(Head, &'a [AtomicU64])>, Damaged> {
+    ) -> Result<Option<(Head, &'a [AtomicU64])>, Damage> {
         let ring_lines = lines_of(ring);
         loop {
             let line = self.next & (ring_lines - 1);
@@ -200,20 +197,20 @@ impl Consumer {
                 return Ok(None);
             }
             if first as u32 != stamp(self.next) {
-                return Err(Damaged("the stamp of a record"));
+                return Err(Damage::Stamp);
             }
             let second = ring[at + 1].load(Relaxed);
             let form = second as Form;
             if form == SKIP {
                 if line == 0 {
-                    return Err(Damaged("a ring that is skipped as a whole"));
+                    return Err(Damage::Skip);
                 }
                 self.next += ring_lines - line;
                 continue;
             }
             let len = (first >> 32) as usize;
             if len > OCTETS_MAX || line + lines(len) as u64 > ring_lines {
-                return Err(Damaged("the length of a record"));
+                return Err(Damage::RecordLen);
             }
             let context = ring[at + 2].load(Relaxed);
             let head = Head { form, tag: (second >> 32) as i32, context, len };
@@ -336,7 +333,7 @@ mod tests {
         }
         ring[0].store(12345 << 1 | 1, Relaxed);
         let found = Consumer::default().peek(&ring).map(drop);
-        assert_eq!(found, Err(Damaged("the stamp of a record")));
+        assert_eq!(found, Err(Damage::Stamp));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Send queue of a pair of ranks: the position in its ring, and the slabs on loan through it.
 
 use super::loans::SlabLoans;
-use super::ring::{Damaged, Producer};
+use super::ring::Producer;
+use super::segment_fault::Damage;
 
 /// A queue to one other rank.
 #[derive(Debug)]
@@ -18,8 +19,8 @@ pub(super) enum Unsent {
     Failed(String),
 }
 
-impl From<Damaged> for Unsent {
-    fn from(Damaged(what): Damaged) -> Unsent {
-        Unsent::Damaged(what.to_owned())
+impl From<Damage> for Unsent {
+    fn from(damage: Damage) -> Unsent {
+        Unsent::Damaged(damage.to_string())
     }
 }

@@ -1,5 +1,6 @@
 //! Sending side of a rank, its view of the other ranks, and its sleep.
 
+use std::fmt::Display;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -16,7 +17,7 @@ use super::layout::{
 };
 use super::peer::{self, Peer};
 use super::pool::{Reclaim, SegmentPool, place};
-use super::ring::{Damaged, LEAST_OCTETS, OCTETS_MAX, lines};
+use super::ring::{LEAST_OCTETS, OCTETS_MAX, lines};
 use super::send_queue::{SendQueue, Unsent};
 use super::status_page::set_failed;
 use crate::config::Config;
@@ -113,7 +114,7 @@ impl ShmTransport {
 
     /// Ends the job because of what another rank has written.
     #[cold]
-    pub(super) fn fail_because_of(&self, rank: u32, what: &str) {
+    pub(super) fn fail_because_of(&self, rank: u32, what: &dyn Display) {
         self.fail(&format!("the shared memory of rank {} is damaged: {what}", self.job.base + rank));
     }
 
@@ -185,8 +186,8 @@ impl Reclaim for ShmTransport {
                 continue;
             };
             let has_ended = self.job.pages.has_ended(rank as u32);
-            if let Err(Damaged(what)) = send_queue.loans.collect_returns(peer, has_ended) {
-                self.fail_because_of(rank as u32, what);
+            if let Err(damage) = send_queue.loans.collect_returns(peer, has_ended) {
+                self.fail_because_of(rank as u32, &damage);
             }
         }
     }

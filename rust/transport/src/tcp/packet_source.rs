@@ -123,7 +123,7 @@ impl TcpSource {
         let (words, at) = rx.staged();
         let Some(body) = &rx.body else { return Ok(()) };
         let len = body.len;
-        let not_allowed = |ProtocolViolation(why): ProtocolViolation| why.to_owned();
+        let not_allowed = |violation: ProtocolViolation| violation.to_string();
         match body.what {
             BodyAction::Nothing => Ok(()),
             BodyAction::Packet(rank, header) => {

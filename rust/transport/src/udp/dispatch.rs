@@ -263,7 +263,7 @@ fn hand_over(
     data: Data<'_>,
     each: &mut PacketHandler<'_>,
 ) -> Result<(), String> {
-    let not_allowed = |ProtocolViolation(why): ProtocolViolation| why.to_owned();
+    let not_allowed = |violation: ProtocolViolation| violation.to_string();
     match what {
         What::Nothing => Ok(()),
         What::Message(header) => {

@@ -1,0 +1,62 @@
+//! Faults of another rank's segment.
+
+use thiserror::Error;
+
+use crate::ProtocolViolation;
+
+/// Part of a segment whose words make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(super) enum Damage {
+    #[error("how far the receiver has come")]
+    Position,
+    #[error("the length of its queue")]
+    QueueLen,
+    #[error("the stamp of a record")]
+    Stamp,
+    #[error("a ring that is skipped as a whole")]
+    Skip,
+    #[error("the length of a record")]
+    RecordLen,
+    #[error("the form of a packet")]
+    Form,
+    #[error("the tag of a packet")]
+    Tag,
+    #[error("the length of a packet")]
+    PacketLen,
+    #[error("the place of a slab")]
+    Slab,
+    #[error("the number of slabs it has returned")]
+    ReturnedCount,
+    #[error("the number of a slab it has returned")]
+    ReturnedSlab,
+    /// The packet is whole, but not allowed.
+    #[error(transparent)]
+    Violation(#[from] ProtocolViolation),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_named_by_its_part() {
+        let texts = [
+            (Damage::Position, "how far the receiver has come"),
+            (Damage::QueueLen, "the length of its queue"),
+            (Damage::Stamp, "the stamp of a record"),
+            (Damage::Skip, "a ring that is skipped as a whole"),
+            (Damage::RecordLen, "the length of a record"),
+            (Damage::Form, "the form of a packet"),
+            (Damage::Tag, "the tag of a packet"),
+            (Damage::PacketLen, "the length of a packet"),
+            (Damage::Slab, "the place of a slab"),
+            (Damage::ReturnedCount, "the number of slabs it has returned"),
+            (Damage::ReturnedSlab, "the number of a slab it has returned"),
+            (ProtocolViolation::Credit.into(), "more messages than its credit allows"),
+            (ProtocolViolation::Unmatched.into(), "more unmatched messages than may wait past its credit"),
+        ];
+        for (damage, text) in texts {
+            assert_eq!(damage.to_string(), text);
+        }
+    }
+}
