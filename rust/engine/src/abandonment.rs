@@ -1,9 +1,10 @@
 //! The state of abandoned collective operations on a communicator.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mpjdev_buffer::{Type, capacity::section_capacity};
+use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 
 use crate::error::DeviceError;
 use crate::request::RequestId;
@@ -17,13 +18,23 @@ pub(crate) const NOTICE_CAPACITY: usize = section_capacity(Type::Byte, NOTICE_LE
 type Arriving = Option<(RequestId, u32)>;
 
 /// The abandoned operations of a communicator.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Abandonment {
     /// The error of all further collective operations, once one was abandoned.
     error: OnceLock<DeviceError>,
     /// Rank 0 has left an operation: its decisions in that operation do not arrive any more.
     has_root_left: AtomicBool,
     arriving: Mutex<Arriving>,
+}
+
+impl Default for Abandonment {
+    fn default() -> Self {
+        Abandonment {
+            error: OnceLock::new(),
+            has_root_left: AtomicBool::new(false),
+            arriving: Mutex::new(LockRank::Notice, None),
+        }
+    }
 }
 
 impl Abandonment {
@@ -55,6 +66,6 @@ impl Abandonment {
 
     /// The receive of a notice that has arrived in part, for one thread at a time.
     pub(crate) fn arriving(&self) -> MutexGuard<'_, Arriving> {
-        self.arriving.lock().unwrap_or_else(PoisonError::into_inner)
+        self.arriving.lock()
     }
 }

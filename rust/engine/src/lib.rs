@@ -24,6 +24,8 @@ pub use comm::{Comm, Done, RecvFrom, Status};
 pub use error::DeviceError;
 /// Handles for values that Java refers to by number.
 pub use mpjdev_sys::handle_table;
+/// Mutexes that are taken in one order.
+pub use mpjdev_sys::lock_order;
 /// Values that threads keep for themselves.
 pub use mpjdev_sys::thread_cache;
 pub use mpjdev_transport::config::Config;

@@ -5,11 +5,12 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, ViewedSlab, WriteBuffer};
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
+use mpjdev_engine::lock_order::{LockRank, Mutex, MutexGuard};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_engine::{Comm, PacketEngine, RequestId};
@@ -139,10 +140,10 @@ fn settle(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
 
 /// Buffers with a detached receive. The end of a rank finds them here, without a scan of all buffers, which
 /// other threads use meanwhile.
-static DETACHED: Mutex<BTreeSet<i64>> = Mutex::new(BTreeSet::new());
+static DETACHED: Mutex<BTreeSet<i64>> = Mutex::new(LockRank::DetachedBuffers, BTreeSet::new());
 
 fn detached() -> MutexGuard<'static, BTreeSet<i64>> {
-    DETACHED.lock().unwrap_or_else(PoisonError::into_inner)
+    DETACHED.lock()
 }
 
 /// Leaves a buffer to a receive that no thread waits for any more.
@@ -355,7 +356,7 @@ pub(crate) fn private() -> Arc<dyn SlabSource> {
 /// Memory whose messages are sent by reference, and the rank of this process, until it has finished.
 type Shared = Option<(Arc<dyn SlabSource>, Weak<PacketEngine>)>;
 
-static SHARED: Mutex<Shared> = Mutex::new(None);
+static SHARED: Mutex<Shared> = Mutex::new(LockRank::Leaf, None);
 
 /// Whether there is such memory: one octet, on the path of every message.
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
@@ -382,7 +383,7 @@ pub(crate) fn process_rank() -> Option<Arc<PacketEngine>> {
 }
 
 fn shared() -> MutexGuard<'static, Shared> {
-    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
+    SHARED.lock()
 }
 
 fn change(to: Shared) {

@@ -1,7 +1,6 @@
 //! Statistics of this process's rank, for `MPJDEV_STATS` and for the benchmark's programs.
 
-use std::sync::{Mutex, PoisonError};
-
+use mpjdev_engine::lock_order::{LockRank, Mutex};
 use mpjdev_engine::stats::Datagrams;
 
 use crate::boundary::Env;
@@ -9,7 +8,7 @@ use crate::error::Failure;
 use crate::handle;
 
 /// The statistics at the mark.
-static MARK: Mutex<Option<Datagrams>> = Mutex::new(None);
+static MARK: Mutex<Option<Datagrams>> = Mutex::new(LockRank::Leaf, None);
 
 fn counted() -> Option<Datagrams> {
     Some(handle::process_rank()?.stats().datagrams?.sum())
@@ -18,7 +17,7 @@ fn counted() -> Option<Datagrams> {
 /// Sets the mark from which [`since_mark`] counts.
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
 pub(crate) fn mark(_: &mut Env) -> Result<(), Failure> {
-    *MARK.lock().unwrap_or_else(PoisonError::into_inner) = counted();
+    *MARK.lock() = counted();
     Ok(())
 }
 
@@ -26,7 +25,7 @@ pub(crate) fn mark(_: &mut Env) -> Result<(), Failure> {
 /// statistics.
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
 pub(crate) fn since_mark(_: &mut Env) -> Result<String, Failure> {
-    let mark = *MARK.lock().unwrap_or_else(PoisonError::into_inner);
+    let mark = *MARK.lock();
     Ok(counted().zip(mark).map_or_else(String::new, |(now, mark)| now.since(&mark).words()))
 }
 

@@ -98,7 +98,7 @@ impl Futex {
 #[cfg(loom)]
 mod model {
     use super::{AtomicU32, SeqCst};
-    use crate::sync::{Condvar, Mutex};
+    use loom::sync::{Condvar, Mutex};
 
     #[derive(Debug)]
     pub(super) struct Futex {

@@ -4,10 +4,10 @@
 //! compare-and-swap that also checks the generation, and one store to release it. Two threads that use one
 //! value at once are thereby caught too.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::sync::{AtomicU64, Mutex, OnceLock, UnsafeCell};
+use crate::lock_order::order::{Held, Order};
+use crate::sync::{AtomicU64, LockRank, Mutex, OnceLock, UnsafeCell};
 
 /// Slots of one chunk. Chunks are allocated as they are needed and never move.
 const CHUNK: usize = if cfg!(loom) { 1 } else { 1024 };
@@ -17,6 +17,8 @@ const CHUNKS: usize = if cfg!(loom) { 2 } else { 4096 };
 const BUSY: u64 = 1;
 /// Largest generation, so that a handle is a positive number.
 const GENERATION_MAX: u64 = (1 << 31) - 1;
+/// Order of the values of all tables: a thread that waits for one uses no other.
+const ORDER: Order = Order::new(LockRank::Handle);
 
 /// Reason why a handle cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +63,10 @@ struct Free {
     live_in: Vec<u32>,
 }
 
+impl Free {
+    const NONE: Free = Free { returned: Vec::new(), fresh: 0, live: 0, live_in: Vec::new() };
+}
+
 // SAFETY: a value is only reached by the one thread that has set BUSY, or by the one that inserts or removes
 // it while no other thread knows the generation. So T moves between threads but is never shared.
 unsafe impl<T: Send> Sync for HandleTable<T> {}
@@ -77,7 +83,7 @@ impl<T> HandleTable<T> {
     pub const fn new() -> Self {
         HandleTable {
             chunks: [const { OnceLock::new() }; CHUNKS],
-            free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0, live_in: Vec::new() }),
+            free: Mutex::new(LockRank::Leaf, Free::NONE),
         }
     }
 
@@ -86,7 +92,7 @@ impl<T> HandleTable<T> {
     pub fn new() -> Self {
         HandleTable {
             chunks: std::array::from_fn(|_| OnceLock::new()),
-            free: Mutex::new(Free { returned: Vec::new(), fresh: 0, live: 0, live_in: Vec::new() }),
+            free: Mutex::new(LockRank::Leaf, Free::NONE),
         }
     }
 
@@ -95,7 +101,7 @@ impl<T> HandleTable<T> {
     /// # Errors
     /// The table is full; the value is returned.
     pub fn insert(&self, value: T) -> Result<i64, (T, HandleError)> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         let index = match free.returned.pop() {
             Some(index) => index,
             None if (free.fresh as usize) < CHUNK * CHUNKS => {
@@ -126,11 +132,12 @@ impl<T> HandleTable<T> {
     /// # Errors
     /// Stale handle, or in use by another thread.
     #[inline(always)]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self, handle: i64) -> Result<HandleGuard<'_, T>, HandleError> {
         let slot = self.slot(handle)?;
         let idle = handle as u64 & !0xffff_ffff;
         match slot.state.compare_exchange(idle, idle | BUSY, Acquire, Relaxed) {
-            Ok(_) => Ok(HandleGuard { slot, idle }),
+            Ok(_) => Ok(HandleGuard { used: Used { slot, idle }, _held: ORDER.hold() }),
             Err(state) if state == idle | BUSY => Err(HandleError::Busy),
             Err(_) => Err(HandleError::Stale),
         }
@@ -149,7 +156,9 @@ impl<T> HandleTable<T> {
     ///
     /// # Errors
     /// Stale handle.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock_spinning(&self, handle: i64) -> Result<HandleGuard<'_, T>, HandleError> {
+        ORDER.check();
         loop {
             match self.lock(handle) {
                 Err(HandleError::Busy) => yield_now(),
@@ -168,13 +177,14 @@ impl<T> HandleTable<T> {
     }
 
     fn remove_locked(&self, guard: HandleGuard<'_, T>, handle: i64) -> T {
-        let slot = guard.slot;
-        let generation = (guard.idle >> 32) + 1;
+        let HandleGuard { used, _held } = guard;
+        let slot = used.slot;
+        let generation = (used.idle >> 32) + 1;
         // SAFETY: this thread holds the slot.
         let value = slot.value.with_mut(|v| unsafe { (*v).take() });
-        std::mem::forget(guard);
+        std::mem::forget(used);
         slot.state.store(generation << 32, Release);
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         free.live -= 1;
         free.live_in[handle as u32 as usize / CHUNK] -= 1;
         // A slot whose generations are used up is never used again, so that no old handle becomes valid.
@@ -213,13 +223,13 @@ impl<T> HandleTable<T> {
     }
 
     fn used_chunks(&self) -> Vec<usize> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = self.free.lock();
         (0..).zip(&free.live_in).filter(|(_, live)| **live > 0).map(|(at, _)| at).collect()
     }
 
     /// Number of values in the table.
     pub fn len(&self) -> usize {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).live
+        self.free.lock().live
     }
 
     /// Whether the table has no values.
@@ -251,6 +261,13 @@ fn yield_now() {
 /// A value in exclusive use.
 #[derive(Debug)]
 pub struct HandleGuard<'a, T> {
+    used: Used<'a, T>,
+    _held: Held,
+}
+
+/// A slot that is busy until this is dropped.
+#[derive(Debug)]
+struct Used<'a, T> {
     slot: &'a Slot<T>,
     idle: u64,
 }
@@ -259,7 +276,7 @@ impl<T> HandleGuard<'_, T> {
     /// Uses the value.
     #[inline(always)]
     pub fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        self.slot.value.with_mut(
+        self.used.slot.value.with_mut(
             #[inline(always)]
             |value| {
                 // SAFETY: BUSY is set by this guard, so no other thread touches the value, and `&mut self`
@@ -272,7 +289,7 @@ impl<T> HandleGuard<'_, T> {
     }
 }
 
-impl<T> Drop for HandleGuard<'_, T> {
+impl<T> Drop for Used<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         self.slot.state.store(self.idle, Release);

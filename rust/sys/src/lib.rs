@@ -9,6 +9,7 @@ pub mod futex;
 pub mod handle_table;
 #[cfg(not(loom))]
 pub mod inherited;
+pub mod lock_order;
 pub mod memory;
 #[cfg(not(loom))]
 pub mod mpi;
@@ -28,24 +29,19 @@ mod model;
 /// Primitives that the model checker replaces. All state that threads share here and in the engine is made of
 /// these, so that the code that runs is the code that is checked.
 pub mod sync {
+    pub use crate::lock_order::{LockRank, Mutex, MutexGuard};
     #[cfg(loom)]
     pub use crate::model::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, OnceLock};
     #[cfg(loom)]
-    pub(crate) use loom::{
-        cell::UnsafeCell,
-        sync::{Arc, Condvar},
-    };
+    pub(crate) use loom::{cell::UnsafeCell, sync::Arc};
     #[cfg(loom)]
-    pub use loom::{
-        sync::{Mutex, MutexGuard, atomic::fence},
-        thread_local,
-    };
+    pub use loom::{sync::atomic::fence, thread_local};
     #[cfg(not(loom))]
     pub(crate) use std::sync::Arc;
     #[cfg(not(loom))]
     pub use std::{
         sync::{
-            Mutex, MutexGuard, OnceLock,
+            OnceLock,
             atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence},
         },
         thread_local,

@@ -5,10 +5,9 @@
 //! that takes it pays for both sides: it makes every processor that runs this process pass a barrier
 //! (`membarrier`). Where the system has none, both sides use fences.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, UnsafeCell, fence};
+use crate::sync::{Arc, AtomicBool, AtomicU64, LockRank, Mutex, UnsafeCell, fence};
 
 /// The slot of one thread.
 ///
@@ -55,13 +54,13 @@ impl<T> ThreadCaches<T> {
     /// A cache without values.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        ThreadCaches { slots: Mutex::new(Vec::new()) }
+        ThreadCaches { slots: Mutex::new(LockRank::Leaf, Vec::new()) }
     }
 
     /// A cache without values.
     #[cfg(loom)]
     pub fn new() -> Self {
-        ThreadCaches { slots: Mutex::new(Vec::new()) }
+        ThreadCaches { slots: Mutex::new(LockRank::Leaf, Vec::new()) }
     }
 
     fn slot(&self) -> Arc<Slot<T>> {
@@ -72,7 +71,7 @@ impl<T> ThreadCaches<T> {
             is_wanted: AtomicBool::new(false),
             value: UnsafeCell::new(None),
         });
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slot.clone());
+        self.slots.lock().push(slot.clone());
         slot
     }
 
@@ -81,7 +80,7 @@ impl<T> ThreadCaches<T> {
     /// No value is left if the caller removes the original first, and if every [store](ThreadCache::store) is
     /// followed by a check for the original.
     pub fn take(&self, is_its: impl Fn(u64) -> bool) {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         fence(SeqCst);
         let wanted: Vec<_> = slots.iter().filter(|slot| is_its(slot.key.load(Relaxed))).collect();
         if wanted.is_empty() {
@@ -173,7 +172,7 @@ impl<'a, T> ThreadCache<'a, T> {
 impl<T> Drop for ThreadCache<'_, T> {
     fn drop(&mut self) {
         let Some(own) = self.slot.get() else { return };
-        let mut slots = self.all.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.all.slots.lock();
         slots.retain(|slot| !Arc::ptr_eq(slot, own));
     }
 }
@@ -205,7 +204,7 @@ impl<T> CacheGuard<'_, T> {
 
     #[cold]
     fn give_up(&self) {
-        let slots = self.all.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.all.slots.lock();
         // The thread that wants the value may have taken it by now.
         let taken = if self.slot.is_wanted.load(Relaxed) { self.slot.take_wanted() } else { None };
         drop(slots);
@@ -349,6 +348,6 @@ mod tests {
                 scope.spawn(|| ThreadCache::new(&all).store(1, 1));
             });
         }
-        assert!(all.slots.lock().expect("no panic").is_empty());
+        assert!(all.slots.lock().is_empty());
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 
 use crate::{Header, Incoming, Kind, Outgoing, PacketHandler, Payload, goes_inline};
 
@@ -18,11 +19,15 @@ pub(crate) struct Loopback {
 impl Loopback {
     /// A queue of at most `capacity` messages.
     pub(crate) fn new(capacity: usize) -> Loopback {
-        Loopback { waiting: Mutex::default(), count: AtomicUsize::new(0), capacity }
+        Loopback {
+            waiting: Mutex::new(LockRank::Leaf, VecDeque::new()),
+            count: AtomicUsize::new(0),
+            capacity,
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<(Header, Option<Payload>)>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     /// Whether the queue has packets. Its lock orders them.

@@ -5,12 +5,12 @@ use std::fmt;
 #[cfg(not(loom))]
 use std::io;
 use std::sync::atomic::{AtomicU64 as Word, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use mpjdev_buffer::{Slab, SlabError, SlabMemory, SlabSource};
 use mpjdev_sys::memory::{LINE, Memory};
-use mpjdev_sys::sync::{AtomicU64, Mutex, MutexGuard};
+use mpjdev_sys::sync::{AtomicU64, LockRank, Mutex, MutexGuard};
 
 /// Slabs of a class are kept for reuse up to this many octets in all classes together.
 const KEPT_MAX: u64 = 256 << 20;
@@ -92,7 +92,7 @@ impl HeapPool {
             total: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             elsewhere: AtomicU64::new(0),
-            classes: std::array::from_fn(|_| Mutex::new(Vec::new())),
+            classes: std::array::from_fn(|_| Mutex::new(LockRank::Leaf, Vec::new())),
             reclaim: OnceLock::new(),
             make_room: OnceLock::new(),
         })
@@ -172,7 +172,7 @@ impl HeapPool {
     }
 
     fn class(&self, class: usize) -> MutexGuard<'_, Vec<Memory>> {
-        self.classes[class].lock().unwrap_or_else(PoisonError::into_inner)
+        self.classes[class].lock()
     }
 
     fn reuse(&self, class: usize) -> Option<Memory> {

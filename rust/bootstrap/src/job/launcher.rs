@@ -1,12 +1,14 @@
 //! The socket to the monitor that has started this process, and the end of the process with the monitor.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
+
+use mpjdev_sys::sync::{LockRank, Mutex};
 
 use super::error::{JoinError, system};
 
@@ -26,8 +28,8 @@ struct Line {
 /// There is no such socket; the system has no thread left.
 pub(super) fn line(rank: u32, number: u32) -> Result<Arc<OwnedFd>, JoinError> {
     /// The socket is kept open: after a close, its number could belong to another file.
-    static LINE: Mutex<Option<Line>> = Mutex::new(None);
-    let mut line = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+    static LINE: Mutex<Option<Line>> = Mutex::new(LockRank::Job, None);
+    let mut line = LINE.lock();
     let line = match &mut *line {
         Some(line) => line,
         empty => {

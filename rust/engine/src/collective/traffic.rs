@@ -1,6 +1,6 @@
 //! The messages of collective operations, over either engine.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use mpjdev_buffer::capacity::section_capacity;
 use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, SlabSource, Type, WriteBuffer};
@@ -48,7 +48,7 @@ impl Comm {
     /// Allocates contexts that no other rank allocates.
     pub(super) fn allocate_contexts(&self, count: u32) -> Result<Vec<u64>, ContextError> {
         let contexts = self.engine().contexts();
-        contexts.lock().unwrap_or_else(PoisonError::into_inner).allocate_many(count)
+        contexts.lock().allocate_many(count)
     }
 
     /// The error of a world rank that another rank has reported as ended.

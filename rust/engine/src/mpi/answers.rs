@@ -13,9 +13,9 @@ use mpjdev_buffer::octets::{load_word, store_word};
 use mpjdev_sys::mpi::{self, Operation};
 use mpjdev_transport::wait::{Backoff, WaitControl};
 
+use super::Rank;
 use super::memory::Octets;
 use super::peers::ANSWERS;
-use super::{Rank, lock};
 use crate::error::DeviceError;
 
 /// Words before the numbers: the session, and the kind of notice.
@@ -48,22 +48,22 @@ impl Answers {
 impl Rank {
     /// Registers a send that waits for the match ack of its RTS number.
     pub(super) fn await_answer(&self, number: u32) {
-        lock(&self.answers).awaited.insert(number);
+        self.answers.lock().awaited.insert(number);
     }
 
     /// Removes a send that is complete or was given up.
     pub(super) fn forget_answer(&self, number: u32) {
-        lock(&self.answers).awaited.remove(&number);
+        self.answers.lock().awaited.remove(&number);
     }
 
     /// Whether a send waits for its match ack.
     pub(super) fn awaits_answer(&self, number: u32) -> bool {
-        lock(&self.answers).awaited.contains(&number)
+        self.answers.lock().awaited.contains(&number)
     }
 
     /// Sends the match ack of a message that a receive has taken. Does not block.
     pub(super) fn answer(&self, source: u32, number: u32) {
-        let mut answers = lock(&self.answers);
+        let mut answers = self.answers.lock();
         if source == self.rank {
             answers.awaited.remove(&number);
             return;
@@ -74,7 +74,7 @@ impl Rank {
 
     /// Handles the match acks of a rank.
     pub(super) fn hear_answers(&self, slab: &Slab, len: usize) {
-        let mut answers = lock(&self.answers);
+        let mut answers = self.answers.lock();
         for at in HEAD..len / 8 {
             let number = u64::from_le_bytes(load_word(slab.words(), 8 * at));
             answers.awaited.remove(&(number as u32));
@@ -84,7 +84,7 @@ impl Rank {
     /// Sends pending match acks. Does not block.
     pub(super) fn tend_answers(&self) {
         if self.owes_answers.load(Ordering::Relaxed) {
-            self.let_answers_leave(&mut lock(&self.answers));
+            self.let_answers_leave(&mut self.answers.lock());
         }
     }
 

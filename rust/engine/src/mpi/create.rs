@@ -6,14 +6,15 @@
 //! a reaction to interrupts meanwhile. A thread that only polls may be the carrier of a virtual thread that
 //! another member waits for; a thread of its own makes the communicator then.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use mpjdev_sys::sync::{LockRank, Mutex};
 use mpjdev_transport::wait::{Backoff, WaitControl};
 
+use super::Rank;
 use super::group::Group;
-use super::{Rank, lock};
 use crate::error::DeviceError;
 
 /// The result of the library's calls.
@@ -36,15 +37,20 @@ struct Due {
     member: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     is_done: AtomicBool,
     slot: Mutex<Slot>,
 }
 
-#[derive(Debug, Default)]
+impl Default for Shared {
+    fn default() -> Self {
+        Shared { is_done: AtomicBool::new(false), slot: Mutex::new(LockRank::Leaf, Slot::UnderWay) }
+    }
+}
+
+#[derive(Debug)]
 enum Slot {
-    #[default]
     UnderWay,
     Made(Made),
     /// The group was taken, or will never be.
@@ -54,14 +60,14 @@ enum Slot {
 impl CommCreation {
     /// The creation of a group of these world ranks.
     pub(crate) fn new(parent: &Arc<Group>, context: u64, members: Arc<[u32]>, member: u32) -> CommCreation {
-        let due = Mutex::new(Some(Due { context, members, member }));
+        let due = Mutex::new(LockRank::Leaf, Some(Due { context, members, member }));
         CommCreation { parent: parent.clone(), due, shared: Arc::default() }
     }
 
     /// Starts the creation on a thread of its own, unless it is in progress. Does not block, unless the
     /// system has no thread left.
     pub(crate) fn start(&self) {
-        let Some(due) = lock(&self.due).take() else { return };
+        let Some(due) = self.due.lock().take() else { return };
         let (group, shared) = (self.parent.clone(), self.shared.clone());
         let make = Arc::new(move || shared.put(group.make(&due)));
         let calls = make.clone();
@@ -75,7 +81,7 @@ impl CommCreation {
         if !self.shared.is_done.load(Ordering::Acquire) {
             return None;
         }
-        match std::mem::replace(&mut *lock(&self.shared.slot), Slot::Closed) {
+        match std::mem::replace(&mut *self.shared.slot.lock(), Slot::Closed) {
             Slot::Made(made) => Some(made),
             Slot::UnderWay | Slot::Closed => Some(Err(DeviceError::NoSuchRequest)),
         }
@@ -84,7 +90,7 @@ impl CommCreation {
     /// Makes the group, or waits until it is made.
     pub(crate) fn wait(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let rank = self.parent.owner();
-        let due = lock(&self.due).take();
+        let due = self.due.lock().take();
         if let Some(due) = due {
             self.shared.put(self.parent.make(&due));
             return Ok(());
@@ -98,7 +104,7 @@ impl Drop for CommCreation {
     fn drop(&mut self) {
         // The other members wait for this rank inside the library.
         self.start();
-        let before = std::mem::replace(&mut *lock(&self.shared.slot), Slot::Closed);
+        let before = std::mem::replace(&mut *self.shared.slot.lock(), Slot::Closed);
         if let Slot::Made(made) = before {
             leave(made);
         }
@@ -107,7 +113,7 @@ impl Drop for CommCreation {
 
 impl Shared {
     fn put(&self, made: Made) {
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         if let Slot::Closed = *slot {
             drop(slot);
             return leave(made);

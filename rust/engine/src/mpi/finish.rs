@@ -10,7 +10,7 @@ use tracing::info;
 
 use super::memory::Octets;
 use super::peers::{GRACE, Notice};
-use super::{Rank, lock, runtime};
+use super::{Rank, runtime};
 use crate::error::DeviceError;
 use crate::operation::Unreceived;
 
@@ -55,7 +55,7 @@ impl Rank {
     fn note_unreceived(&self) {
         self.tend_freed(usize::MAX);
         let mut unreceived = std::mem::replace(&mut self.state().unreceived, Unreceived::of(self.rank));
-        let groups: Vec<_> = lock(&self.groups).iter().filter_map(Weak::upgrade).collect();
+        let groups: Vec<_> = self.groups.lock().iter().filter_map(Weak::upgrade).collect();
         let since = Instant::now();
         loop {
             groups.iter().for_each(|group| group.note_unreceived(&mut unreceived));

@@ -1,16 +1,17 @@
 //! A communicator in the library: two communicators there, for the program's messages and for collective
 //! operations.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use mpjdev_proto::context::WORLD;
 use mpjdev_sys::mpi;
+use mpjdev_sys::sync::{LockRank, Mutex};
 
+use super::Rank;
 use super::channel::Channel;
 use super::probed_messages::ProbedMessages;
 use super::retirement::Freed;
-use super::{Rank, lock};
 use crate::error::DeviceError;
 
 /// The ranks of a communicator, from the view of one of them.
@@ -43,10 +44,11 @@ impl Group {
         member: u32,
         comms: [mpi::Comm; 2],
     ) -> Arc<Group> {
-        let (spilled, spilled_len) = (Mutex::default(), AtomicUsize::new(0));
+        let (spilled, spilled_len) =
+            (Mutex::new(LockRank::SpilledMessages, ProbedMessages::default()), AtomicUsize::new(0));
         let is_freed = AtomicBool::new(false);
         let group = Arc::new(Group { rank, context, members, member, comms, spilled, spilled_len, is_freed });
-        let mut groups = lock(&group.rank.groups);
+        let mut groups = group.rank.groups.lock();
         groups.retain(|group| group.strong_count() > 0);
         groups.push(Arc::downgrade(&group));
         drop(groups);

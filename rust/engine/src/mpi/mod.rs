@@ -36,12 +36,13 @@ mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::send_policy::Pairs;
 use mpjdev_sys::mpi::{self, Mpi};
+use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 use mpjdev_transport::config::Config;
 use mpjdev_transport::wait::Oversubscription;
 
@@ -152,24 +153,30 @@ impl Rank {
             mpi,
             rank,
             size,
-            contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
-            state: Mutex::new(State {
-                requests: Requests::default(),
-                lanes: BTreeMap::new(),
-                pairs: Pairs::new(round.tag_max),
-                peers: Peers::new(size, round.number),
-                unreceived: Unreceived::of(rank),
-            }),
-            abandoned: Mutex::default(),
-            freed: Mutex::default(),
-            retirings: Mutex::default(),
+            contexts: Mutex::new(
+                LockRank::Leaf,
+                ContextAllocator::new(rank).expect("ranks are counted in 30 bits"),
+            ),
+            state: Mutex::new(
+                LockRank::Engine,
+                State {
+                    requests: Requests::default(),
+                    lanes: BTreeMap::new(),
+                    pairs: Pairs::new(round.tag_max),
+                    peers: Peers::new(size, round.number),
+                    unreceived: Unreceived::of(rank),
+                },
+            ),
+            abandoned: Mutex::new(LockRank::Leaf, Vec::new()),
+            freed: Mutex::new(LockRank::FreedQueue, Queue::default()),
+            retirings: Mutex::new(LockRank::FreedComms, Retirings::default()),
             has_freed: AtomicBool::new(false),
-            answers: Mutex::default(),
+            answers: Mutex::new(LockRank::MatchAcks, Answers::default()),
             owes_answers: AtomicBool::new(false),
-            groups: Mutex::default(),
+            groups: Mutex::new(LockRank::Leaf, Vec::new()),
             spilling: AtomicUsize::new(0),
             announced: AtomicUsize::new(0),
-            firsts: Mutex::default(),
+            firsts: Mutex::new(LockRank::SpilledFirsts, ProbedMessages::default()),
             own: AtomicU64::new(0),
             makers: AtomicU32::new(0),
             finishing: AtomicBool::new(false),
@@ -220,10 +227,6 @@ impl Rank {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.state.lock()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,7 +18,7 @@ use super::group::Group;
 use super::memory;
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage, ProbedMessages};
 use super::recv::Receive;
-use super::{Rank, Wanted, lock};
+use super::{Rank, Wanted};
 use crate::error::DeviceError;
 use crate::operation::Unreceived;
 use crate::request::RequestId;
@@ -59,7 +59,7 @@ impl Group {
     }
 
     fn look(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        let mut spills = lock(&self.spilled);
+        let mut spills = self.spilled.lock();
         self.spill_until(&mut spills, wanted)?;
         let seen = |s: &ProbedMessage| (self.envelope(s.source, s.tag), s.len.saturating_sub(HEADERS_LEN));
         Ok(spills.find(wanted).map(seen))
@@ -127,7 +127,7 @@ impl Group {
     /// Takes all unreceived messages, counts them and drops them.
     pub(super) fn note_unreceived(&self, unreceived: &mut Unreceived) {
         // A message that the library refuses is not counted. The error is returned where a thread waits.
-        while let Ok(true) = self.spill(&mut lock(&self.spilled)) {}
+        while let Ok(true) = self.spill(&mut self.spilled.lock()) {}
         for ProbedMessage { source, tag, len, what } in self.take_all_spilled() {
             let second_len = match &what {
                 ProbedForm::Announced(announcement) => announcement.second_len as usize,

@@ -15,7 +15,7 @@ use super::group::Group;
 use super::memory::{self, Octets};
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
 use super::rendezvous::Parts;
-use super::{Rank, Wanted, lock};
+use super::{Rank, Wanted};
 use crate::error::DeviceError;
 use crate::operation::{lengths, physical, received};
 use crate::request::{Completed, RequestId};
@@ -221,7 +221,7 @@ impl Drop for Receive {
             let stage = std::mem::replace(&mut self.stage, Stage::Over);
             let rest =
                 Receive { group: self.group.clone(), wanted: self.wanted, capacity: 0, spare: None, stage };
-            lock(&self.group.owner().abandoned).push(rest);
+            self.group.owner().abandoned.lock().push(rest);
         }
     }
 }
@@ -263,7 +263,7 @@ impl Group {
     pub(super) fn post(&self, channel: Channel, wanted: Wanted) -> Result<Post, DeviceError> {
         let rank = self.owner();
         // The lock prevents a spill before the receive is posted: a spilled message would miss that receive.
-        let mut spills = lock(&self.spilled);
+        let mut spills = self.spilled.lock();
         if channel == Channel::Program
             && let Some(taken) = self.take_spilled(&mut spills, wanted)?
         {

@@ -1,29 +1,33 @@
 //! Memory of receives over a C MPI: each has room for every eager message.
 
 use std::fmt;
-use std::sync::Mutex;
 
 use crossbeam_utils::atomic::AtomicCell;
 use mpjdev_buffer::{SlabError, SlabSource};
 use mpjdev_proto::rts::EAGER_MAX;
+use mpjdev_sys::sync::{LockRank, Mutex};
 
-use super::lock;
 use super::memory::Octets;
 
 /// Slabs that are kept for the next receives.
 const KEPT: usize = 64;
 
 /// The memory that is not in use.
-#[derive(Default)]
 pub(super) struct Scratch {
     /// The memory of the last receive: mostly there is one at a time.
     last: AtomicCell<Option<Box<Octets>>>,
     others: Mutex<Vec<Octets>>,
 }
 
+impl Default for Scratch {
+    fn default() -> Self {
+        Scratch { last: AtomicCell::new(None), others: Mutex::new(LockRank::Leaf, Vec::new()) }
+    }
+}
+
 impl fmt::Debug for Scratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scratch({} beside the last)", lock(&self.others).len())
+        write!(f, "Scratch({} beside the last)", self.others.lock().len())
     }
 }
 
@@ -37,7 +41,7 @@ impl Scratch {
     }
 
     fn take_other(&self, source: &dyn SlabSource) -> Result<Box<Octets>, SlabError> {
-        if let Some(memory) = lock(&self.others).pop() {
+        if let Some(memory) = self.others.lock().pop() {
             return Ok(Box::new(memory));
         }
         Ok(Box::new(Octets(source.take_arrived(EAGER_MAX)?)))
@@ -50,7 +54,7 @@ impl Scratch {
             return;
         }
         if let Some(before) = self.last.swap(Some(memory)) {
-            let mut others = lock(&self.others);
+            let mut others = self.others.lock();
             if others.len() < KEPT {
                 others.push(*before);
             }

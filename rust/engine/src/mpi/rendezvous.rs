@@ -8,7 +8,7 @@ use mpjdev_sys::mpi::{self, MpiError, Operation, Outcome};
 
 use super::memory::Octets;
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
-use super::{Rank, Wanted, lock};
+use super::{Rank, Wanted};
 use crate::error::DeviceError;
 use crate::operation::{lengths, physical};
 
@@ -116,7 +116,7 @@ impl Part {
         let from = Wanted { source: Some(source), tag: Some(tag) };
         // The lock prevents a spill before the receive is posted: a spilled message would miss that receive.
         let _firsts = if self.is_first {
-            let mut firsts = lock(&rank.firsts);
+            let mut firsts = rank.firsts.lock();
             if let Some(ProbedMessage { len, what: ProbedForm::Physical(physical), .. }) = firsts.take(from) {
                 return Some(match physical {
                     Physical::Here(slab) => Stage::Here(slab, len),

@@ -257,7 +257,7 @@ impl Rank {
             self.advance(&mut state, index, Hope::Any);
         }
         drop(state);
-        let abandoned = std::mem::take(&mut *super::lock(&self.abandoned));
+        let abandoned = std::mem::take(&mut *self.abandoned.lock());
         let mut left = Vec::new();
         for mut receive in abandoned {
             if let (Ok(None), false) = (receive.advance(), matches!(receive.stage, Stage::Over)) {
@@ -265,7 +265,7 @@ impl Rank {
             }
         }
         if !left.is_empty() {
-            super::lock(&self.abandoned).append(&mut left);
+            self.abandoned.lock().append(&mut left);
         }
         self.tend_freed(VISITS);
     }

@@ -13,8 +13,8 @@
 //! finished.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, TryLockError};
 
 use mpjdev_buffer::octets::copy_out;
 use mpjdev_proto::collective::RETIRED_TAG;
@@ -28,7 +28,7 @@ use super::channel::Channel;
 use super::memory::{Octets, words};
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
 use super::rendezvous::Parts;
-use super::{Rank, kept_comms, lock};
+use super::{Rank, kept_comms};
 
 /// Messages that one visit takes from a communicator: a flood does not occupy the thread.
 const TAKEN: usize = 256;
@@ -293,7 +293,7 @@ impl Rank {
     /// Queues a communicator that was freed or has lost its last reference. Does not call the library: any
     /// lock may be held.
     pub(super) fn retire(&self, freed: Freed) {
-        let mut queue = lock(&self.freed);
+        let mut queue = self.freed.lock();
         if !queue.is_over {
             queue.freed.push(freed);
             self.has_freed.store(true, Ordering::Release);
@@ -313,12 +313,8 @@ impl Rank {
         if !self.has_freed.load(Ordering::Acquire) {
             return;
         }
-        let mut retirings = match self.retirings.try_lock() {
-            Ok(retirings) => retirings,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        let freed = std::mem::take(&mut lock(&self.freed).freed);
+        let Some(mut retirings) = self.retirings.try_lock() else { return };
+        let freed = std::mem::take(&mut self.freed.lock().freed);
         retirings.take_in(self, freed);
         for _ in 0..visits.min(retirings.0.len()) {
             let Some(mut retiring) = retirings.0.pop_front() else { break };
@@ -330,15 +326,15 @@ impl Rank {
                 retirings.0.push_back(retiring);
             }
         }
-        let queue = lock(&self.freed);
+        let queue = self.freed.lock();
         self.has_freed.store(!(queue.freed.is_empty() && retirings.0.is_empty()), Ordering::Release);
     }
 
     /// Keeps the remaining communicators for the next session: this rank has finished.
     pub(super) fn end_freed(&self) {
         self.tend_freed(usize::MAX);
-        let mut retirings = lock(&self.retirings);
-        let mut queue = lock(&self.freed);
+        let mut retirings = self.retirings.lock();
+        let mut queue = self.freed.lock();
         queue.is_over = true;
         let freed = std::mem::take(&mut queue.freed);
         drop(queue);

@@ -3,19 +3,20 @@
 //! The thread that has initialised MPI should finalise it (MPI 4.1, 11.2.2), and both calls block. A thread
 //! of this crate does both, and sleeps in between.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_sys::mpi::{self, Candidates, Mpi, MpiError, OpenError, ThreadLevel};
+use mpjdev_sys::sync::{LockRank, Mutex};
 use mpjdev_transport::config::Config;
 use mpjdev_transport::wait::WaitControl;
 use tracing::{info, warn};
 
 use super::group::Group;
 use super::retirement::empty;
-use super::{Rank, kept_comms, lock, processors, wait};
+use super::{Rank, kept_comms, processors, wait};
 
 /// The variable that selects the transport.
 pub const TRANSPORT: &str = "MPJDEV_TRANSPORT";
@@ -108,7 +109,7 @@ pub fn check(mpi: &Mpi, candidates: &Candidates, granted: ThreadLevel, size: u32
 /// Whether this process has used an MPI, which it must [`end`] before it exits.
 #[must_use]
 pub fn is_used() -> bool {
-    lock(&RUNTIME).is_some()
+    RUNTIME.lock().is_some()
 }
 
 /// Whether the environment requests a rank over a C MPI: the user's variable, or that of a launcher of MPI.
@@ -169,7 +170,7 @@ struct Runtime {
     is_closed: bool,
 }
 
-static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
+static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(LockRank::Job, None);
 
 /// Makes this process a rank of the job that its MPI runs, and returns the group of all ranks. `leave`
 /// notifies the other members of a group that this rank takes no part in it. Blocks until all processes join.
@@ -182,7 +183,7 @@ pub(crate) fn join(
     leave: fn(Arc<Group>),
     wait_control: &mut dyn WaitControl,
 ) -> Result<Arc<Group>, Unfit> {
-    let mut runtime = lock(&RUNTIME);
+    let mut runtime = RUNTIME.lock();
     let runtime = match &mut *runtime {
         Some(runtime) => runtime,
         empty => empty.insert(Runtime::start()?),
@@ -241,7 +242,7 @@ impl Runtime {
 
 /// Records that the rank of a session has finished.
 pub(super) fn note_finished(number: u64) {
-    if let Some(runtime) = &mut *lock(&RUNTIME)
+    if let Some(runtime) = &mut *RUNTIME.lock()
         && runtime.open.is_some_and(|(open, _)| open == number)
     {
         runtime.open = None;
@@ -265,7 +266,7 @@ pub(super) fn abort(mpi: &Mpi, rank: u32, why: &str) -> ! {
 /// then for some seconds at most. Does nothing without a used MPI. If the rank of this process has not
 /// finished, prints the reason, `why` if given, and ends the job; it does not return then.
 pub fn end(why: Option<&str>) {
-    let mut held = lock(&RUNTIME);
+    let mut held = RUNTIME.lock();
     let Some(runtime) = &mut *held else { return };
     if let Some((_, rank)) = runtime.open {
         abort(runtime.mpi, rank, why.unwrap_or("its process ends without Comm.finish"));

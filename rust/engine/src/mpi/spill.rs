@@ -15,7 +15,7 @@ use super::channel::Channel;
 use super::group::Group;
 use super::memory;
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage, ProbedMessages};
-use super::{Rank, Wanted, lock};
+use super::{Rank, Wanted};
 use crate::error::DeviceError;
 use crate::operation::lengths;
 
@@ -72,7 +72,7 @@ impl Group {
 
     /// Takes all spilled messages.
     pub(super) fn take_all_spilled(&self) -> Vec<ProbedMessage> {
-        let mut spills = lock(&self.spilled);
+        let mut spills = self.spilled.lock();
         let taken = spills.take_all();
         taken.iter().for_each(|taken| self.note_taken(&spills, taken));
         taken
@@ -110,7 +110,7 @@ impl Rank {
     /// Spills the messages of some communicators, different ones each time. Does not block.
     pub(super) fn spill(&self) {
         let groups: Vec<Arc<Group>> = {
-            let groups = lock(&self.groups);
+            let groups = self.groups.lock();
             let first = self.spilling.fetch_add(VISITS, Ordering::Relaxed);
             let visited = (first..first + VISITS.min(groups.len())).map(|at| at % groups.len());
             visited.filter_map(|at| groups[at].upgrade()).collect()
@@ -118,7 +118,7 @@ impl Rank {
         for group in groups {
             // An error of the library is returned where a thread waits for it.
             if group.check_kept().is_ok()
-                && let Ok(mut spills) = group.spilled.try_lock()
+                && let Some(mut spills) = group.spilled.try_lock()
             {
                 let _ = group.spill(&mut spills);
             }
@@ -129,7 +129,7 @@ impl Rank {
     /// Spills the first physical messages of rendezvous messages, when there are many.
     fn spill_announced(&self) {
         if self.announced.load(Ordering::Relaxed) >= ANNOUNCED
-            && let Ok(mut firsts) = self.firsts.try_lock()
+            && let Some(mut firsts) = self.firsts.try_lock()
         {
             self.spill_firsts(&mut firsts);
         }
@@ -154,7 +154,7 @@ impl Rank {
 
     /// Drops the physical messages without a receive.
     pub(super) fn drop_firsts(&self) {
-        let mut firsts = lock(&self.firsts);
+        let mut firsts = self.firsts.lock();
         for ProbedMessage { len, what, .. } in firsts.take_all() {
             if let ProbedForm::Physical(Physical::Matched(matched)) = what {
                 // Without memory, the library keeps the message. A receive that is not complete keeps its

@@ -9,12 +9,12 @@ mod tests;
 
 // State that no thread waits on stays with `std`, which spares the model checker its interleavings.
 use std::sync::atomic as plain;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::send_policy::Pairs;
-use mpjdev_sys::sync::{Mutex, MutexGuard};
+use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 use mpjdev_transport::config::{Config, QUEUE_PACKETS};
 use mpjdev_transport::wait::Oversubscription;
 use mpjdev_transport::{PacketSource, Transport};
@@ -138,11 +138,14 @@ impl PacketEngine {
             },
             transport,
             source,
-            core: Mutex::new(Core { packet_source, state }),
+            core: Mutex::new(LockRank::Engine, Core { packet_source, state }),
             signals: Signals::default(),
             queued_count: QueuedCount::default(),
             send_credit: SendCredit::new(size, config.credit),
-            contexts: Mutex::new(ContextAllocator::new(rank).expect("ranks are counted in 30 bits")),
+            contexts: Mutex::new(
+                LockRank::Leaf,
+                ContextAllocator::new(rank).expect("ranks are counted in 30 bits"),
+            ),
             end_flags: EndFlags::default(),
             empty_polls: plain::AtomicU32::new(0),
             oversubscription: Oversubscription::new(),
@@ -192,6 +195,6 @@ impl PacketEngine {
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        self.core.lock()
     }
 }

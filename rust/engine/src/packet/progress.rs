@@ -74,10 +74,10 @@ impl PacketEngine {
         }
         match self.core.try_lock() {
             // Progress by another rank does not change this rank's heartbeat.
-            Ok(mut core) => self.poll_once(&mut core),
-            Err(_) if !self.signals.note_missed_progress() => {}
+            Some(mut core) => self.poll_once(&mut core),
+            None if !self.signals.note_missed_progress() => {}
             // The thread with the lock may have polled before there was room, and may be about to park.
-            Err(_) => self.transport.wake(),
+            None => self.transport.wake(),
         }
     }
 
@@ -86,7 +86,7 @@ impl PacketEngine {
     #[cfg(not(loom))]
     pub(crate) fn has_pending(&self) -> bool {
         self.queued_count.get() > 0
-            || self.core.try_lock().map_or(true, |core| core.state.requests.has_pending())
+            || self.core.try_lock().is_none_or(|core| core.state.requests.has_pending())
     }
 
     /// Waits until `ready` returns a value. The completion of the requests `ids` may make it so.

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use mpjdev_sys::sync::{LockRank, Mutex};
+
 /// The progress threads of a rank, which drive its progress while its program computes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ProgressThreads {
     threads: Mutex<Vec<Thread>>,
     /// The rank has finished: its progress threads end.
@@ -24,17 +25,23 @@ impl fmt::Debug for Thread {
     }
 }
 
+impl Default for ProgressThreads {
+    fn default() -> Self {
+        ProgressThreads { threads: Mutex::new(LockRank::Leaf, Vec::new()), has_ended: AtomicBool::new(false) }
+    }
+}
+
 impl ProgressThreads {
     /// Adds a thread, which `wake` wakes.
     #[cfg(not(loom))]
     pub(crate) fn add(&self, handle: JoinHandle<()>, wake: Box<dyn Fn() + Send>) {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(Thread { handle, wake });
+        self.threads.lock().push(Thread { handle, wake });
     }
 
     /// Ends the threads and waits for their ends. Blocks for a moment.
     pub(crate) fn end(&self) {
         self.note_ended();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.threads.lock());
         threads.iter().for_each(|thread| (thread.wake)());
         for thread in threads {
             // A thread that has panicked has ended as well.

@@ -2,8 +2,10 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+use mpjdev_sys::sync::{LockRank, Mutex};
 
 use super::control::ControlMessage;
 use crate::{PeerState, StatusReporter};
@@ -45,7 +47,7 @@ impl PeerTable {
             abort: OnceLock::new(),
             matched: numbers(),
             heartbeats: numbers(),
-            asked: Mutex::new(None),
+            asked: Mutex::new(LockRank::Leaf, None),
             reporter: OnceLock::new(),
         }
     }
@@ -158,7 +160,7 @@ impl PeerTable {
 
     /// The ranks to request a heartbeat from now.
     pub(in super::super) fn heartbeats_due(&self) -> impl Iterator<Item = u32> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let is_time = asked.is_none_or(|asked| asked.elapsed() >= ASK_EVERY);
         if is_time {
             *asked = Some(Instant::now());

@@ -5,9 +5,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use mpjdev_sys::sync::{LockRank, Mutex};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
@@ -34,7 +34,7 @@ impl Poller {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let event_fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &event_fd, EventData::new_u64(WAKE), EventFlags::IN)?;
-        let watched = Mutex::new(vec![false; channels].into());
+        let watched = Mutex::new(LockRank::Leaf, vec![false; channels].into());
         Ok(Poller { epoll, eventfd: event_fd, watched, has_other: AtomicBool::new(false) })
     }
 
@@ -57,7 +57,7 @@ impl Poller {
     /// Watches the channels that are `full` for room to write, and the others no longer.
     pub(in super::super) fn watch_room<'a>(&self, channels: impl Iterator<Item = (BorrowedFd<'a>, bool)>) {
         // All flags are read under the lock, so that the latest caller wins.
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watched.lock();
         for ((at, watched), (socket, is_full)) in watched.iter_mut().enumerate().zip(channels) {
             if std::mem::replace(watched, is_full) != is_full {
                 let flags = if is_full { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
@@ -69,7 +69,7 @@ impl Poller {
     /// Whether a channel is watched for room to write.
     #[cfg(test)]
     pub(in super::super) fn is_watched(&self, channel: usize) -> bool {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)[channel]
+        self.watched.lock()[channel]
     }
 
     pub(in super::super) fn remove(&self, socket: BorrowedFd<'_>) {

@@ -27,10 +27,11 @@ mod wakeup;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::{Arc, Mutex};
 
 use mpjdev_sys::segment::{Segment, Writers};
+use mpjdev_sys::sync::{LockRank, Mutex};
 use tracing::debug;
 
 use super::Kind;
@@ -62,7 +63,11 @@ impl Job {
     /// The files are something else; the system refuses.
     pub fn open(pages: [BorrowedFd<'_>; 2], files: Vec<OwnedFd>) -> io::Result<Job> {
         let pages = Pages::open(files.len(), pages)?;
-        Ok(Job { pages, files: files.into_iter().map(|file| Mutex::new(Some(file))).collect(), base: 0 })
+        Ok(Job {
+            pages,
+            files: files.into_iter().map(|file| Mutex::new(LockRank::SegmentFile, Some(file))).collect(),
+            base: 0,
+        })
     }
 
     /// Error texts number its ranks from `base` on.

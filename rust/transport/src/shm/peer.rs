@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use mpjdev_buffer::{Slab, SlabMemory};
 use mpjdev_sys::memory::LINE;
 use mpjdev_sys::segment::{Segment, Writers};
+use mpjdev_sys::sync::{LockRank, Mutex};
 
 use super::layout::{
     COLLECTED, CONSUMED, CREDIT, FAILED, FINISHED, HEARTBEAT, LEN, MAGIC, MATCHED, QUEUE_LINES,
@@ -100,7 +101,7 @@ impl Peer {
             ranks,
             segment,
             queue: OnceLock::new(),
-            returning: Mutex::default(),
+            returning: Mutex::new(LockRank::SlabReturns, Returning::default()),
             returns_wait: AtomicBool::new(false),
             own,
         })
@@ -208,7 +209,7 @@ impl Peer {
 
     /// Returns one of its slabs, which this rank reads no more.
     fn return_slab(&self, slot: u32) {
-        let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut returning = self.returning.lock();
         returning.waiting.push_back(slot);
         self.write_returns(&mut returning);
     }
@@ -216,7 +217,7 @@ impl Peer {
     /// Returns the slabs that found no free entry before.
     pub(super) fn flush_returns(&self) {
         if self.returns_wait.load(Relaxed) {
-            self.write_returns(&mut self.returning.lock().unwrap_or_else(PoisonError::into_inner));
+            self.write_returns(&mut self.returning.lock());
         }
     }
 

@@ -7,10 +7,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use mpjdev_buffer::{Slab, SlabError, SlabMemory, SlabSource};
 use mpjdev_sys::segment::{Segment, allocate};
+use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 
 use super::layout::{HUGE, PAGE, RELEASED, peer as peer_at};
 use crate::pool::{CLASSES, HeapPool, LEAD, class_of};
@@ -153,10 +154,13 @@ impl SegmentPool {
         Arc::new_cyclic(|this| SegmentPool {
             this: this.clone(),
             segment,
-            file: Mutex::new(Some(file)),
+            file: Mutex::new(LockRank::Leaf, Some(file)),
             is_closed: AtomicBool::new(false),
-            space: Mutex::new(Space { top: bottom, taken: bottom, bottom, huge, holes: BTreeMap::new() }),
-            classes: [const { Mutex::new(Vec::new()) }; CLASSES],
+            space: Mutex::new(
+                LockRank::SegmentSpace,
+                Space { top: bottom, taken: bottom, bottom, huge, holes: BTreeMap::new() },
+            ),
+            classes: [const { Mutex::new(LockRank::Leaf, Vec::new()) }; CLASSES],
             used: AtomicU64::new(0),
             private,
             reclaim: OnceLock::new(),
@@ -164,7 +168,7 @@ impl SegmentPool {
     }
 
     fn file(&self) -> MutexGuard<'_, Option<OwnedFd>> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+        self.file.lock()
     }
 
     /// The file of the segment, for the other ranks.
@@ -204,11 +208,11 @@ impl SegmentPool {
     }
 
     fn class(&self, class: usize) -> MutexGuard<'_, Vec<Chunk>> {
-        self.classes[class].lock().unwrap_or_else(PoisonError::into_inner)
+        self.classes[class].lock()
     }
 
     fn space(&self) -> MutexGuard<'_, Space> {
-        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+        self.space.lock()
     }
 
     /// A part of the segment that is in no class, with its pages allocated. `None` when there is no room, or
@@ -307,7 +311,7 @@ pub(super) fn place(slab: &Slab, pool: &SegmentPool) -> Option<Chunk> {
 
 impl Drop for SegmentPool {
     fn drop(&mut self) {
-        let space = self.space.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let space = self.space.get_mut();
         self.private.release_elsewhere((space.taken - space.bottom) as u64);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mpjdev_buffer::Slab;
 use mpjdev_buffer::octets::copy_words;
+use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 
 use super::layout::{QUEUE_LINES, queue_at};
 use super::loans::{Part, SlabLoans};
@@ -39,9 +39,9 @@ impl ShmTransport {
         }
         let send_queue = place.get_or_init(|| {
             let producer = Producer::new(self.queue_lines);
-            Mutex::new(SendQueue { producer, loans: SlabLoans::default() })
+            Mutex::new(LockRank::SendSide, SendQueue { producer, loans: SlabLoans::default() })
         });
-        Ok(send_queue.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(send_queue.lock())
     }
 
     /// The queue to a rank.
@@ -56,7 +56,7 @@ impl ShmTransport {
         else {
             return false;
         };
-        send_queue.try_lock().is_ok_and(|send_queue| send_queue.producer.position() != peer.consumed())
+        send_queue.try_lock().is_some_and(|send_queue| send_queue.producer.position() != peer.consumed())
     }
 
     /// The body of a packet, with its slabs located; `None` if one of them is outside this rank's segment.
@@ -98,7 +98,7 @@ impl ShmTransport {
             return None;
         }
         let (peer, send_queue) = (self.peers[dest as usize].get()?, self.send_queues[dest as usize].get()?);
-        let mut send_queue = send_queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut send_queue = send_queue.lock();
         let (words, len) = (message.first_words(), message.first_len());
         let head = Head { form: form(Kind::Eager, INLINE), tag: header.tag, context: header.context, len };
         let consumed = || peer.consumed();

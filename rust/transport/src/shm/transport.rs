@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use mpjdev_buffer::Slab;
+use mpjdev_sys::sync::Mutex;
 use tracing::{debug, warn};
 
 use super::Job;
@@ -101,7 +102,7 @@ impl ShmTransport {
             return Ok(peer);
         }
         // One thread maps the file, and no thread needs it afterwards.
-        let mut file = self.job.files[rank as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.job.files[rank as usize].lock();
         if let Some(peer) = place.get() {
             return Ok(peer);
         }
@@ -182,7 +183,7 @@ impl Reclaim for ShmTransport {
         for (rank, place) in self.send_queues.iter().enumerate() {
             let Some(peer) = self.peers[rank].get() else { continue };
             peer.flush_returns();
-            let Some(mut send_queue) = place.get().and_then(|send_queue| send_queue.try_lock().ok()) else {
+            let Some(mut send_queue) = place.get().and_then(|send_queue| send_queue.try_lock()) else {
                 continue;
             };
             let has_ended = self.job.pages.has_ended(rank as u32);
@@ -204,7 +205,7 @@ impl Transport for ShmTransport {
 
     fn cancel_room_request(&self, dest: u32) {
         if let Some(send_queue) = self.send_queues[dest as usize].get() {
-            let _send_queue = send_queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let _send_queue = send_queue.lock();
             self.note_room(dest);
         }
     }

@@ -3,7 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 
 use super::body_action::BodyAction;
 use super::channel_state::{Backlog, HostState};
@@ -31,8 +32,8 @@ impl Channel {
         Channel {
             socket,
             ranks,
-            rx: Mutex::new(rx),
-            tx: Mutex::new(tx),
+            rx: Mutex::new(LockRank::ReceiveSide, rx),
+            tx: Mutex::new(LockRank::SendSide, tx),
             is_ready: AtomicBool::new(false),
             backlog: AtomicState::new(Backlog::Empty),
             host: AtomicState::new(HostState::Open),
@@ -41,12 +42,12 @@ impl Channel {
 
     /// The receiving direction.
     pub(super) fn rx(&self) -> MutexGuard<'_, RxStream<BodyAction>> {
-        self.rx.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rx.lock()
     }
 
     /// The receiving direction, unless another thread polls it already.
     pub(super) fn try_rx(&self) -> Option<MutexGuard<'_, RxStream<BodyAction>>> {
-        self.rx.try_lock().ok()
+        self.rx.try_lock()
     }
 
     /// Whether the host has announced the end of its packets.
@@ -56,6 +57,6 @@ impl Channel {
 
     /// The sending direction.
     pub(super) fn tx(&self) -> MutexGuard<'_, TxStream> {
-        self.tx.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tx.lock()
     }
 }

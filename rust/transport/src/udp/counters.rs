@@ -1,7 +1,5 @@
 //! Statistics of a rank behind a UDP socket, gathered from their counters.
 
-use std::sync::PoisonError;
-
 use super::peer::{Peer, PeerSession};
 use super::transport::UdpTransport;
 use crate::stats::{Datagrams, UdpStats};
@@ -9,7 +7,7 @@ use crate::stats::{Datagrams, UdpStats};
 impl UdpTransport {
     /// The counts so far.
     pub(super) fn counted(&self) -> UdpStats {
-        let seen = self.stage.lock().unwrap_or_else(PoisonError::into_inner).seen;
+        let seen = self.stage.lock().seen;
         let socket = Datagrams {
             octets_received: seen.octets,
             malformed: seen.malformed,

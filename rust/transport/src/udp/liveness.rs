@@ -10,13 +10,14 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
+
+use mpjdev_sys::sync::{LockRank, Mutex};
 
 /// Connections handled at a time. The system reports the others again.
 const EVENTS: usize = 16;
@@ -72,7 +73,7 @@ impl LivenessConnections {
                 epoll::add(&epoll, socket, EventData::new_u64(rank), EventFlags::IN)?;
             }
         }
-        let state = Mutex::new(State { sockets, ended: Vec::new() });
+        let state = Mutex::new(LockRank::Leaf, State { sockets, ended: Vec::new() });
         Ok(LivenessConnections { epoll, state, has_ended: AtomicBool::new(false) })
     }
 
@@ -90,7 +91,7 @@ impl LivenessConnections {
     /// Polls the connections. Returns whether some have ended. Never blocks.
     pub(super) fn poll(&self) -> bool {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         // The next poll makes up for an interrupted one.
         if let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
             for event in events {
@@ -107,14 +108,14 @@ impl LivenessConnections {
         if !self.have_ended() {
             return Vec::new();
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         self.has_ended.store(false, SeqCst);
         std::mem::take(&mut state.ended)
     }
 
     /// Closes the connection to this rank, which the process at the other end notices.
     pub(super) fn end(&self, rank: u32) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if let Some(socket) = state.sockets.get_mut(rank as usize).and_then(Option::take) {
             let _ = epoll::delete(&self.epoll, &socket);
         }
@@ -123,7 +124,7 @@ impl LivenessConnections {
     /// Takes these back for later, because a packet from before their end was not passed on yet.
     pub(super) fn put_back(&self, ended: Vec<Ended>) {
         if !ended.is_empty() {
-            self.state.lock().unwrap_or_else(PoisonError::into_inner).ended.extend(ended);
+            self.state.lock().ended.extend(ended);
             self.has_ended.store(true, SeqCst);
         }
     }

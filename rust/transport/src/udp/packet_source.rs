@@ -1,7 +1,7 @@
 //! Receiving side of a rank: it passes on the datagrams that were read.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::{Arc, PoisonError};
 
 use super::dispatch::Reader;
 use super::liveness::Ended;
@@ -29,7 +29,7 @@ impl PacketSource for UdpSource {
         let UdpSource { transport, inline_max, events, reader } = self;
         transport.net.has_room.store(false, Relaxed);
         let mut n = transport.net.loopback.receive(transport.net.rank, *inline_max, most, each);
-        let mut stage = transport.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = transport.stage.lock();
         transport.is_staged.store(false, Relaxed);
         let now = transport.timers.now();
         let (ended, later): (Vec<_>, _) =

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mpjdev_buffer::{Slab, SlabSource};
 use mpjdev_proto::datagram::reliable::connection::Connection;
 use mpjdev_proto::datagram::reliable::message_rx::ArrivalId;
 use mpjdev_proto::datagram::reliable::message_tx::Cancel;
 use mpjdev_proto::datagram::reliable::time::Nanos;
+use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 
 use super::gso::Outgoing;
 use super::placement::{Expected, HEAD_LEN};
@@ -146,7 +146,7 @@ impl Peer {
             is_checked,
             eager_len,
             eager_max,
-            session: Mutex::new(session),
+            session: Mutex::new(LockRank::SendSide, session),
             next_timeout: AtomicU64::new(NEVER),
             has_waiting: AtomicBool::new(false),
             has_finished: AtomicBool::new(false),
@@ -154,7 +154,7 @@ impl Peer {
     }
 
     pub(super) fn session(&self) -> MutexGuard<'_, PeerSession> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        self.session.lock()
     }
 }
 

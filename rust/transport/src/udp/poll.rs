@@ -36,7 +36,7 @@ impl UdpTransport {
         }
         self.send_waiting();
         // The thread that holds the stage does the work.
-        let Ok(mut stage) = self.stage.try_lock() else { return false };
+        let Some(mut stage) = self.stage.try_lock() else { return false };
         let now = self.timers.now();
         if self.fill(&mut stage, now) {
             self.is_staged.store(true, Release);

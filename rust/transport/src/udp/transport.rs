@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::SlabSource;
@@ -16,6 +16,7 @@ use mpjdev_proto::datagram::reliable::settings::Settings;
 use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::offload::Offload;
 use mpjdev_sys::datagram::options;
+use mpjdev_sys::sync::{LockRank, Mutex};
 use tracing::{debug, info, warn};
 
 use super::gso::Outgoing;
@@ -110,7 +111,7 @@ impl UdpTransport {
             net,
             terms,
             socket,
-            stage: Mutex::new(StagingBuffer::new(peers.len(), early)?),
+            stage: Mutex::new(LockRank::ReceiveSide, StagingBuffer::new(peers.len(), early)?),
             peers,
             ids: Ids::new(&ids),
             timers,

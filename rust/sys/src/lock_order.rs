@@ -1,0 +1,306 @@
+//! Mutexes with a rank. A debug build checks that each thread takes them in the order of their ranks.
+//!
+//! A thread that waits for a lock may hold locks of lower ranks only; otherwise it panics, and the panic
+//! names both locks. A lock that is tried cannot deadlock, so it is exempt from the order. It is recorded,
+//! since locks that are taken while it is held must be in order. Release builds and the model checker check
+//! nothing, and a mutex has no room for its rank there. No mutex is poisoned.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{PoisonError, TryLockError};
+
+#[cfg(loom)]
+use loom::sync as inner;
+#[cfg(not(loom))]
+use std::sync as inner;
+
+use order::{Held, Order};
+
+/// Ranks of the locks of this project, in the order in which a thread takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockRank {
+    /// The process's connection to its launcher, and the runtime of a C MPI.
+    Job,
+    /// A handle in use.
+    Handle,
+    /// The buffers with a detached receive.
+    DetachedBuffers,
+    /// The receive of a notice of an abandoned collective operation.
+    Notice,
+    /// Freed communicators that a C MPI still has.
+    FreedComms,
+    /// A rank: matching, requests, outbox.
+    Engine,
+    /// Spilled messages of a communicator of a C MPI.
+    SpilledMessages,
+    /// Spilled first physical messages of rendezvous messages of a C MPI.
+    SpilledFirsts,
+    /// Match acks of a rank of a C MPI.
+    MatchAcks,
+    /// The receive side of a channel, a datagram stage.
+    ReceiveSide,
+    /// The send side of a channel, a peer's window, a queue in shared memory.
+    SendSide,
+    /// The file of a peer's segment, until it is mapped.
+    SegmentFile,
+    /// Slabs that wait to be returned to a peer.
+    SlabReturns,
+    /// Communicators that were freed since the last visit, for a C MPI.
+    FreedQueue,
+    /// The unused part of a rank's segment.
+    SegmentSpace,
+    /// Any lock under which no other one is taken: loopback queues, liveness connections, context allocators,
+    /// lists of threads, size classes of pools.
+    Leaf,
+}
+
+/// A mutex with a rank.
+#[derive(Debug)]
+pub struct Mutex<T> {
+    order: Order,
+    inner: inner::Mutex<T>,
+}
+
+impl<T> Mutex<T> {
+    /// A mutex that is taken at this rank.
+    #[cfg(not(loom))]
+    pub const fn new(rank: LockRank, value: T) -> Self {
+        Mutex { order: Order::new(rank), inner: inner::Mutex::new(value) }
+    }
+
+    /// A mutex that is taken at this rank.
+    #[cfg(loom)]
+    pub fn new(rank: LockRank, value: T) -> Self {
+        Mutex { order: Order::new(rank), inner: inner::Mutex::new(value) }
+    }
+
+    /// Takes the lock. Waits for a thread that holds it.
+    ///
+    /// # Panics
+    /// In debug builds, if this thread holds a lock of this rank or a higher one.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.order.check();
+        let guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        MutexGuard { guard, _held: self.order.hold() }
+    }
+
+    /// Takes the lock; `None` if a thread holds it.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        let guard = match self.inner.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(MutexGuard { guard, _held: self.order.hold() })
+    }
+
+    /// The value, which no other thread can reach.
+    #[cfg(not(loom))]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A lock that this thread holds until the guard is dropped.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T> {
+    guard: inner::MutexGuard<'a, T>,
+    _held: Held,
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+#[cfg(all(debug_assertions, not(loom)))]
+pub(crate) mod order {
+    use std::cell::RefCell;
+    use std::marker::PhantomData;
+    use std::panic::Location;
+
+    use super::LockRank;
+
+    /// A lock that a thread holds: its rank, and the line that took it.
+    type Taken = (LockRank, &'static Location<'static>);
+
+    thread_local! {
+        static HELD: RefCell<Vec<Taken>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Rank of a lock.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Order(LockRank);
+
+    impl Order {
+        pub(crate) const fn new(rank: LockRank) -> Order {
+            Order(rank)
+        }
+
+        /// Checks that this thread may wait for the lock.
+        #[track_caller]
+        pub(crate) fn check(self) {
+            let here = Location::caller();
+            // A thread that ends has no list any more.
+            let highest = HELD.try_with(|held| held.borrow().iter().copied().max_by_key(|(rank, _)| *rank));
+            if let Ok(Some((held, there))) = highest
+                && held >= self.0
+            {
+                panic!("lock order: {:?} ({here}) is taken while {held:?} ({there}) is held", self.0);
+            }
+        }
+
+        /// Records that this thread holds the lock.
+        #[track_caller]
+        pub(crate) fn hold(self) -> Held {
+            let taken = (self.0, Location::caller());
+            let _ = HELD.try_with(|held| held.borrow_mut().push(taken));
+            Held(taken, PhantomData)
+        }
+    }
+
+    /// Record of a lock that this thread holds.
+    #[derive(Debug)]
+    pub(crate) struct Held(Taken, PhantomData<*const ()>);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            let _ = HELD.try_with(|held| {
+                let mut held = held.borrow_mut();
+                if let Some(at) = held.iter().rposition(|taken| *taken == self.0) {
+                    held.swap_remove(at);
+                }
+            });
+        }
+    }
+}
+
+#[cfg(not(all(debug_assertions, not(loom))))]
+pub(crate) mod order {
+    use std::marker::PhantomData;
+
+    use super::LockRank;
+
+    /// Rank of a lock, which nothing checks.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Order;
+
+    impl Order {
+        #[inline(always)]
+        pub(crate) const fn new(_: LockRank) -> Order {
+            Order
+        }
+
+        #[inline(always)]
+        pub(crate) fn check(self) {}
+
+        #[inline(always)]
+        pub(crate) fn hold(self) -> Held {
+            Held(PhantomData)
+        }
+    }
+
+    /// Record of a lock that this thread holds.
+    #[derive(Debug)]
+    pub(crate) struct Held(PhantomData<*const ()>);
+}
+
+/// A release build pays nothing for the order.
+#[cfg(all(not(debug_assertions), not(loom)))]
+const _: () = {
+    assert!(size_of::<Mutex<u64>>() == size_of::<std::sync::Mutex<u64>>());
+    assert!(size_of::<MutexGuard<'_, u64>>() == size_of::<std::sync::MutexGuard<'_, u64>>());
+};
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_of_rising_ranks_nest_and_are_released_in_any_order() {
+        let engine = Mutex::new(LockRank::Engine, 1);
+        let send = Mutex::new(LockRank::SendSide, 2);
+        let leaf = Mutex::new(LockRank::Leaf, 3);
+        for _ in 0..2 {
+            let (first, second) = (engine.lock(), send.lock());
+            drop(first);
+            let third = leaf.lock();
+            assert_eq!((*second, *third), (2, 3));
+            drop(second);
+            drop(third);
+            *engine.lock() = 1;
+        }
+    }
+
+    #[test]
+    fn try_lock_ignores_the_order_and_counts_as_held() {
+        let engine = Mutex::new(LockRank::Engine, ());
+        let send = Mutex::new(LockRank::SendSide, ());
+        let held = send.lock();
+        let tried = engine.try_lock().expect("no thread holds it");
+        assert!(engine.try_lock().is_none());
+        drop(held);
+        let after = send.lock();
+        drop((tried, after));
+    }
+
+    #[test]
+    fn lock_is_usable_after_a_panic_under_it() {
+        let mutex = std::sync::Arc::new(Mutex::new(LockRank::Leaf, 1));
+        let its = mutex.clone();
+        let thread = std::thread::spawn(move || {
+            let _held = its.lock();
+            panic!("on purpose");
+        });
+        assert!(thread.join().is_err());
+        assert_eq!((*mutex.lock(), mutex.try_lock().map(|value| *value)), (1, None));
+        assert_eq!(mutex.try_lock().map(|value| *value), Some(1));
+    }
+
+    /// The panic of taking `second` while `first` is held.
+    #[cfg(debug_assertions)]
+    fn panic_of(first: LockRank, second: LockRank) -> String {
+        let taken = std::thread::spawn(move || {
+            let (first, second) = (Mutex::new(first, ()), Mutex::new(second, ()));
+            let _held = first.lock();
+            drop(second.lock());
+        });
+        let panic = taken.join().expect_err("the order is broken");
+        panic.downcast_ref::<String>().expect("a text").clone()
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn lower_rank_under_a_higher_one_panics_with_both_names() {
+        let text = panic_of(LockRank::SendSide, LockRank::Engine);
+        assert!(text.starts_with("lock order: Engine ("), "{text}");
+        assert!(text.contains("is taken while SendSide ("), "{text}");
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn same_rank_twice_panics() {
+        let text = panic_of(LockRank::Leaf, LockRank::Leaf);
+        assert!(text.contains("Leaf (") && text.contains("while Leaf ("), "{text}");
+    }
+
+    #[cfg(not(debug_assertions))]
+    #[test]
+    fn mutex_of_a_release_build_is_as_large_as_the_plain_one() {
+        assert_eq!(size_of::<Mutex<u32>>(), size_of::<std::sync::Mutex<u32>>());
+    }
+}
