@@ -125,7 +125,7 @@ impl ShmSource {
             }
             Ok((_, Ok(false))) => {}
             Ok((_, Err(damage))) => self.give_up(source, &damage),
-            Err(why) => self.give_up(source, &why),
+            Err(fault) => self.give_up(source, &fault),
         }
         false
     }

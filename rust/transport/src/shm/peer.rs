@@ -19,7 +19,7 @@ use super::layout::{
 };
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, LEAST_OCTETS};
-use super::segment_fault::Damage;
+use super::segment_fault::{Damage, SegmentFault};
 use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, parse_form};
 use crate::pool::LEAD;
 use crate::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
@@ -77,8 +77,8 @@ impl Peer {
         ranks: usize,
         file: BorrowedFd<'_>,
         own: Arc<SegmentPool>,
-    ) -> Result<Peer, String> {
-        let segment = Segment::open(file, slabs_at(ranks), Writers::Owner).map_err(|e| e.to_string())?;
+    ) -> Result<Peer, SegmentFault> {
+        let segment = Segment::open(file, slabs_at(ranks), Writers::Owner)?;
         segment.advise_huge(huge_at(ranks));
         let words = segment.words();
         let credit = own.segment.words()[CREDIT].load(Relaxed);
@@ -92,7 +92,7 @@ impl Peer {
         for (word, expected) in expected {
             let found = words[word].load(Acquire);
             if found != expected {
-                return Err(format!("word {word} of its segment is {found:#x}, not {expected:#x}"));
+                return Err(SegmentFault::Word { word, found, expected });
             }
         }
         Ok(Peer {

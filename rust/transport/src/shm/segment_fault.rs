@@ -1,5 +1,7 @@
 //! Faults of another rank's segment.
 
+use std::io;
+
 use thiserror::Error;
 
 use crate::ProtocolViolation;
@@ -34,9 +36,41 @@ pub(super) enum Damage {
     Violation(#[from] ProtocolViolation),
 }
 
+/// Fault that makes another rank's segment unusable.
+#[derive(Debug, Error)]
+pub(super) enum SegmentFault {
+    /// The file was closed before it was mapped.
+    #[error("its file is closed")]
+    Closed,
+    /// The system refuses to map the file, or it is too short or not sealed.
+    #[error(transparent)]
+    Unmapped(#[from] io::Error),
+    /// The segment is not that of the rank, or of this job.
+    #[error("word {word} of its segment is {found:#x}, not {expected:#x}")]
+    Word { word: usize, found: u64, expected: u64 },
+    #[error(transparent)]
+    Damage(#[from] Damage),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fault_of_a_segment_has_its_numbers() {
+        let texts = [
+            (SegmentFault::Closed, "its file is closed"),
+            (io::Error::other("a shared segment is not sealed").into(), "a shared segment is not sealed"),
+            (
+                SegmentFault::Word { word: 2, found: 16, expected: 255 },
+                "word 2 of its segment is 0x10, not 0xff",
+            ),
+            (Damage::Stamp.into(), "the stamp of a record"),
+        ];
+        for (fault, text) in texts {
+            assert_eq!(fault.to_string(), text);
+        }
+    }
 
     #[test]
     fn damage_is_named_by_its_part() {

@@ -30,10 +30,7 @@ impl ShmTransport {
         let place = &self.send_queues[dest as usize];
         if place.get().is_none() {
             let (at, len) = (queue_at(self.job.ranks(), dest), self.queue_lines * LINE * 8);
-            let no_memory = |e| {
-                let rank = self.job.base + dest;
-                Unsent::Failed(format!("no shared memory for a queue to rank {rank}: {e}"))
-            };
+            let no_memory = |error| Unsent::Queue { rank: self.job.base + dest, error };
             self.pool.claim(at, len).map_err(no_memory)?;
             self.about(dest, QUEUE_LINES).store(self.queue_lines as u64, Release);
         }
@@ -116,9 +113,8 @@ impl ShmTransport {
 
     /// Puts a packet into the queue. Returns false when there is no room.
     pub(super) fn send_to(&self, dest: u32, header: Header, body: Outgoing<'_>) -> Result<bool, Unsent> {
-        let peer = self.peer_of(dest).map_err(Unsent::Damaged)?;
-        let no_place = || Unsent::Failed("a message outside shared memory was to be sent".to_owned());
-        let packet = self.queued_packet(header.kind, body).ok_or_else(no_place)?;
+        let peer = self.peer_of(dest)?;
+        let Some(packet) = self.queued_packet(header.kind, body) else { return Err(Unsent::Outside) };
         let mut send_queue = self.lock_send_queue(dest)?;
         let SendQueue { producer, loans } = &mut *send_queue;
         let ring = self.queue_to(dest);

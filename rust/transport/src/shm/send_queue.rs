@@ -1,8 +1,12 @@
 //! Send queue of a pair of ranks: the position in its ring, and the slabs on loan through it.
 
+use std::io;
+
+use thiserror::Error;
+
 use super::loans::SlabLoans;
 use super::ring::Producer;
-use super::segment_fault::Damage;
+use super::segment_fault::{Damage, SegmentFault};
 
 /// A queue to one other rank.
 #[derive(Debug)]
@@ -12,15 +16,40 @@ pub(super) struct SendQueue {
 }
 
 /// Reason why a packet cannot be sent.
+#[derive(Debug, Error)]
 pub(super) enum Unsent {
-    /// The words that the peer has written make no sense.
-    Damaged(String),
-    /// This rank itself cannot continue.
-    Failed(String),
+    /// The receiver's segment is unusable.
+    #[error(transparent)]
+    Peer(#[from] SegmentFault),
+    #[error("no shared memory for a queue to rank {rank}: {error}")]
+    Queue { rank: u32, error: io::Error },
+    #[error("a message outside shared memory was to be sent")]
+    Outside,
 }
 
 impl From<Damage> for Unsent {
     fn from(damage: Damage) -> Unsent {
-        Unsent::Damaged(damage.to_string())
+        Unsent::Peer(damage.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsent_packet_has_the_text_of_its_reason() {
+        let error = io::Error::from_raw_os_error(12);
+        let texts = [
+            (Damage::Position.into(), "how far the receiver has come"),
+            (
+                Unsent::Queue { rank: 3, error },
+                "no shared memory for a queue to rank 3: Cannot allocate memory (os error 12)",
+            ),
+            (Unsent::Outside, "a message outside shared memory was to be sent"),
+        ];
+        for (unsent, text) in texts {
+            assert_eq!(unsent.to_string(), text);
+        }
     }
 }

@@ -19,6 +19,7 @@ use super::layout::{
 use super::peer::{self, Peer};
 use super::pool::{Reclaim, SegmentPool, place};
 use super::ring::{LEAST_OCTETS, OCTETS_MAX, lines};
+use super::segment_fault::SegmentFault;
 use super::send_queue::{SendQueue, Unsent};
 use super::status_page::set_failed;
 use crate::config::Config;
@@ -96,7 +97,7 @@ impl ShmTransport {
         &self.words()[peer_at(peer) + what]
     }
 
-    pub(super) fn peer_of(&self, rank: u32) -> Result<&Arc<Peer>, String> {
+    pub(super) fn peer_of(&self, rank: u32) -> Result<&Arc<Peer>, SegmentFault> {
         let place = &self.peers[rank as usize];
         if let Some(peer) = place.get() {
             return Ok(peer);
@@ -107,7 +108,7 @@ impl ShmTransport {
             return Ok(peer);
         }
         debug!(target: "mpjdev::shm", rank = self.rank, peer = rank, "segment of a peer is mapped");
-        let open = file.as_ref().ok_or_else(|| "its file is closed".to_owned())?;
+        let open = file.as_ref().ok_or(SegmentFault::Closed)?;
         let peer = Peer::open(rank, self.rank, self.job.ranks(), open.as_fd(), self.pool.clone())?;
         *file = None;
         Ok(place.get_or_init(|| Arc::new(peer)))
@@ -138,8 +139,8 @@ impl ShmTransport {
                 return true;
             }
             Ok(false) => {}
-            Err(Unsent::Damaged(what)) => self.fail_because_of(dest, &what),
-            Err(Unsent::Failed(why)) => self.fail(&why),
+            Err(Unsent::Peer(fault)) => self.fail_because_of(dest, &fault),
+            Err(unsent) => self.fail(&unsent.to_string()),
         }
         false
     }
@@ -155,7 +156,7 @@ impl ShmTransport {
         }
         match self.peer_of(rank) {
             Ok(peer) => peer.state(),
-            Err(why) => PeerState::Failed(why),
+            Err(fault) => PeerState::Failed(fault.to_string()),
         }
     }
 }
