@@ -198,7 +198,7 @@ pub enum PeerState {
     Alive,
     /// It has finished: all its packets are in flight or have arrived.
     Finished,
-    /// It is dead, for this reason.
+    /// It is dead, for this reason: a text, because it may come from another process.
     Failed(String),
 }
 
@@ -272,7 +272,8 @@ pub trait Transport: Debug + Send + Sync {
     /// State of a rank of the world.
     fn peer(&self, rank: u32) -> PeerState;
 
-    /// The rank whose failure ends the whole job, and the reason; `None` without a failure.
+    /// The rank whose failure ends the whole job, and the reason: a text, because it may come from another
+    /// process. `None` without a failure.
     fn abort(&self) -> Option<(u32, String)>;
 
     /// `None` when all data of this rank have left; else a number that changes while they leave. A send may
@@ -285,7 +286,8 @@ pub trait Transport: Debug + Send + Sync {
     /// not acknowledged at the deadline.
     fn finish(&self) -> Vec<Unacked>;
 
-    /// Ends the job: every operation of every rank fails from now on.
+    /// Ends the job: every operation of every rank fails from now on. The reason is a text, because the
+    /// program gives it and other processes get it.
     fn fail(&self, why: &str);
 
     /// Reports to the launcher a failed rank that another rank has named, if the launcher cannot know it by
