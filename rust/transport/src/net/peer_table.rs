@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use mpjdev_sys::sync::{LockRank, Mutex};
 
 use super::control::ControlMessage;
+use super::peer_fault::PeerFault;
 use crate::{PeerState, StatusReporter};
 
 /// Shortest time between two requests for a heartbeat.
@@ -92,7 +93,7 @@ impl PeerTable {
     ///
     /// # Errors
     /// There is no such control message.
-    pub(in super::super) fn handle(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<Reaction, String> {
+    pub(in super::super) fn handle(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<Reaction, PeerFault> {
         match ControlMessage::parse(tag, octets) {
             Some(ControlMessage::Credit(octets)) => self.set_matched(rank, octets),
             Some(ControlMessage::HeartbeatRequest) => return Ok(Reaction::Heartbeat),
@@ -103,7 +104,7 @@ impl PeerTable {
                     return Ok(Reaction::Wake);
                 }
             }
-            None => return Err(format!("{} octets with tag {tag} between our own ranks", octets.len())),
+            None => return Err(PeerFault::Control { len: octets.len(), tag }),
         }
         Ok(Reaction::Nothing)
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::net_rank::NetRank;
+use super::peer_fault::PeerFault;
 use super::peer_table::Reaction;
 use crate::stats::UdpStats;
 use crate::{Header, Outgoing, PeerState, Transport, Unacked};
@@ -76,7 +77,7 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     ///
     /// # Errors
     /// There is no such control message.
-    fn handle_control(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), String> {
+    fn handle_control(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), PeerFault> {
         let net = self.net();
         match net.peer_table.handle(rank, tag, octets)? {
             Reaction::Nothing => {}

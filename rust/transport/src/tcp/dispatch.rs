@@ -13,6 +13,7 @@ use super::transport::TcpTransport;
 use super::tx_stream::PeerSession;
 use crate::net::control;
 use crate::net::incoming_message::IncomingMessage;
+use crate::net::peer_fault::PeerFault;
 use crate::{Header, Kind};
 
 impl TcpTransport {
@@ -20,11 +21,15 @@ impl TcpTransport {
     ///
     /// # Errors
     /// The violation of the sender.
-    pub(super) fn handle(&self, channel: &Channel, octets: &[u8; 128]) -> Result<Body<BodyAction>, String> {
+    pub(super) fn handle(
+        &self,
+        channel: &Channel,
+        octets: &[u8; 128],
+    ) -> Result<Body<BodyAction>, PeerFault> {
         let dialect = self.terms.dialect;
-        let packet = Packet::parse(octets, dialect).map_err(|error| error.to_string())?;
+        let packet = Packet::parse(octets, dialect)?;
         let mut tx = channel.tx();
-        tx.ending.handle_packet(packet.kind).map_err(|error| error.to_string())?;
+        tx.ending.handle_packet(packet.kind)?;
         let at = match &tx.sessions[..] {
             [_] => 0,
             sessions => sessions
@@ -39,7 +44,7 @@ impl TcpTransport {
             self.net.peer_table.record_heartbeat(session.rank);
         }
         let was_open = session.pair.flow().is_open();
-        let event = session.pair.handle_packet(&packet).map_err(|error| error.to_string())?;
+        let event = session.pair.handle_packet(&packet)?;
         let body = self.body_of(session, &packet, event)?;
         if packet.kind.is_counted() {
             session.note_counted();
@@ -63,7 +68,7 @@ impl TcpTransport {
         session: &mut PeerSession,
         packet: &Packet,
         event: Event,
-    ) -> Result<Body<BodyAction>, String> {
+    ) -> Result<Body<BodyAction>, PeerFault> {
         let len = packet.data_len() as usize;
         let (what, place) = match event {
             Event::Arrived(arrival) => self.arrived(session, &arrival)?,
@@ -91,20 +96,24 @@ impl TcpTransport {
     }
 
     /// Places a message, or its first octets.
-    fn arrived(&self, session: &mut PeerSession, arrival: &Arrival) -> Result<(BodyAction, Place), String> {
+    fn arrived(
+        &self,
+        session: &mut PeerSession,
+        arrival: &Arrival,
+    ) -> Result<(BodyAction, Place), PeerFault> {
         let Arrival { id, cid, tag, msglen, len, .. } = *arrival;
         let (rank, len) = (session.rank, len as usize);
         if cid == control::CONTEXT && !session.is_foreign {
             if arrival.is_long() || len > STAGED_MAX || id.is_some() {
-                return Err(format!("a message of {msglen} octets in the context of our own traffic"));
+                return Err(PeerFault::ControlLen { len: msglen });
             }
             return Ok((BodyAction::Control { rank, tag }, Place::Staged));
         }
         if tag < 0 || (session.is_foreign && !control::is_open_to_all(cid)) {
-            return Err(format!("a message with tag {tag} in context {cid}, which it cannot have"));
+            return Err(PeerFault::Tag { tag, context: cid });
         }
         let Ok(msglen) = usize::try_from(msglen) else {
-            return Err(format!("a message of {msglen} octets"));
+            return Err(PeerFault::Len { len: msglen });
         };
         let mut header = Header { kind: Kind::Eager, context: cid, tag, token: 0 };
         if let Some(id) = id {
@@ -130,8 +139,8 @@ impl TcpTransport {
         Ok((BodyAction::Packet(rank, header), place))
     }
 
-    fn memory(&self, len: usize) -> Result<mpjdev_buffer::Slab, String> {
+    fn memory(&self, len: usize) -> Result<mpjdev_buffer::Slab, PeerFault> {
         let source: &dyn SlabSource = &*self.net.source;
-        source.take_arrived(len).map_err(|error| format!("{len} octets that have no place here: {error}"))
+        source.take_arrived(len).map_err(|error| PeerFault::NoMemory { len, error })
     }
 }

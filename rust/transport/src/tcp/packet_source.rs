@@ -13,8 +13,9 @@ use super::rx_stream::{Place, RxStream};
 use super::transport::TcpTransport;
 use super::tx_stream::PeerSession;
 use crate::net::copy::copy_octets;
+use crate::net::peer_fault::PeerFault;
 use crate::net::transport::NetTransport;
-use crate::{Header, Incoming, Kind, PacketHandler, PacketSource, Payload, ProtocolViolation};
+use crate::{Header, Incoming, Kind, PacketHandler, PacketSource, Payload};
 
 /// Receiving side of one rank.
 #[derive(Debug)]
@@ -86,7 +87,7 @@ impl TcpSource {
         channel: &Channel,
         rx: &mut RxStream<BodyAction>,
         each: &mut PacketHandler<'_>,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, PeerFault> {
         if rx.body.is_none() {
             let Some(header) = rx.take_header() else { return Ok(false) };
             rx.body = Some(self.transport.handle(channel, &header)?);
@@ -119,11 +120,10 @@ impl TcpSource {
         channel: &Channel,
         rx: &mut RxStream<BodyAction>,
         each: &mut PacketHandler<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), PeerFault> {
         let (words, at) = rx.staged();
         let Some(body) = &rx.body else { return Ok(()) };
         let len = body.len;
-        let not_allowed = |violation: ProtocolViolation| violation.to_string();
         match body.what {
             BodyAction::Nothing => Ok(()),
             BodyAction::Packet(rank, header) => {
@@ -132,13 +132,12 @@ impl TcpSource {
                     Place::Slab(slab, _) => Incoming::Reference(Payload::Physical(slab.clone(), len)),
                     Place::Staged if at.is_multiple_of(8) => Incoming::Inline(&words[at / 8..], len),
                     Place::Staged => {
-                        let slab =
-                            self.transport.net.source.take_arrived(len).map_err(|error| error.to_string())?;
+                        let slab = self.transport.net.source.take_arrived(len)?;
                         copy_octets(words, at, slab.words(), 0, len);
                         Incoming::Reference(Payload::Physical(slab, len))
                     }
                 };
-                each(rank, header, incoming).map_err(not_allowed)
+                Ok(each(rank, header, incoming)?)
             }
             BodyAction::FirstPart { rank, header, msglen } => {
                 if let Place::Slab(slab, _) = &body.place {
@@ -149,7 +148,7 @@ impl TcpSource {
                     }
                 }
                 let begun = Payload::Partial { len: msglen, here: len };
-                each(rank, header, Incoming::Reference(begun)).map_err(not_allowed)
+                Ok(each(rank, header, Incoming::Reference(begun))?)
             }
             BodyAction::Rest { last: false, .. } => Ok(()),
             BodyAction::Rest { rank, token, .. } => {
@@ -158,7 +157,7 @@ impl TcpSource {
                 let Some(arriving) = tx.sessions[session].arrivals.remove(&token) else { return Ok(()) };
                 drop(tx);
                 let header = Header { kind: Kind::RendezvousData, token, ..Header::default() };
-                each(rank, header, arriving.into_whole()).map_err(not_allowed)
+                Ok(each(rank, header, arriving.into_whole())?)
             }
             BodyAction::Control { rank, tag } => {
                 let mut octets = vec![0; len];

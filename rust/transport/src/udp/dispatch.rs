@@ -26,8 +26,9 @@ use super::transport::UdpTransport;
 use crate::net::control;
 use crate::net::copy::copy_octets;
 use crate::net::incoming_message::IncomingMessage;
+use crate::net::peer_fault::PeerFault;
 use crate::net::transport::NetTransport;
-use crate::{Header, Incoming, Kind, PacketHandler, Payload, ProtocolViolation};
+use crate::{Header, Incoming, Kind, PacketHandler, Payload};
 
 /// Location of the user data of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -203,7 +204,7 @@ fn take_packet(
     packet: &Packet,
     now: Nanos,
     each: &mut PacketHandler<'_>,
-) -> Result<bool, String> {
+) -> Result<bool, PeerFault> {
     let (at, len) = (staged.at + head_len, packet.header.len as usize);
     let rank = peer.rank as usize;
     let landed = stage.take_landed(staged.at);
@@ -235,7 +236,7 @@ fn take_packet(
         }
         Verdict::Buffer { slot } => {
             if !stage.keep(rank, slot, landed.as_ref(), at, len) {
-                return Err(format!("{len} octets that have no place here"));
+                return Err(PeerFault::Unplaced { len });
             }
             session.tally.copied += len as u64;
         }
@@ -262,14 +263,11 @@ fn hand_over(
     what: What,
     data: Data<'_>,
     each: &mut PacketHandler<'_>,
-) -> Result<(), String> {
-    let not_allowed = |violation: ProtocolViolation| violation.to_string();
+) -> Result<(), PeerFault> {
     match what {
         What::Nothing => Ok(()),
-        What::Message(header) => {
-            each(peer.rank, header, Incoming::Inline(data.words, data.len)).map_err(not_allowed)
-        }
-        What::Elsewhere(header, incoming) => each(peer.rank, header, incoming).map_err(not_allowed),
+        What::Message(header) => Ok(each(peer.rank, header, Incoming::Inline(data.words, data.len))?),
+        What::Elsewhere(header, incoming) => Ok(each(peer.rank, header, incoming)?),
         What::Control(tag) => {
             let mut octets = vec![0; data.len];
             copy_out(data.words, data.at, &mut octets);
@@ -286,7 +284,7 @@ impl PeerSession {
         source: &dyn SlabSource,
         delivery: Delivery,
         data: Data<'_>,
-    ) -> Result<What, String> {
+    ) -> Result<What, PeerFault> {
         self.tally.data_received += data.len as u64;
         self.expected = None;
         match delivery {
@@ -308,21 +306,21 @@ impl PeerSession {
         source: &dyn SlabSource,
         arrival: &Arrival,
         data: Data<'_>,
-    ) -> Result<What, String> {
+    ) -> Result<What, PeerFault> {
         let Arrival { id, context, tag, total, .. } = *arrival;
         if context == control::CONTEXT {
             self.tally.data_received -= data.len as u64;
             self.tally.copied -= data.len as u64;
             return match id {
                 None => Ok(What::Control(tag)),
-                Some(_) => Err(format!("a message of {total} octets in the context of our own traffic")),
+                Some(_) => Err(PeerFault::ControlLen { len: total }),
             };
         }
         if tag < 0 {
-            return Err(format!("a message with tag {tag} in context {context}, which it cannot have"));
+            return Err(PeerFault::Tag { tag, context });
         }
         let Ok(total) = usize::try_from(total) else {
-            return Err(format!("a message of {total} octets"));
+            return Err(PeerFault::Len { len: total });
         };
         self.tally.received += 1;
         let mut header = Header { kind: Kind::Eager, context, tag, token: 0 };
@@ -359,13 +357,13 @@ impl PeerSession {
         header: Header,
         total: usize,
         data: Data<'_>,
-    ) -> Result<What, String> {
+    ) -> Result<What, PeerFault> {
         if total > peer.eager_max {
-            return Err(format!("{total} octets that it was not asked for"));
+            return Err(PeerFault::EagerLen { len: total });
         }
         let slab = taken(source, total, data)?;
         // The sender waits for no match. It charges the message until the rank returns the credit.
-        self.connection.matched(id).map_err(|error| error.to_string())?;
+        self.connection.matched(id)?;
         self.eager = Some(Eager { id, header, slab, len: total, end: data.len });
         Ok(What::Nothing)
     }
@@ -427,9 +425,8 @@ fn place(data: Data<'_>, slab: &Slab, at: usize) -> u64 {
 }
 
 /// Memory for `len` octets that begins with these.
-fn taken(source: &dyn SlabSource, len: usize, data: Data<'_>) -> Result<Slab, String> {
-    let slab =
-        source.take_arrived(len).map_err(|error| format!("{len} octets that have no place here: {error}"))?;
+fn taken(source: &dyn SlabSource, len: usize, data: Data<'_>) -> Result<Slab, PeerFault> {
+    let slab = source.take_arrived(len).map_err(|error| PeerFault::NoMemory { len, error })?;
     copy_octets(data.words, data.at, slab.words(), 0, data.len);
     Ok(slab)
 }

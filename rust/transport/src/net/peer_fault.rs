@@ -1,0 +1,89 @@
+//! Faults of a peer that end its connection.
+
+use mpjdev_buffer::SlabError;
+use mpjdev_proto::datagram::reliable::error::NoSuchArrival;
+use mpjdev_proto::impi::fini::AfterFini;
+use mpjdev_proto::impi::packet::PacketError;
+use mpjdev_proto::impi::pair_error::ProtocolError;
+use thiserror::Error;
+
+use crate::ProtocolViolation;
+
+/// Fault of a peer that ends its connection.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(in super::super) enum PeerFault {
+    /// The octets are no header of an IMPI packet.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    /// The packet follows the last one.
+    #[error(transparent)]
+    AfterFini(#[from] AfterFini),
+    /// The state machine of a pair of IMPI processes rejects the packet.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// A window has no such message.
+    #[error(transparent)]
+    Arrival(#[from] NoSuchArrival),
+    /// The engine rejects the packet.
+    #[error(transparent)]
+    Violation(#[from] ProtocolViolation),
+    /// A message in the context of control messages is none.
+    #[error("a message of {len} octets in the context of our own traffic")]
+    ControlLen { len: u64 },
+    /// There is no such control message.
+    #[error("{len} octets with tag {tag} between our own ranks")]
+    Control { len: usize, tag: i32 },
+    /// The sender cannot have this tag, or this context.
+    #[error("a message with tag {tag} in context {context}, which it cannot have")]
+    Tag { tag: i32, context: u64 },
+    /// The length does not fit memory.
+    #[error("a message of {len} octets")]
+    Len { len: u64 },
+    /// An eager message is longer than the receiver allows.
+    #[error("{len} octets that it was not asked for")]
+    EagerLen { len: usize },
+    /// The octets do not fit the memory for datagrams out of order.
+    #[error("{len} octets that have no place here")]
+    Unplaced { len: usize },
+    /// There is no memory for the octets.
+    #[error("{len} octets that have no place here: {error}")]
+    NoMemory { len: usize, error: SlabError },
+    /// There is no memory for the octets of a message that was read.
+    #[error(transparent)]
+    Memory(#[from] SlabError),
+}
+
+#[cfg(test)]
+mod tests {
+    use mpjdev_proto::impi::packet::PacketType;
+
+    use super::*;
+
+    #[test]
+    fn fault_of_a_peer_has_its_numbers() {
+        let memory = SlabError::System { asked: 64 };
+        let texts = [
+            (PacketError::Tag { tag: 1 << 40 }.into(), "tag 1099511627776 does not fit 32 bits"),
+            (AfterFini { kind: PacketType::Data }.into(), "Data after Fini"),
+            (ProtocolError::Drqid { drqid: 255 }.into(), "packet drqid 0xff names no message in flight"),
+            (ProtocolViolation::Credit.into(), "more messages than its credit allows"),
+            (PeerFault::ControlLen { len: 9 }, "a message of 9 octets in the context of our own traffic"),
+            (PeerFault::Control { len: 7, tag: 1 }, "7 octets with tag 1 between our own ranks"),
+            (
+                PeerFault::Tag { tag: -1, context: 5 },
+                "a message with tag -1 in context 5, which it cannot have",
+            ),
+            (PeerFault::Len { len: u64::MAX }, "a message of 18446744073709551615 octets"),
+            (PeerFault::EagerLen { len: 70_000 }, "70000 octets that it was not asked for"),
+            (PeerFault::Unplaced { len: 8 }, "8 octets that have no place here"),
+            (
+                PeerFault::NoMemory { len: 8, error: memory.clone() },
+                "8 octets that have no place here: message memory: the system refuses 64 octets",
+            ),
+            (memory.into(), "message memory: the system refuses 64 octets"),
+        ];
+        for (fault, text) in texts {
+            assert_eq!(fault.to_string(), text);
+        }
+    }
+}
