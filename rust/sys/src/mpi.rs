@@ -17,7 +17,7 @@ mod signals;
 
 pub use abi::Family;
 pub use binding::{Barrier, Dup};
-pub use error::{Class, MpiError, OpenError, Tried};
+pub use error::{Class, MpiError, OpenError, Tried, Unusable};
 pub use find::{Candidates, LIBRARY, Launcher};
 pub use operation::{Operation, Outcome, To};
 

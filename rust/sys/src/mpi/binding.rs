@@ -10,6 +10,7 @@ use super::functions::{self, Calls, Functions, Seen};
 use super::signals::{self, Kept};
 use super::{
     Candidates, Class, Comm, Envelope, Matched, Mpi, MpiError, OpenError, RecvFrom, ThreadLevel, Tried,
+    Unusable,
 };
 
 /// A function that only libraries with the standard ABI have (MPI 5.0, 20.2).
@@ -32,14 +33,14 @@ impl Mpi {
         Err(OpenError { tried, is_named: candidates.is_named })
     }
 
-    fn open_one(name: &OsStr) -> Result<Mpi, String> {
+    fn open_one(name: &OsStr) -> Result<Mpi, Unusable> {
         let kept = Kept::now();
         // Open MPI finds its plug-ins' symbols among the global ones.
         // SAFETY: a library may run any code when it is loaded; the caller asked for that.
         let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) };
         kept.restore();
         // It is never closed: it may have begun threads.
-        let library = ManuallyDrop::new(library.map_err(|error| said(&error))?);
+        let library = ManuallyDrop::new(library.map_err(|error| Unusable::Loader(said(&error)))?);
         let version = functions::version(&library)?;
         // SAFETY: only the existence of the symbol is checked.
         let has_standard = unsafe { library.get::<*mut c_void>(ONLY_STANDARD) }.is_ok();
@@ -47,14 +48,16 @@ impl Mpi {
         let is_standard = has_standard && name.to_string_lossy().contains("mpi_abi");
         let first = version.lines().next().unwrap_or_default();
         let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
-        let family = Family::of(&version, is_standard)
-            .ok_or_else(|| format!("it is an MPI that is not known here: {first:?}"))?;
+        let Some(family) = Family::of(&version, is_standard) else {
+            return Err(Unusable::Family { version: first });
+        };
         let resolved: Result<Box<dyn Calls>, libloading::Error> = match family {
             Family::OpenMpi => Functions::<OpenMpi>::resolve(&library).map(|f| Box::new(f) as _),
             Family::Mpich => Functions::<Mpich>::resolve(&library).map(|f| Box::new(f) as _),
             Family::Standard => Functions::<Standard>::resolve(&library).map(|f| Box::new(f) as _),
         };
-        let functions = resolved.map_err(|error| format!("{first:?} lacks something: {}", said(&error)))?;
+        let functions =
+            resolved.map_err(|error| Unusable::Function { version: first.clone(), loader: said(&error) })?;
         Ok(Mpi { path: name.to_string_lossy().into_owned(), version: first, family, functions })
     }
 

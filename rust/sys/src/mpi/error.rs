@@ -27,20 +27,51 @@ pub struct MpiError {
     pub text: String,
 }
 
+/// Reason why a library cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unusable {
+    /// The system's loader refuses it, with this text.
+    #[error("{0}")]
+    Loader(String),
+    /// It is another library.
+    #[error("it is no MPI: it has no MPI_Get_library_version")]
+    NoMpi,
+    /// It does not tell its version.
+    #[error("MPI_Get_library_version gives code {code}")]
+    Version {
+        /// The code of the function.
+        code: i32,
+    },
+    /// Its types and constants are unknown.
+    #[error("it is an MPI that is not known here: {version:?}")]
+    Family {
+        /// The first line of its version text.
+        version: String,
+    },
+    /// It has not all functions.
+    #[error("{version:?} lacks something: {loader}")]
+    Function {
+        /// The first line of its version text.
+        version: String,
+        /// The text of the system's loader.
+        loader: String,
+    },
+}
+
 /// A library that was tried without success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// Its name or path.
     pub name: String,
     /// Why it is unusable.
-    pub why: String,
+    pub why: Unusable,
 }
 
 impl fmt::Display for Tried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The system's own texts begin with the name.
-        let why =
-            self.why.strip_prefix(&self.name).and_then(|why| why.strip_prefix(": ")).unwrap_or(&self.why);
+        let why = self.why.to_string();
+        let why = why.strip_prefix(&self.name).and_then(|why| why.strip_prefix(": ")).unwrap_or(&why);
         write!(f, "{}: {why}", self.name)
     }
 }
@@ -78,17 +109,36 @@ mod tests {
 
     #[test]
     fn who_finds_no_library_is_told_what_was_tried_and_what_to_do() {
-        let tried = |name: &str, why: &str| Tried { name: name.into(), why: why.into() };
-        let missing = tried("libmpi.so.40", "libmpi.so.40: cannot open shared object file");
-        let other = tried("libm.so.6", "it is no MPI");
+        let tried = |name: &str, why| Tried { name: name.into(), why };
+        let loader = "libmpi.so.40: cannot open shared object file".to_owned();
+        let missing = tried("libmpi.so.40", Unusable::Loader(loader));
+        let other = tried("libm.so.6", Unusable::NoMpi);
         let error = OpenError { tried: vec![missing.clone(), other], is_named: false };
         assert_eq!(
             error.to_string(),
             "no C MPI that can be used; tried libmpi.so.40: cannot open shared object file; libm.so.6: it is \
-             no MPI (MPJDEV_MPI_LIBRARY names another one, by its path or name; MPJDEV_TRANSPORT=local runs \
-             the program without, as the only rank)"
+             no MPI: it has no MPI_Get_library_version (MPJDEV_MPI_LIBRARY names another one, by its path or \
+             name; MPJDEV_TRANSPORT=local runs the program without, as the only rank)"
         );
         let named = OpenError { tried: vec![missing], is_named: true }.to_string();
         assert!(named.contains("(MPJDEV_MPI_LIBRARY names it: that has to be the path of"), "{named}");
+    }
+
+    #[test]
+    fn unusable_library_has_the_text_of_its_reason() {
+        let version = || "Open MPI v9".to_owned();
+        let texts = [
+            (Unusable::Loader("no such file".to_owned()), "no such file"),
+            (Unusable::NoMpi, "it is no MPI: it has no MPI_Get_library_version"),
+            (Unusable::Version { code: 16 }, "MPI_Get_library_version gives code 16"),
+            (Unusable::Family { version: version() }, "it is an MPI that is not known here: \"Open MPI v9\""),
+            (
+                Unusable::Function { version: version(), loader: "undefined symbol: MPI_Isend".to_owned() },
+                "\"Open MPI v9\" lacks something: undefined symbol: MPI_Isend",
+            ),
+        ];
+        for (unusable, text) in texts {
+            assert_eq!(unusable.to_string(), text);
+        }
     }
 }

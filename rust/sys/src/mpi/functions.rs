@@ -7,7 +7,7 @@ use std::ptr;
 use libloading::os::unix::Library;
 
 use super::abi::{Abi, Handle, Objects, thread_level};
-use super::{Class, MpiError, ThreadLevel};
+use super::{Class, MpiError, ThreadLevel, Unusable};
 
 /// Octets of an error text, enough for any implementation.
 const ERROR_STRING_MAX: usize = 8192;
@@ -429,16 +429,16 @@ impl<A: Abi> Calls for Functions<A> {
 ///
 /// # Errors
 /// It has no such function, or that fails.
-pub(super) fn version(library: &Library) -> Result<String, String> {
+pub(super) fn version(library: &Library) -> Result<String, Unusable> {
     type Version = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
     // SAFETY: this is the function's type in every MPI from 3.0 on.
     let version = unsafe { library.get::<Version>(b"MPI_Get_library_version\0") };
-    let version = version.map_err(|_| "it is no MPI: it has no MPI_Get_library_version".to_owned())?;
+    let version = version.map_err(|_| Unusable::NoMpi)?;
     let (mut octets, mut len) = (vec![0_u8; 2 * ERROR_STRING_MAX], 0);
     // SAFETY: there is room for the longest text of any family (8192 octets), and for a number.
     let code = unsafe { version(octets.as_mut_ptr().cast(), &raw mut len) };
     if code != 0 {
-        return Err(format!("MPI_Get_library_version gives code {code}"));
+        return Err(Unusable::Version { code });
     }
     octets.truncate(usize::try_from(len).unwrap_or(0));
     Ok(String::from_utf8_lossy(&octets).trim_end_matches('\0').trim().to_owned())
