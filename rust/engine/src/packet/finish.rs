@@ -335,8 +335,8 @@ impl PacketEngine {
             Ok(Some(form)) if self.end_flags.note_stats_printed() => {
                 report::tell(&self.stats(), form);
             }
-            Err(why) if self.end_flags.note_stats_printed() => {
-                eprintln!("mpjdev: rank {}: {why}", self.rank);
+            Err(unknown) if self.end_flags.note_stats_printed() => {
+                eprintln!("mpjdev: rank {}: {unknown}", self.rank);
             }
             _ => {}
         }

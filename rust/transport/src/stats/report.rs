@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use thiserror::Error;
+
 use super::{Datagrams, Stats, UdpStats, VARIABLE};
 
 /// Form of a report.
@@ -14,23 +16,31 @@ pub enum Form {
     Json,
 }
 
+/// Error: the environment requests an unknown form.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{VARIABLE} is {value:?}; use 1 for text or json for JSON")]
+pub struct UnknownForm {
+    /// Value of the variable.
+    pub value: String,
+}
+
 /// The form that the environment requests; `None` without a request.
 ///
 /// # Errors
-/// The environment requests an unknown form: a sentence.
-pub fn asked() -> Result<Option<Form>, String> {
+/// The environment requests an unknown form.
+pub fn asked() -> Result<Option<Form>, UnknownForm> {
     match std::env::var_os(VARIABLE) {
         Some(value) => form(&value.to_string_lossy()),
         None => Ok(None),
     }
 }
 
-fn form(value: &str) -> Result<Option<Form>, String> {
+fn form(value: &str) -> Result<Option<Form>, UnknownForm> {
     match value {
         "" | "0" => Ok(None),
         "1" => Ok(Some(Form::Text)),
         "json" => Ok(Some(Form::Json)),
-        _ => Err(format!("{VARIABLE} is {value:?}; use 1 for text or json for JSON")),
+        _ => Err(UnknownForm { value: value.to_owned() }),
     }
 }
 
@@ -179,6 +189,7 @@ mod tests {
     fn unknown_form_of_statistics_is_rejected() {
         assert_eq!([form("0"), form("")], [Ok(None), Ok(None)]);
         assert_eq!([form("1"), form("json")], [Ok(Some(Form::Text)), Ok(Some(Form::Json))]);
-        assert!(form("yes").is_err_and(|why| why.contains("\"yes\"")));
+        let text = form("yes").map_err(|unknown| unknown.to_string());
+        assert_eq!(text, Err("MPJDEV_STATS is \"yes\"; use 1 for text or json for JSON".to_owned()));
     }
 }
