@@ -193,6 +193,7 @@ fn join_class(error: &JoinError) -> JavaClass {
         JoinError::Peer { rank, .. } => JavaClass::Coded(code::PEER_FAILED, *rank as i32),
         JoinError::Interrupted => JavaClass::Coded(code::INTERRUPTED, -1),
         JoinError::Variable { .. }
+        | JoinError::Transport(_)
         | JoinError::Refused { .. }
         | JoinError::Launcher(_)
         | JoinError::Descriptors { .. }

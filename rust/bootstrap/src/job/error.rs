@@ -75,6 +75,9 @@ pub enum JoinError {
         /// Its value.
         value: String,
     },
+    /// The variable that selects the transport names none.
+    #[error(transparent)]
+    Transport(#[from] mpi::UnknownTransport),
     /// The environment is that of a rank, and the socket is missing.
     #[error(
         "the environment says that this process is rank {rank} of a job, but descriptor {number} ({}) is not \

@@ -88,8 +88,7 @@ pub fn join(
     let Some(control) = variable(control::CONTROL)? else {
         // A rank of this project's launcher inside an allocation of another one is a rank of this project,
         // whatever variables are set.
-        let unknown = |value| JoinError::Variable { name: mpi::TRANSPORT, value };
-        return match mpi::is_asked_for().map_err(unknown)? {
+        return match mpi::is_asked_for()? {
             true => join_mpi(config, private, wait_control).map(Some),
             false => Ok(None),
         };

@@ -19,7 +19,7 @@ use super::retirement::empty;
 use super::{Rank, kept_comms, processors, wait};
 
 /// The variable that selects the transport.
-pub const TRANSPORT: &str = "MPJDEV_TRANSPORT";
+const TRANSPORT: &str = "MPJDEV_TRANSPORT";
 /// The time limit of `MPI_Finalize` once all processes have called it.
 const FINALIZE: Duration = Duration::from_secs(10);
 /// The time for the launcher to forward the processes' output before the job is aborted.
@@ -84,6 +84,14 @@ pub enum Unfit {
     Interrupted,
 }
 
+/// Error: the user's variable names no transport.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the environment variable {TRANSPORT} is {value:?}, which no launcher sets")]
+pub struct UnknownTransport {
+    /// Value of the variable.
+    pub value: String,
+}
+
 /// Name and version of a library, for texts.
 fn named(mpi: &Mpi) -> String {
     format!("{} ({})", mpi.path(), mpi.version())
@@ -115,14 +123,14 @@ pub fn is_used() -> bool {
 /// Whether the environment requests a rank over a C MPI: the user's variable, or that of a launcher of MPI.
 ///
 /// # Errors
-/// The user's variable names no transport; the error is its value.
-pub fn is_asked_for() -> Result<bool, String> {
+/// The user's variable names no transport.
+pub fn is_asked_for() -> Result<bool, UnknownTransport> {
     let chosen = std::env::var(TRANSPORT).unwrap_or_default();
     match chosen.as_str() {
         "mpi" => Ok(true),
         "" | "auto" => Ok(Candidates::from_environment().launcher.is_some()),
         "local" | "shm" | "tcp" | "udp" => Ok(false),
-        _ => Err(chosen),
+        _ => Err(UnknownTransport { value: chosen }),
     }
 }
 
@@ -400,5 +408,17 @@ fn dup(mpi: &'static Mpi, comm: mpi::Comm) -> Result<mpi::Comm, MpiError> {
             0..1000 => std::thread::yield_now(),
             _ => std::thread::sleep(Duration::from_micros(100)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_transport_has_the_variable_and_its_value() {
+        let unknown = UnknownTransport { value: "mpii".to_owned() };
+        let text = "the environment variable MPJDEV_TRANSPORT is \"mpii\", which no launcher sets";
+        assert_eq!(unknown.to_string(), text);
     }
 }
