@@ -17,6 +17,7 @@ mod operation;
 mod packet;
 mod rank;
 mod request;
+mod request_table;
 
 pub use any_engine::FastRecv;
 pub use clients::Clients;

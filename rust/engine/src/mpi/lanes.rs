@@ -119,7 +119,7 @@ impl Rank {
         if !state.requests.sending(id).is_some_and(|sending| sending.is_leaving()) {
             return false;
         }
-        self.advance_id(state, id, Hope::Any);
+        self.advance(state, id, Hope::Any);
         state.requests.sending(id).is_some_and(|sending| sending.is_leaving())
     }
 

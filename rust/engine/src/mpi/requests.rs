@@ -12,10 +12,11 @@ use super::{Rank, State};
 use crate::error::DeviceError;
 use crate::operation::Mode;
 use crate::request::{Completed, RequestId};
+use crate::request_table::RequestTable;
 
 /// Requests that one poll of the table advances: a poll takes no longer with a million of them.
 const ADVANCED: usize = 256;
-/// Entries that one poll visits.
+/// Slots that one poll visits.
 const LOOKS: usize = 4096;
 
 /// The operation of a request.
@@ -36,18 +37,13 @@ struct Request {
     lost: Option<(u32, i32, usize)>,
 }
 
-#[derive(Debug, Default)]
-struct Entry {
-    generation: u32,
-    request: Option<Request>,
-}
-
 /// All requests of a rank.
+///
+/// Invariant: `sends` counts the sends in the table that are incomplete.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    entries: Vec<Entry>,
-    free: Vec<u32>,
-    /// The entry at which the next poll of the table continues.
+    table: RequestTable<Request>,
+    /// The slot at which the next poll of the table continues.
     cursor: usize,
     /// Incomplete sends, and those of them that count as unmatched, by world rank.
     sends: Vec<(u32, u32)>,
@@ -63,44 +59,19 @@ impl Requests {
             self.sends[dest].0 += 1;
             self.sends[dest].1 += u32::from(sending.is_counted);
         }
-        let request = Some(Request { work: Some(work), outcome: None, is_detached: false, lost: None });
-        match self.free.pop() {
-            Some(index) => {
-                let entry = &mut self.entries[index as usize];
-                entry.request = request;
-                id(index, entry.generation)
-            }
-            None => {
-                self.entries.push(Entry { generation: 0, request });
-                id(self.entries.len() as u32 - 1, 0)
-            }
-        }
+        self.table.add(Request { work: Some(work), outcome: None, is_detached: false, lost: None })
     }
 
     pub(super) fn add_send(&mut self, sending: Sending) -> RequestId {
         self.add(Work::Send(sending))
     }
 
-    fn get(&mut self, id: RequestId) -> Option<&mut Request> {
-        let (index, generation) = parts(id);
-        let entry = self.entries.get_mut(index as usize)?;
-        if entry.generation == generation { entry.request.as_mut() } else { None }
-    }
-
-    fn remove(&mut self, index: u32) -> Option<Request> {
-        let entry = &mut self.entries[index as usize];
-        let request = entry.request.take()?;
-        entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(index);
-        Some(request)
-    }
-
     /// Takes the outcome of a complete request and removes the request.
     fn take_outcome(&mut self, id: RequestId) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
-        let request = self.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        let request = self.table.get(id).ok_or(DeviceError::NoSuchRequest)?;
         match request.outcome.take() {
             Some(outcome) => {
-                self.remove(parts(id).0);
+                self.table.remove(id);
                 Ok(Some(outcome))
             }
             None => Ok(None),
@@ -108,12 +79,12 @@ impl Requests {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.table.len()
     }
 
     /// An incomplete send.
     pub(super) fn sending(&mut self, id: RequestId) -> Option<&mut Sending> {
-        match &mut self.get(id)?.work {
+        match &mut self.table.get(id)?.work {
             Some(Work::Send(sending)) => Some(sending),
             _ => None,
         }
@@ -135,14 +106,14 @@ impl Requests {
         sends.1 -= u32::from(sending.is_counted);
     }
 
-    /// The next entry with an incomplete operation. At most `looks` entries from the cursor on are visited.
-    fn next_undone(&mut self, looks: &mut usize) -> Option<u32> {
-        while *looks > 0 && !self.entries.is_empty() {
+    /// The next request with an incomplete operation. At most `looks` slots from the cursor on are visited.
+    fn next_undone(&mut self, looks: &mut usize) -> Option<RequestId> {
+        while *looks > 0 && self.table.slot_count() > 0 {
             *looks -= 1;
-            let at = self.cursor % self.entries.len();
+            let at = self.cursor % self.table.slot_count();
             self.cursor = at + 1;
-            if self.entries[at].request.as_ref().is_some_and(|request| request.work.is_some()) {
-                return Some(at as u32);
+            if let Some((id, Request { work: Some(_), .. })) = self.table.in_slot(at) {
+                return Some(id);
             }
         }
         None
@@ -153,22 +124,12 @@ impl Requests {
     /// Undelivered messages that were not reported: destination in the world, tag and octets. Standard sends
     /// to ranks that receive nothing more do not count.
     pub(super) fn lost(&self, has_finished: impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, i32, usize)> {
-        let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
-        requests.filter_map(move |request| match &request.work {
+        self.table.iter().map(|(_, request)| request).filter_map(move |request| match &request.work {
             Some(Work::Send(sending)) if sending.mode == Mode::Standard && has_finished(sending.dest) => None,
             Some(Work::Send(sending)) => Some((sending.dest, sending.tag, sending.len)),
             _ => request.lost,
         })
     }
-}
-
-fn id(index: u32, generation: u32) -> RequestId {
-    RequestId::from(u64::from(generation) << 32 | u64::from(index))
-}
-
-fn parts(id: RequestId) -> (u32, u32) {
-    let word = u64::from(id);
-    (word as u32, (word >> 32) as u32)
 }
 
 /// The operations to be given up.
@@ -186,10 +147,10 @@ impl Rank {
         self.state().requests.add(Work::Receive(receive))
     }
 
-    /// Advances a request; true when it is complete.
-    fn advance(&self, state: &mut State, index: u32, hope: Hope) -> bool {
+    /// Advances a request; true when it is complete or removed.
+    pub(super) fn advance(&self, state: &mut State, id: RequestId, hope: Hope) -> bool {
         let State { requests, pairs, peers, .. } = state;
-        let Some(request) = requests.entries[index as usize].request.as_mut() else { return true };
+        let Some(request) = requests.table.get(id) else { return true };
         let Some(work) = &mut request.work else { return true };
         let outcome = match work {
             Work::Receive(receive) => match receive.advance() {
@@ -219,19 +180,12 @@ impl Rank {
         request.outcome = Some(outcome);
         if request.is_detached {
             peers.note_lost(request.lost);
-            requests.remove(index);
+            requests.table.remove(id);
         }
         if let Some(sending) = done {
             requests.note_done(&sending);
         }
         true
-    }
-
-    /// Advances a request that may have been removed.
-    pub(super) fn advance_id(&self, state: &mut State, id: RequestId, hope: Hope) {
-        if state.requests.get(id).is_some() {
-            self.advance(state, parts(id).0, hope);
-        }
     }
 
     /// Drives progress: polls a part of all requests, another part each time, and receives notices of
@@ -251,10 +205,10 @@ impl Rank {
         let mut state = self.state();
         self.hear(&mut state.peers);
         self.pump_all(&mut state);
-        let mut looks = looks.min(state.requests.entries.len());
+        let mut looks = looks.min(state.requests.table.slot_count());
         for _ in 0..advanced {
-            let Some(index) = state.requests.next_undone(&mut looks) else { break };
-            self.advance(&mut state, index, Hope::Any);
+            let Some(id) = state.requests.next_undone(&mut looks) else { break };
+            self.advance(&mut state, id, Hope::Any);
         }
         drop(state);
         let abandoned = std::mem::take(&mut *self.abandoned.lock());
@@ -271,7 +225,7 @@ impl Rank {
     }
 
     pub(super) fn look_at(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
-        let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        let request = state.requests.table.get(id).ok_or(DeviceError::NoSuchRequest)?;
         if request.outcome.is_some() {
             return Ok(true);
         }
@@ -285,7 +239,7 @@ impl Rank {
                 self.hear(&mut state.peers);
             }
         }
-        Ok(self.advance(state, parts(id).0, Hope::Asked))
+        Ok(self.advance(state, id, Hope::Asked))
     }
 
     /// The outcome of a request if it is complete; the request is removed then.
@@ -344,7 +298,7 @@ impl Rank {
         if self.look_at(&mut state, id)? {
             return Ok(false);
         }
-        let request = state.requests.get(id).ok_or(DeviceError::NoSuchRequest)?;
+        let request = state.requests.table.get(id).ok_or(DeviceError::NoSuchRequest)?;
         let Some(Work::Receive(receive)) = &mut request.work else { return Ok(false) };
         let Some(outcome) = receive.withdraw() else { return Ok(false) };
         let is_cancelled = matches!(outcome, Err(DeviceError::Cancelled));
@@ -356,24 +310,24 @@ impl Rank {
     /// Gives up a request: its operation continues, and its outcome is dropped.
     pub(crate) fn detach(&self, id: RequestId) {
         let mut state = self.state();
-        let Some(request) = state.requests.get(id) else { return };
+        let Some(request) = state.requests.table.get(id) else { return };
         request.is_detached = true;
         if request.outcome.is_some() {
-            state.requests.remove(parts(id).0);
+            state.requests.table.remove(id);
         }
     }
 
     /// Ends all incomplete receives with an error.
     pub(super) fn end_receives(&self, error: &DeviceError) {
         let mut state = self.state();
-        for index in 0..state.requests.entries.len() {
-            let Some(request) = &mut state.requests.entries[index].request else { continue };
+        for index in 0..state.requests.table.slot_count() {
+            let Some((id, request)) = state.requests.table.in_slot(index) else { continue };
             let Some(Work::Receive(receive)) = &mut request.work else { continue };
             let Some(outcome) = end(receive, error.clone()) else { continue };
             request.work = None;
             request.outcome = Some(outcome);
             if request.is_detached {
-                state.requests.remove(index as u32);
+                state.requests.table.remove(id);
             }
         }
     }

@@ -8,6 +8,7 @@ use mpjdev_transport::wait::Waiter;
 use crate::error::DeviceError;
 use crate::operation::Mode;
 use crate::request::{Completed, RequestId};
+use crate::request_table::RequestTable;
 
 /// The operation of a request.
 #[derive(Debug)]
@@ -92,51 +93,27 @@ impl Request {
     }
 }
 
-#[derive(Debug)]
-struct Entry {
-    generation: u32,
-    request: Option<Request>,
-}
-
 /// All requests of a rank.
+///
+/// Invariant: `pending` counts the requests in the table that have no outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    entries: Vec<Entry>,
-    free: Vec<u32>,
-    /// Requests without an outcome.
+    table: RequestTable<Request>,
     pending: usize,
 }
 
 impl Requests {
     pub(crate) fn add(&mut self, work: Work) -> RequestId {
-        let request = Request { work, outcome: None, waiters: Vec::new(), detached: false };
         self.pending += 1;
-        match self.free.pop() {
-            Some(index) => {
-                let entry = &mut self.entries[index as usize];
-                entry.request = Some(request);
-                RequestId::new(index, entry.generation)
-            }
-            None => {
-                self.entries.push(Entry { generation: 0, request: Some(request) });
-                RequestId::new(self.entries.len() as u32 - 1, 0)
-            }
-        }
+        self.table.add(Request { work, outcome: None, waiters: Vec::new(), detached: false })
     }
 
     pub(crate) fn get(&mut self, id: RequestId) -> Option<&mut Request> {
-        let entry = self.entries.get_mut(id.index())?;
-        if entry.generation == id.generation() { entry.request.as_mut() } else { None }
+        self.table.get(id)
     }
 
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Request> {
-        let entry = self.entries.get_mut(id.index())?;
-        if entry.generation != id.generation() {
-            return None;
-        }
-        let request = entry.request.take()?;
-        entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(id.index() as u32);
+        let request = self.table.remove(id)?;
         self.pending -= usize::from(request.outcome.is_none());
         Some(request)
     }
@@ -186,11 +163,8 @@ impl Requests {
 
     /// The pending requests. Scans the whole table, which never shrinks, unless no request is pending.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (RequestId, &Request)> {
-        let entries = if self.has_pending() { &self.entries[..] } else { &[] };
-        entries.iter().enumerate().filter_map(|(index, entry)| {
-            let request = entry.request.as_ref().filter(|r| r.outcome.is_none())?;
-            Some((RequestId::new(index as u32, entry.generation), request))
-        })
+        let requests = self.has_pending().then(|| self.table.iter()).into_iter().flatten();
+        requests.filter(|(_, request)| request.outcome.is_none())
     }
 
     /// Destination, tag and logical length of the sends that are pending, or have failed and were not waited
@@ -199,7 +173,7 @@ impl Requests {
         &self,
         has_finished: impl Fn(u32) -> bool,
     ) -> impl Iterator<Item = (u32, i32, usize)> {
-        let requests = self.entries.iter().filter_map(|entry| entry.request.as_ref());
+        let requests = self.table.iter().map(|(_, request)| request);
         requests
             .filter(move |request| match &request.outcome {
                 Some(Ok(_) | Err(DeviceError::Cancelled)) => false,
@@ -219,22 +193,21 @@ impl Requests {
     /// complete or failed.
     #[cfg(not(loom))]
     pub(crate) fn outcomes(&self, rank: u32) -> Requests {
-        let outcome = |entry: &Entry| {
-            let request = entry.request.as_ref().filter(|request| !request.detached)?;
+        let table = self.table.filter_map(|request| {
+            if request.detached {
+                return None;
+            }
             let outcome = request.outcome.clone().unwrap_or(Err(DeviceError::Finished { rank }));
             let work =
                 Work::Send { dest: rank, tag: 0, len: None, pair: None, charged: 0, mode: Mode::Standard };
             Some(Request { work, outcome: Some(outcome), waiters: Vec::new(), detached: false })
-        };
-        let entry = |entry: &Entry| Entry { generation: entry.generation, request: outcome(entry) };
-        let entries: Vec<Entry> = self.entries.iter().map(entry).collect();
-        let free = (0..).zip(&entries).filter(|(_, entry)| entry.request.is_none());
-        Requests { free: free.map(|(index, _)| index).collect(), entries, pending: 0 }
+        });
+        Requests { table, pending: 0 }
     }
 
     /// Number of requests whose outcome was not taken.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.table.len()
     }
 }
 
