@@ -261,6 +261,30 @@ fn a_thread_that_stops_waiting_leaves_the_driving_to_a_parked_one() {
     });
 }
 
+/// The sender computes then: only its send can wake the receiver, which sleeps on the transport.
+#[test]
+fn thread_is_woken_by_a_send_of_its_own_rank() {
+    let rounds = amount(300, 20_000);
+    for world in ALL {
+        run(world, 2, |party| {
+            let (received, letter) = (AtomicUsize::new(0), Letter::plain(1, 16));
+            party.threads(2, |k| {
+                for i in 0..rounds {
+                    if k == 0 {
+                        party.expect(from(party.rank(), 1), &letter);
+                        received.store(i + 1, SeqCst);
+                    } else {
+                        party.send(&letter, party.rank(), 1);
+                        while received.load(SeqCst) <= i {
+                            std::thread::yield_now();
+                        }
+                    }
+                }
+            });
+        });
+    }
+}
+
 /// Nothing arrives then: only the canceller can wake who waits, whether that one sleeps or is just about to.
 #[test]
 fn a_wait_for_a_request_that_another_thread_cancels_ends() {

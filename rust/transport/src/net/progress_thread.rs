@@ -9,7 +9,7 @@
 //!
 //! | state | values | written by |
 //! |---|---|---|
-//! | [`ThreadState`] | awake, resting, waiting | the progress thread |
+//! | `ThreadState` | awake, resting, waiting | the progress thread |
 //! | [`WakeRequest`] | none, set, taken | any thread sets it, the progress thread takes and settles it |
 //! | `is_asleep` | a thread of the program sleeps on the channels, or none does | that thread |
 //!
@@ -18,7 +18,7 @@
 
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -171,6 +171,8 @@ impl ProgressShared {
     /// events.
     pub(in super::super) fn begin_sleep(&self) {
         self.is_asleep.store(true, SeqCst);
+        // The checks before the sleep must not be taken before the mark.
+        fence(SeqCst);
     }
 
     /// Records that the thread is awake and may compute from now on. `has_timers`: work becomes due even if

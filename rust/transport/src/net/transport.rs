@@ -1,7 +1,8 @@
 //! Common behaviour of the network transports: [`Transport`] for each [`NetTransport`].
 
 use std::fmt::Debug;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
 use std::time::Duration;
 
 use tracing::warn;
@@ -91,11 +92,23 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     }
 }
 
+/// Queues a packet of a rank to itself, and wakes a thread of the rank that sleeps on the channels.
+#[cold]
+fn send_to_self(net: &NetRank, header: Header, body: Outgoing<'_>) -> bool {
+    let sent = net.loopback.send(header, body);
+    if sent {
+        // The sleeper marks itself before it checks the queue: one of both sees the other.
+        fence(SeqCst);
+        net.wake();
+    }
+    sent
+}
+
 impl<T: NetTransport> Transport for T {
     #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         if dest == self.net().rank {
-            return self.net().loopback.send(header, body);
+            return send_to_self(self.net(), header, body);
         }
         self.send_packet(dest, header, body)
     }
