@@ -229,7 +229,7 @@ impl Comm {
     /// else refers to the memory in `place`; its contents are undefined after an error.
     ///
     /// # Errors
-    /// [`FastRecv::Failed`]: a bad rank or tag, and nothing has changed; or the message is too large or
+    /// `FastRecv::Failed`: a bad rank or tag, and nothing has changed; or the message is too large or
     /// damaged, and is consumed. Any other result without a message goes to
     /// [`recv_posted`](Self::recv_posted), which receives the message.
     #[inline(always)]

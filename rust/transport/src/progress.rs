@@ -128,9 +128,9 @@ mod tests {
         }
     }
 
-    /// A rank with a progress thread that drives it once for each wake. `end` ends the rank; the thread
-    /// ends with it.
-    fn ends_after(end: fn(Arc<Rank>)) {
+    /// A rank with a progress thread that drives it once for each wake. `end` ends the rank and returns what
+    /// remains of it; the thread ends while that is there.
+    fn ends_after<R>(end: fn(Arc<Rank>) -> R) {
         let (driven, is_driven) = channel();
         let thread = Arc::default();
         let rank = Rank {
@@ -151,14 +151,18 @@ mod tests {
             wake();
             is_driven.recv_timeout(LONG).expect("it drives the rank");
         }
-        end(rank);
+        let remains = end(rank);
         wake();
         thread.join().expect("it ends");
+        drop(remains);
     }
 
     #[test]
     fn thread_ends_when_its_rank_has_finished_and_wakes_it() {
-        ends_after(|rank| rank.has_ended.store(true, SeqCst));
+        ends_after(|rank| {
+            rank.has_ended.store(true, SeqCst);
+            rank
+        });
     }
 
     #[test]

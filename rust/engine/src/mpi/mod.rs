@@ -226,6 +226,7 @@ impl Rank {
         }
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }

@@ -53,12 +53,15 @@ pub(crate) struct State {
     /// The parked threads.
     pub(crate) waiters: Waiters,
     pub(crate) seen_epoch: u32,
+    /// Polls, of which debug builds check some.
+    pub(crate) polls: u32,
     /// The end of this rank.
     pub(crate) end: RankEnd,
 }
 
 impl State {
-    /// Panics when an invariant of a part does not hold. Takes a bounded time for each rank.
+    /// Panics when an invariant of a part does not hold. Visits all ranks, all parked threads and short
+    /// queues.
     pub(crate) fn check(&self, queued_count: &QueuedCount, end_flags: &EndFlags) {
         self.outbox.check(queued_count);
         self.credit.check();
@@ -127,6 +130,7 @@ impl PacketEngine {
             credit: CreditTable::new(size, config.credit),
             waiters: Waiters::default(),
             seen_epoch: transport.epoch(),
+            polls: 0,
             end: RankEnd::new(rank),
         };
         PacketEngine {
@@ -194,6 +198,7 @@ impl PacketEngine {
     }
 
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock()
     }

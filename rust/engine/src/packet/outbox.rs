@@ -8,6 +8,9 @@ use mpjdev_transport::{Header, Kind, Payload};
 
 use crate::request::RequestId;
 
+/// Length up to which a check visits a queue.
+const CHECKED_MAX: usize = 64;
+
 /// A queued packet.
 #[derive(Debug)]
 pub(crate) struct Queued {
@@ -33,8 +36,9 @@ impl QueuedCount {
 /// The queued packets: messages in order per destination, match acks before them. A destination without room
 /// costs one attempt, however many packets are queued for it.
 ///
-/// Invariants: a destination is busy exactly while packets are queued for it; the [`QueuedCount`] is their
-/// number. Each method that changes the number is given the count of this outbox.
+/// Invariants: a destination is busy exactly while packets are queued for it; `answered` counts those that
+/// ask for a match ack; the [`QueuedCount`] is the number of all. Each method that changes the number gets
+/// the count of this outbox.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     /// By destination.
@@ -71,7 +75,7 @@ impl Outbox {
         self.busy.iter().copied()
     }
 
-    /// Puts a packet behind the waiting ones.
+    /// Queues a packet: a match ack before the messages, a message behind them.
     pub(crate) fn push(&mut self, packet: Queued, count: &QueuedCount) {
         let queue = &mut self.queues[packet.dest as usize];
         if queue.is_empty() {
@@ -138,12 +142,21 @@ impl Outbox {
         count.0.fetch_sub(dropped, Ordering::Release);
     }
 
-    /// Panics when an invariant does not hold. Takes time for each busy destination.
+    /// Panics when an invariant does not hold. Visits the packets of short queues.
     pub(crate) fn check(&self, count: &QueuedCount) {
         let queued = |dest: &u32| self.queues[*dest as usize].len();
         assert!(self.busy.iter().all(|dest| queued(dest) > 0), "a destination without packets is busy");
         let all: usize = self.busy.iter().map(queued).sum();
         assert_eq!(all, count.get(), "the count of queued packets is wrong");
+        for dest in self.busy.iter().filter(|dest| queued(dest) <= CHECKED_MAX) {
+            let queue = self.queues[*dest as usize].iter();
+            let answered = queue.filter(|packet| packet.header.kind.is_answered()).count();
+            assert_eq!(
+                answered,
+                self.answered_to(*dest) as usize,
+                "packets to {dest} that ask for a match ack"
+            );
+        }
     }
 }
 

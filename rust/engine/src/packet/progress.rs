@@ -14,6 +14,8 @@ use crate::request::RequestId;
 
 /// A rank that only tests and probes drives the other ranks' progress after this number of empty polls.
 const EMPTY_POLLS: u32 = 64;
+/// Polls of which debug builds check the state once.
+const CHECKED_POLLS: u32 = 32;
 /// Polls after which a wait checks deadline and patience, even if packets arrive without end.
 const ROUNDS: u32 = 64;
 
@@ -40,7 +42,8 @@ impl PacketEngine {
             self.fail_unsatisfiable(core);
             self.note_end(&mut core.state);
         }
-        if cfg!(debug_assertions) {
+        core.state.polls = core.state.polls.wrapping_add(1);
+        if cfg!(debug_assertions) && core.state.polls.is_multiple_of(CHECKED_POLLS) {
             core.state.check(&self.queued_count, &self.end_flags);
         }
     }

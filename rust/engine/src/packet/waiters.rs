@@ -12,7 +12,8 @@ use mpjdev_transport::wait::Waiter;
 /// Signals between threads of a rank and of its neighbours, without the rank's lock.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    /// Count of completed requests and unexpected messages. It is written under the rank's lock only.
+    /// Count of completed requests, unexpected messages and ends of ranks. It is written under the rank's
+    /// lock only.
     changes: AtomicU64,
     /// Another rank tried to drive this one while a thread of this rank had the lock and was perhaps about to
     /// park.
@@ -76,7 +77,8 @@ impl Waiters {
         self.observers.retain(is_other);
     }
 
-    /// Notifies polling threads of a change.
+    /// Notifies polling threads of a change. The exclusive reference shows that the caller has the rank's
+    /// lock.
     #[inline]
     pub(crate) fn note_change(&mut self, signals: &Signals) {
         // The counter is written under the lock only, so no read-modify-write is needed.

@@ -41,11 +41,13 @@ impl Channel {
     }
 
     /// The receiving direction.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn rx(&self) -> MutexGuard<'_, RxStream<BodyAction>> {
         self.rx.lock()
     }
 
     /// The receiving direction, unless another thread polls it already.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn try_rx(&self) -> Option<MutexGuard<'_, RxStream<BodyAction>>> {
         self.rx.try_lock()
     }
@@ -56,6 +58,7 @@ impl Channel {
     }
 
     /// The sending direction.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn tx(&self) -> MutexGuard<'_, TxStream> {
         self.tx.lock()
     }

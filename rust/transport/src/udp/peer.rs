@@ -153,6 +153,7 @@ impl Peer {
         }
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn session(&self) -> MutexGuard<'_, PeerSession> {
         self.session.lock()
     }
