@@ -33,7 +33,7 @@ pub trait Progress: Send + Sync + 'static {
     ) -> io::Result<()>;
 }
 
-/// A rank as its progress threads have it. They keep nothing of it alive.
+/// A rank that a progress thread drives. The thread does not keep the rank alive.
 pub(crate) struct DrivenRank(Weak<dyn Progress>);
 
 impl DrivenRank {

@@ -1,4 +1,4 @@
-//! Send modes.
+//! The mode of a send: standard or synchronous.
 
 /// The condition that completes a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

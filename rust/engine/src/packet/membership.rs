@@ -8,23 +8,23 @@ use crate::packet::engine::PacketEngine;
 /// communicator.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    endpoint: Arc<PacketEngine>,
+    engine: Arc<PacketEngine>,
     context: u64,
 }
 
 impl Membership {
-    pub(crate) fn new(endpoint: Arc<PacketEngine>, context: u64) -> Arc<Membership> {
-        Arc::new(Membership { endpoint, context })
+    pub(crate) fn new(engine: Arc<PacketEngine>, context: u64) -> Arc<Membership> {
+        Arc::new(Membership { engine, context })
     }
 
     /// Frees the communicator while references remain.
     pub(crate) fn free(&self) {
-        self.endpoint.free_context(self.context, false);
+        self.engine.free_context(self.context, false);
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.endpoint.free_context(self.context, true);
+        self.engine.free_context(self.context, true);
     }
 }

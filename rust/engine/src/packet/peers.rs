@@ -1,4 +1,4 @@
-//! The states of the other ranks, as the packet engine learns them from its transport.
+//! States of the other ranks, which the transport reports.
 
 use mpjdev_transport::PeerState;
 

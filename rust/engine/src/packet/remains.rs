@@ -10,11 +10,11 @@ use crate::packet::engine::PacketEngine;
 
 /// The transport of a rank that has ended. It answers the queries that are still possible.
 #[derive(Debug)]
-struct Gone {
+struct EndedTransport {
     abort: Option<(u32, String)>,
 }
 
-impl Transport for Gone {
+impl Transport for EndedTransport {
     fn try_send(&self, _: u32, _: Header, _: Outgoing<'_>) -> bool {
         true
     }
@@ -66,10 +66,11 @@ impl Transport for Gone {
     }
 }
 
+/// A packet source without packets.
 #[derive(Debug)]
-struct Nothing;
+struct EmptySource;
 
-impl PacketSource for Nothing {
+impl PacketSource for EmptySource {
     fn receive(&mut self, _: usize, _: &mut PacketHandler<'_>) -> usize {
         0
     }
@@ -79,8 +80,8 @@ impl PacketEngine {
     /// The remains of a rank that is no longer used for communication. They have no transport and no
     /// threads, answer as the rank itself would, and keep the outcomes of its requests.
     pub fn remains(&self, source: &Arc<dyn SlabSource>) -> Arc<PacketEngine> {
-        let transport = Arc::new(Gone { abort: self.transport.abort() });
-        let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(Nothing));
+        let transport = Arc::new(EndedTransport { abort: self.transport.abort() });
+        let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(EmptySource));
         let remains = PacketEngine::new(self.rank, self.size, self.config.clone(), ends, source.clone());
         let outcomes = self.lock().state.requests.outcomes(self.rank);
         let has_finished = self.transport.abort().is_none() || self.lock().state.end.has_begun();

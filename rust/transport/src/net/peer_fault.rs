@@ -27,10 +27,10 @@ pub(in super::super) enum PeerFault {
     /// The engine rejects the packet.
     #[error(transparent)]
     Violation(#[from] ProtocolViolation),
-    /// A message in the context of control messages is none.
+    /// The message is in the context of control messages, and too long for one.
     #[error("a message of {len} octets in the context of our own traffic")]
     ControlLen { len: u64 },
-    /// There is no such control message.
+    /// No control message has this tag and this length.
     #[error("{len} octets with tag {tag} between our own ranks")]
     Control { len: usize, tag: i32 },
     /// The sender cannot have this tag, or this context.
