@@ -27,7 +27,7 @@ pub(in super::super) enum PeerFault {
     /// The engine rejects the packet.
     #[error(transparent)]
     Violation(#[from] ProtocolViolation),
-    /// The message is in the context of control messages, and too long for one.
+    /// The message is in the context of control messages, and is too long for one or asks for a match ack.
     #[error("a message of {len} octets in the context of our own traffic")]
     ControlLen { len: u64 },
     /// No control message has this tag and this length.
