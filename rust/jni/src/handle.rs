@@ -1,21 +1,22 @@
 //! The tables of the values behind Java's handles.
 
+mod memory;
+
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
-use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabError, SlabSource, ViewedSlab, WriteBuffer};
+use mpjdev_buffer::{Message, ReadBuffer, Slab, ViewedSlab, WriteBuffer};
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::lock_order::{LockRank, Mutex, MutexGuard};
-use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_engine::{Comm, PacketEngine, RequestId};
 
 use crate::error::{Failure, Fault};
+
+pub(crate) use memory::{clear, pool, private, process_rank, session, share, source, unshare};
 
 /// A buffer that Java holds.
 #[derive(Debug)]
@@ -342,74 +343,6 @@ pub(crate) fn free_view(handle: i64) {
 
 // ---- Memory
 
-/// The heap pool of buffers.
-pub(crate) fn pool() -> &'static Arc<HeapPool> {
-    static POOL: OnceLock<Arc<HeapPool>> = OnceLock::new();
-    POOL.get_or_init(|| HeapPool::new(u64::MAX))
-}
-
-/// The pool as a source of slabs.
-pub(crate) fn private() -> Arc<dyn SlabSource> {
-    pool().clone()
-}
-
-/// Memory whose messages are sent by reference, and the rank of this process, until it has finished.
-type Shared = Option<(Arc<dyn SlabSource>, Weak<PacketEngine>)>;
-
-static SHARED: Mutex<Shared> = Mutex::new(LockRank::Leaf, None);
-
-/// Whether there is such memory: one octet, on the path of every message.
-static IS_SHARED: AtomicBool = AtomicBool::new(false);
-
-/// Count of changes of the memory that messages take.
-static CHANGES: AtomicU32 = AtomicU32::new(0);
-
-/// Makes messages take memory from `source` until this rank has finished.
-pub(crate) fn share(source: Arc<dyn SlabSource>, rank: &Arc<PacketEngine>) {
-    change(Some((source, Arc::downgrade(rank))));
-}
-
-/// Stops the use of a finished rank's memory by new messages. Existing messages keep theirs.
-pub(crate) fn unshare(rank: &Arc<PacketEngine>) {
-    let is_its = matches!(&*shared(), Some((_, owner)) if owner.as_ptr() == Arc::as_ptr(rank));
-    if is_its {
-        change(None);
-    }
-}
-
-/// The rank of this process, unless it has finished.
-pub(crate) fn process_rank() -> Option<Arc<PacketEngine>> {
-    shared().as_ref().and_then(|(_, rank)| rank.upgrade())
-}
-
-fn shared() -> MutexGuard<'static, Shared> {
-    SHARED.lock()
-}
-
-fn change(to: Shared) {
-    let mut shared = shared();
-    IS_SHARED.store(to.is_some(), Relaxed);
-    // Dropped after the lock is released: it may be the last reference to much memory.
-    let before = std::mem::replace(&mut *shared, to);
-    CHANGES.fetch_add(1, Release);
-    drop(shared);
-    drop(before);
-}
-
-/// Empties a buffer. It gives up memory from before this process became this rank, or from a time when shared
-/// memory was used up: its messages would be copied at each send, and the shared memory of an earlier rank
-/// would be kept.
-#[inline(always)]
-pub(crate) fn clear(writer: &mut WriteBuffer) {
-    writer.clear_keeping(IS_SHARED.load(Relaxed), session());
-}
-
-/// The number of the process's current rank, different after each change.
-#[inline(always)]
-pub(crate) fn session() -> u32 {
-    CHANGES.load(Relaxed)
-}
-
 /// Empties a buffer for a receive; returns its memory when nobody else refers to it and it may stay.
 #[inline(always)]
 pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
@@ -420,62 +353,6 @@ pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
         }
         Kind::Read(r) => r.take_spare_of(session()),
     }
-}
-
-/// The source of memory at the moment of use: a buffer may be older than the rank.
-#[derive(Debug, Default)]
-struct Current {
-    /// The first sources that the buffer took memory from, each with the count of changes at that time;
-    /// further ones are looked up each time. Few buffers see a second one, when their process becomes a rank.
-    /// An unused buffer keeps no rank's memory.
-    known: [OnceLock<(u32, Weak<dyn SlabSource>)>; 2],
-}
-
-impl Current {
-    #[inline]
-    fn with<R>(&self, f: impl FnOnce(&dyn SlabSource) -> R) -> R {
-        let now = CHANGES.load(Acquire);
-        for known in &self.known {
-            match known.get() {
-                Some((then, source)) if *then == now => match source.upgrade() {
-                    Some(source) => return f(&*source),
-                    None => break,
-                },
-                Some(_) => {}
-                None => break,
-            }
-        }
-        self.with_another(now, f)
-    }
-
-    #[cold]
-    fn with_another<R>(&self, now: u32, f: impl FnOnce(&dyn SlabSource) -> R) -> R {
-        let source = shared().as_ref().map(|(source, _)| source.clone()).unwrap_or_else(private);
-        if let Some(free) = self.known.iter().find(|known| known.get().is_none()) {
-            // An outdated count only leads here again.
-            let _ = free.set((now, Arc::downgrade(&source)));
-        }
-        f(&*source)
-    }
-}
-
-impl SlabSource for Current {
-    fn take(&self, octets: usize) -> Result<Slab, SlabError> {
-        self.with(|source| source.take(octets))
-    }
-
-    fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
-        self.with(|source| source.take_arrived(octets))
-    }
-
-    fn used(&self) -> u64 {
-        self.with(|source| source.used())
-    }
-}
-
-/// The source of a buffer's slabs.
-pub(crate) fn source() -> Arc<dyn SlabSource> {
-    Arc::new(Current::default())
 }
 
 #[cfg(test)]
