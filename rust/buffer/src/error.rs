@@ -49,6 +49,19 @@ pub enum BufferError {
         /// Number of the section, from 0.
         section: usize,
     },
+    /// A receive into an array accepts a message of one section only.
+    #[error(
+        "the message holds {sections} sections and {secondary} octets of objects, one section of {wanted} \
+         wanted"
+    )]
+    NotSole {
+        /// Type of the array.
+        wanted: Type,
+        /// Sections of the message.
+        sections: usize,
+        /// Octets of its secondary payload.
+        secondary: u64,
+    },
     /// The section holds another number of elements.
     #[error("section size mismatch: section {section} holds {found} elements, {wanted} wanted")]
     SizeMismatch {

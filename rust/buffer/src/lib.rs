@@ -17,6 +17,7 @@ pub mod octets;
 pub mod patch;
 pub mod read;
 pub mod slab;
+pub mod sole_section;
 pub mod types;
 mod viewed;
 pub mod write;

@@ -15,10 +15,10 @@ use mpjdev_engine::{
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, NativeStatus};
 use crate::error::{Failure, Fault, reserved, zeroed};
-use crate::handle::{self, Kind, Pending, Request};
+use crate::handle::{self, Destination, Kind, Pending, Request};
 
 /// Not complete, or no message found.
-const PENDING: i64 = -1;
+pub(crate) const PENDING: i64 = -1;
 /// A send is complete.
 const SENT: i64 = -2;
 /// A collective operation is complete and makes no communicator.
@@ -42,7 +42,7 @@ pub(crate) const CONSTANTS: [(&str, i64); 6] = [
     ("COUNT_MAX", COUNT_MAX),
 ];
 
-type Answer<T = i64> = Result<T, Failure>;
+pub(crate) type Answer<T = i64> = Result<T, Failure>;
 
 fn from(source: i32, tag: i32) -> RecvFrom {
     RecvFrom { source: (source != ANY_SOURCE).then_some(source), tag: (tag != ANY_TAG).then_some(tag) }
@@ -50,7 +50,7 @@ fn from(source: i32, tag: i32) -> RecvFrom {
 
 /// The source and tag of a receive, checked before its buffer is emptied: a refused call changes nothing.
 #[inline(always)]
-fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<RecvFrom> {
+pub(crate) fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<RecvFrom> {
     comm.check_unfinished()?;
     let from = from(source, tag);
     if let Some(rank) = from.source.filter(|rank| usize::try_from(*rank).map_or(true, |r| r >= comm.size())) {
@@ -63,7 +63,8 @@ fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<RecvFrom> {
     }
 }
 
-fn mode(synchronous: bool) -> Mode {
+#[inline(always)]
+pub(crate) fn mode(synchronous: bool) -> Mode {
     if synchronous { Mode::Synchronous } else { Mode::Standard }
 }
 
@@ -80,6 +81,12 @@ fn detail(status: &Status) -> i64 {
 #[inline(always)]
 fn pack(env: &mut Env, status: &Status, out: NativeStatus) -> i64 {
     out.set(env, detail(status));
+    envelope(status)
+}
+
+/// Source and tag in one number.
+#[inline(always)]
+pub(crate) fn envelope(status: &Status) -> i64 {
     i64::from(status.source) << 32 | i64::from(status.tag)
 }
 
@@ -181,7 +188,7 @@ pub(crate) fn send(
 
 /// Waits for a send without a request in Java. When the wait is given up, the send continues.
 #[cold]
-fn await_send(env: &mut Env, comm: &Comm, id: RequestId) -> Answer<()> {
+pub(crate) fn await_send(env: &mut Env, comm: &Comm, id: RequestId) -> Answer<()> {
     match comm.wait(id, None, &mut || env.may_wait()) {
         Ok(_) => Ok(()),
         Err(error) => {
@@ -202,7 +209,7 @@ pub(crate) fn isend(
 ) -> Answer {
     handle::with_comm(comm, |comm| match start_send(comm, buffer, dest, tag, synchronous, flags)? {
         None => Ok(0),
-        Some(id) => handle::keep_request(Request { comm: comm.clone(), id, buffer: None }),
+        Some(id) => handle::keep_request(Request { comm: comm.clone(), id, destination: None }),
     })
 }
 
@@ -285,7 +292,7 @@ pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) 
     let from = checked_from(&comm, source, tag)?;
     let (capacity, spare) = begin_receive(buffer)?;
     let id = end_receive(buffer, comm.irecv(from, capacity, spare))?;
-    keep_receive(Request { comm, id, buffer: Some(buffer) }, buffer)
+    keep_receive(Request { comm, id, destination: Some(Destination::Buffer(buffer)) }, buffer)
 }
 
 /// Marks a buffer as in use and empties it; returns its capacity and its memory.
@@ -342,12 +349,12 @@ fn keep_receive(request: Request, buffer: i64) -> Answer {
 // ---- Requests
 
 /// The deadline of a wait; `None` for a wait without one.
-fn deadline(nanos: i64) -> Option<Instant> {
+pub(crate) fn deadline(nanos: i64) -> Option<Instant> {
     u64::try_from(nanos).ok().and_then(|n| deadline_after(Duration::from_nanos(n)))
 }
 
 pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: NativeStatus) -> Answer {
-    let r = handle::request(request)?;
+    let r = request_without_array(request)?;
     let result = r.comm.wait(r.id, deadline(nanos), &mut || env.may_wait());
     match result {
         Err(error @ (DeviceError::TimedOut { .. } | DeviceError::Interrupted)) => Err(error.into()),
@@ -355,8 +362,19 @@ pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: NativeStatus) -
     }
 }
 
-pub(crate) fn test(env: &mut Env, request: i64, out: NativeStatus) -> Answer {
+/// A request that completes without an array.
+fn request_without_array(request: i64) -> Answer<Request> {
     let r = handle::request(request)?;
+    match r.destination {
+        Some(Destination::Array { .. }) => {
+            Err(Fault::WrongKind { what: "request", why: "it needs the array that it receives into" }.into())
+        }
+        _ => Ok(r),
+    }
+}
+
+pub(crate) fn test(env: &mut Env, request: i64, out: NativeStatus) -> Answer {
+    let r = request_without_array(request)?;
     match r.comm.test(r.id).transpose() {
         None => Ok(PENDING),
         Some(result) => conclude(env, request, &r, result, out),
@@ -372,14 +390,15 @@ fn conclude(
     out: NativeStatus,
 ) -> Answer {
     handle::drop_request(handle);
-    let done = match request.buffer {
+    let buffer = request.buffer();
+    let done = match buffer {
         // Another thread has completed this request: the buffer belongs to that thread, and may be in use
         // again.
         _ if matches!(result, Err(DeviceError::NoSuchRequest)) => result?,
         Some(buffer) => end_receive(buffer, result)?,
         None => result?,
     };
-    if let (Some(buffer), Some(message)) = (request.buffer, done.message) {
+    if let (Some(buffer), Some(message)) = (buffer, done.message) {
         deliver(buffer, message);
     }
     Ok(done.status.map_or(SENT, |status| pack(env, &status, out)))
@@ -416,7 +435,9 @@ pub(crate) fn cancel(_: &mut Env, request: i64) -> Answer<bool> {
 
 /// Gives up a request; a second call is no error.
 pub(crate) fn free_request(_: &mut Env, request: i64) -> Answer<()> {
-    let Some(Request { comm, id, buffer }) = handle::drop_request(request) else { return Ok(()) };
+    let Some(request) = handle::drop_request(request) else { return Ok(()) };
+    let buffer = request.buffer();
+    let Request { comm, id, .. } = request;
     let kept = buffer.is_some_and(|buffer| handle::detach_buffer(buffer, comm.clone(), id).is_ok());
     if !kept {
         comm.detach(id);

@@ -211,7 +211,7 @@ fn buffer_class(error: &BufferError) -> JavaClass {
     match error {
         BufferError::Overflow { .. } | BufferError::SecondaryOverflow { .. } => coded(code::OVERFLOW),
         BufferError::EndOfSections { .. } => coded(code::END_OF_SECTIONS),
-        BufferError::TypeMismatch { .. } => coded(code::TYPE_MISMATCH),
+        BufferError::TypeMismatch { .. } | BufferError::NotSole { .. } => coded(code::TYPE_MISMATCH),
         BufferError::SizeMismatch { .. } => coded(code::SIZE_MISMATCH),
         BufferError::Damaged { .. } => coded(code::DAMAGED),
         BufferError::TooLong { .. } => coded(code::TRUNCATED),

@@ -1,13 +1,14 @@
 //! The tables of the values behind Java's handles.
 
 mod memory;
+mod thread_memory;
 
 use std::any::Any;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mpjdev_buffer::{Message, ReadBuffer, Slab, ViewedSlab, WriteBuffer};
+use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabSource, Type, ViewedSlab, WriteBuffer};
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::lock_order::{LockRank, Mutex, MutexGuard};
@@ -16,7 +17,8 @@ use mpjdev_engine::{Comm, PacketEngine, RequestId};
 
 use crate::error::{Failure, Fault};
 
-pub(crate) use memory::{clear, pool, private, process_rank, session, share, source, unshare};
+pub(crate) use memory::{clear, pool, private, process_rank, session, source};
+pub(crate) use thread_memory::with_memory;
 
 /// A buffer that Java holds.
 #[derive(Debug)]
@@ -47,8 +49,27 @@ pub(crate) enum Pending {
 pub(crate) struct Request {
     pub(crate) comm: Arc<Comm>,
     pub(crate) id: RequestId,
-    /// The buffer of a receive.
-    pub(crate) buffer: Option<i64>,
+    /// Of a receive.
+    pub(crate) destination: Option<Destination>,
+}
+
+/// The destination of a receive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Destination {
+    /// A buffer, which is in use until then.
+    Buffer(i64),
+    /// Elements of an array of this type, which Java passes when it waits: `count` elements from `off` on.
+    Array { element: Type, off: usize, count: usize },
+}
+
+impl Request {
+    /// The buffer of a receive into one.
+    pub(crate) fn buffer(&self) -> Option<i64> {
+        match self.destination {
+            Some(Destination::Buffer(buffer)) => Some(buffer),
+            _ => None,
+        }
+    }
 }
 
 /// The owner of a view's memory.
@@ -284,6 +305,7 @@ fn retire(rank: &Arc<PacketEngine>) {
         });
     }
     LAST.take(|kept| handles.contains(&kept));
+    thread_memory::take_all();
 }
 
 // ---- Requests
@@ -343,6 +365,18 @@ pub(crate) fn free_view(handle: i64) {
 
 // ---- Memory
 
+/// Makes messages take memory from `source` until this rank has finished.
+pub(crate) fn share(source: Arc<dyn SlabSource>, rank: &Arc<PacketEngine>) {
+    memory::share(source, rank);
+    thread_memory::take_all();
+}
+
+/// Stops the use of a finished rank's memory by new messages. Existing messages keep theirs.
+pub(crate) fn unshare(rank: &Arc<PacketEngine>) {
+    memory::unshare(rank);
+    thread_memory::take_all();
+}
+
 /// Empties a buffer for a receive; returns its memory when nobody else refers to it and it may stay.
 #[inline(always)]
 pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
@@ -383,7 +417,7 @@ mod tests {
         let from = RecvFrom { source: Some(0), tag: Some(1) };
         comm.send(&numbers(&[1, 2, 3]), 0, 1, Mode::Standard, &mut Uninterruptible).expect("sent");
         let id = comm.irecv(from, CAPACITY as usize, None).expect("this rank is here");
-        let request = keep_request(Request { comm: comm.clone(), id, buffer: None }).expect("room");
+        let request = keep_request(Request { comm: comm.clone(), id, destination: None }).expect("room");
         let mut barrier = comm.start_barrier();
         assert!(matches!(barrier.advance(), Ok(None)), "the other rank does not come");
         let operation = keep_operation(barrier).expect("room");

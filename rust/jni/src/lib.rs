@@ -12,6 +12,7 @@ mod array;
 mod boundary;
 mod buffer;
 mod comm;
+mod direct;
 mod error;
 mod handle;
 mod natives;

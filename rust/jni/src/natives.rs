@@ -2,7 +2,7 @@
 
 use crate::boundary::{self, Env, natives};
 use crate::error::{self, Failure};
-use crate::{buffer, comm, handle, stats, view};
+use crate::{buffer, comm, direct, handle, stats, view};
 
 /// Raised together with `Native.ABI` whenever a signature changes.
 const ABI: i32 = 5;
@@ -80,6 +80,22 @@ natives! {
     "awaitAny" Java_mpjdev_core_Native_awaitAny = comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;
     "cancel" Java_mpjdev_core_Native_cancel = comm::cancel, (request: long) -> bool;
     "freeRequest" Java_mpjdev_core_Native_freeRequest = comm::free_request, (request: long) -> void;
+    "sendArray" Java_mpjdev_core_Native_sendArray = direct::send,
+        (comm: long, array/length/element: array, off: int, count: int, dest: int, tag: int, synchronous: bool) -> void;
+    "recvArray" Java_mpjdev_core_Native_recvArray = direct::recv,
+        (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int, out: status) -> long;
+    "recvArrayFrom" Java_mpjdev_core_Native_recvArrayFrom = direct::recv_from,
+        (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
+    "isendArray" Java_mpjdev_core_Native_isendArray = direct::isend,
+        (comm: long, array/length/element: array, off: int, count: int, dest: int, tag: int, synchronous: bool) -> long;
+    "irecvArray" Java_mpjdev_core_Native_irecvArray = direct::irecv,
+        (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
+    "awaitArray" Java_mpjdev_core_Native_awaitArray = direct::wait,
+        (request: long, array/length/element: array, nanos: long, out: status) -> long;
+    "testArray" Java_mpjdev_core_Native_testArray = direct::test, (request: long, array/length/element: array, out: status) -> long;
+    "sendrecvArray" Java_mpjdev_core_Native_sendrecvArray = direct::sendrecv,
+        (comm: long, from/from_length/from_element: array, from_off: int, send_count: int, dest: int, send_tag: int,
+         to/to_length/to_element: array, to_off: int, recv_count: int, source: int, recv_tag: int, out: status) -> long;
     "startBarrier" Java_mpjdev_core_Native_startBarrier = comm::start_barrier, (comm: long) -> long;
     "startDup" Java_mpjdev_core_Native_startDup = comm::start_dup, (comm: long) -> long;
     "startCreate" Java_mpjdev_core_Native_startCreate = comm::start_create, (comm: long, ids/length: ints) -> long;

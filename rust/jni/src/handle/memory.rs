@@ -26,18 +26,18 @@ type Shared = Option<(Arc<dyn SlabSource>, Weak<PacketEngine>)>;
 static SHARED: Mutex<Shared> = Mutex::new(LockRank::Leaf, None);
 
 /// Whether there is such memory: one octet, on the path of every message.
-static IS_SHARED: AtomicBool = AtomicBool::new(false);
+pub(super) static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
 /// Count of changes of the memory that messages take.
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
 /// Makes messages take memory from `source` until this rank has finished.
-pub(crate) fn share(source: Arc<dyn SlabSource>, rank: &Arc<PacketEngine>) {
+pub(super) fn share(source: Arc<dyn SlabSource>, rank: &Arc<PacketEngine>) {
     change(Some((source, Arc::downgrade(rank))));
 }
 
 /// Stops the use of a finished rank's memory by new messages. Existing messages keep theirs.
-pub(crate) fn unshare(rank: &Arc<PacketEngine>) {
+pub(super) fn unshare(rank: &Arc<PacketEngine>) {
     let is_its = matches!(&*shared(), Some((_, owner)) if owner.as_ptr() == Arc::as_ptr(rank));
     if is_its {
         change(None);
@@ -79,7 +79,7 @@ pub(crate) fn session() -> u32 {
 
 /// The source of memory at the moment of use: a buffer may be older than the rank.
 #[derive(Debug, Default)]
-struct Current {
+pub(super) struct Current {
     /// The first sources that the buffer took memory from, each with the count of changes at that time;
     /// further ones are looked up each time. Few buffers see a second one, when their process becomes a rank.
     /// An unused buffer keeps no rank's memory.

@@ -16,6 +16,11 @@ import mpjdev.core.Resource;
  * buffer must be at least the primary payload of the message, and at least the capacity of the sender's
  * buffer if the message may hold objects.
  *
+ * <p>A message of one section needs no buffer: {@link #send(byte[], int, int, int, int)} and
+ * {@link #recv(byte[], int, int, int, int)} move elements from array to array. It is the same message: a
+ * {@link ReadBuffer} receives what was sent from an array, and the other way round. These are the fastest
+ * calls for one array.
+ *
  * <p>Methods that block throw {@link InterruptedOperationException} if their thread is interrupted, and
  * {@link PeerFailedException} if only a failed or finished rank could have completed them.
  *
@@ -31,7 +36,7 @@ import mpjdev.core.Resource;
  * <p>Tags are 0 to 2<sup>31</sup>-1. All exceptions of communication are {@link MPJDevException}s. A thread
  * without a rank gets an {@link IllegalStateException}.
  */
-public class Comm {
+public class Comm extends ArrayMessages {
     /** Model of {@link #getModel}: ranks are processes. */
     public static final int MODEL_MULTIPROCESS = 0;
     /** Model of {@link #getModel}: ranks are threads of one process. */
@@ -100,6 +105,7 @@ public class Comm {
         }
     }
 
+    @Override
     long handle() {
         return handle;
     }
@@ -434,7 +440,7 @@ public class Comm {
      */
     public Status recv(Buffer buf, int src, int tag) {
         if (Backoff.isVirtual()) {
-            return recvVirtually(buf, src, tag);
+            return irecv(buf, src, tag).iwaitOrWithdraw();
         }
         Status status = new Status();
         try {
@@ -460,28 +466,6 @@ public class Comm {
     /** Returns whether a receive was refused and left its buffer unchanged; otherwise the buffer is empty. */
     private static boolean wasRefused(NativeFailure f, Buffer buf) {
         return f.code() == NativeFailure.BAD_ARGUMENT || f.code() == NativeFailure.NOT_INITIALIZED && buf.hasContent();
-    }
-
-    private Status recvVirtually(Buffer buf, int src, int tag) {
-        Request request = irecv(buf, src, tag);
-        try {
-            return request.iwait();
-        } catch (InterruptedOperationException e) {
-            if (request.cancel()) {
-                request.discardOutcome();
-                throw e;
-            }
-            // The message was matched before the cancellation, so the receive completes. The flag is set
-            // again afterwards.
-            boolean interrupted = Thread.interrupted();
-            try {
-                return request.iwait();
-            } finally {
-                if (interrupted) {
-                    Thread.currentThread().interrupt();
-                }
-            }
-        }
     }
 
     /**

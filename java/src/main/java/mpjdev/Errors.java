@@ -36,6 +36,8 @@ final class Errors {
         switch (f.code()) {
             case NativeFailure.TRUNCATED:
                 return new TruncationException(text);
+            case NativeFailure.TYPE_MISMATCH:
+                return new ContentMismatchException(text);
             case NativeFailure.DAMAGED:
                 return new DamagedMessageException(text);
             case NativeFailure.PEER_FAILED:

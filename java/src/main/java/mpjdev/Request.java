@@ -22,7 +22,7 @@ import mpjdev.core.Resource;
  */
 public class Request {
     /** Filler for arrays of requests: never active. */
-    public static final Request MPI_REQUEST_NULL = new Request(null);
+    public static final Request MPI_REQUEST_NULL = new Request(null, null, 0, 0);
 
     private static final long FOREVER = -1;
 
@@ -30,18 +30,33 @@ public class Request {
     private volatile Resource pending;
     /** Keeps the buffer of a receive reachable. */
     private Buffer buffer;
+    /** The array of a receive into one, which each wait and test passes; else null. */
+    private final Object array;
+    private final int length;
+    private final int type;
     private Status status;
     /** An MPJDevException, or the OutOfMemoryError of a receive without message memory. */
     private Throwable failure;
     private boolean active;
 
-    private Request(Buffer buffer) {
+    private Request(Buffer buffer, Object array, int length, int type) {
         this.buffer = buffer;
+        this.array = array;
+        this.length = length;
+        this.type = type;
     }
 
     /** Makes a request for the result of a native call, which is 0 for a send that is done. */
     static Request of(long handle, Buffer buffer) {
-        Request request = new Request(buffer);
+        return started(new Request(buffer, null, 0, 0), handle);
+    }
+
+    /** Makes the request of a receive into an array. */
+    static Request of(long handle, Object array, int length, int type) {
+        return started(new Request(null, array, length, type), handle);
+    }
+
+    private static Request started(Request request, long handle) {
         request.active = true;
         if (handle == 0) {
             request.status = Status.sent();
@@ -90,7 +105,9 @@ public class Request {
     private void drive(Resource resource, long nanos) {
         Status into = new Status();
         try {
-            settle(resource, Native.await(resource.handle(), nanos, into), into);
+            long result = array == null ? Native.await(resource.handle(), nanos, into)
+                    : Native.awaitArray(resource.handle(), array, length, type, nanos, into);
+            settle(resource, result, into);
         } catch (NativeFailure f) {
             settle(resource, f);
         } catch (OutOfMemoryError e) {
@@ -142,7 +159,8 @@ public class Request {
         }
         Status into = new Status();
         try {
-            long result = Native.test(resource.handle(), into);
+            long result = array == null ? Native.test(resource.handle(), into)
+                    : Native.testArray(resource.handle(), array, length, type, into);
             if (result == Native.PENDING) {
                 return false;
             }
@@ -162,6 +180,8 @@ public class Request {
     private void settle(Resource resource, long result, Status into) {
         if (result == Native.SENT) {
             status = Status.sent();
+        } else if (array != null) {
+            status = into.receivedArray(type, result);
         } else {
             buffer.contentReplaced();
             status = into.received(result, buffer);
@@ -200,8 +220,30 @@ public class Request {
         resource.close();
     }
 
+    /** Waits for a receive on a virtual thread. An interrupt withdraws the receive. */
+    Status iwaitOrWithdraw() {
+        try {
+            return iwait();
+        } catch (InterruptedOperationException e) {
+            if (cancel()) {
+                discardOutcome();
+                throw e;
+            }
+            // The message was matched before the cancellation, so the receive completes. The flag is set
+            // again afterwards.
+            boolean interrupted = Thread.interrupted();
+            try {
+                return iwait();
+            } finally {
+                if (interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        }
+    }
+
     /** Discards the result of a cancelled request. */
-    void discardOutcome() {
+    private void discardOutcome() {
         if (poll()) {
             active = false;
         }

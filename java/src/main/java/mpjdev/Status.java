@@ -65,7 +65,29 @@ public class Status extends NativeStatus {
     }
 
     private Status counted(Buffer buffer) {
-        return receivedCount() < COUNT_MAX ? this : new LargeCountStatus(this, buffer);
+        if (receivedCount() < COUNT_MAX) {
+            return this;
+        }
+        return new LargeCountStatus(this, (int) mpjdev.core.Native.firstSection(buffer.handle()));
+    }
+
+    /** Returns the status of a receive into an array of this type, whose source and tag were given. */
+    final Status receivedArray(int type, int knownSource, int knownTag, long detail) {
+        source = knownSource;
+        tag = knownTag;
+        set(detail);
+        return typed(type);
+    }
+
+    /** Returns the status of a receive into an array of this type. */
+    final Status receivedArray(int type, long sourceAndTag) {
+        put(sourceAndTag);
+        return typed(type);
+    }
+
+    private Status typed(int type) {
+        int count = setType(type);
+        return count < COUNT_MAX ? this : new LargeCountStatus(this, count);
     }
 
     /** Returns the status of a send. */
@@ -81,11 +103,11 @@ public class Status extends NativeStatus {
     private static final class LargeCountStatus extends Status {
         private final int count;
 
-        LargeCountStatus(Status status, Buffer buffer) {
+        LargeCountStatus(Status status, int count) {
             copyFrom(status);
             source = status.source;
             tag = status.tag;
-            count = (int) mpjdev.core.Native.firstSection(buffer.handle());
+            this.count = count;
         }
 
         @Override

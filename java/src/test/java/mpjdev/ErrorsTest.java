@@ -22,7 +22,7 @@ class ErrorsTest {
     private static final Map<String, Class<?>[]> EXPECTED = Map.ofEntries(
             row("OVERFLOW", BufferOverflowException.class, NEVER, NEVER),
             row("END_OF_SECTIONS", NEVER, BufferReadException.class, NEVER),
-            row("TYPE_MISMATCH", NEVER, TypeMismatchException.class, NEVER),
+            row("TYPE_MISMATCH", NEVER, TypeMismatchException.class, ContentMismatchException.class),
             row("SIZE_MISMATCH", NEVER, SectionSizeMismatchException.class, NEVER),
             row("DAMAGED", NEVER, BufferReadException.class, DamagedMessageException.class),
             row("TRUNCATED", NEVER, BufferReadException.class, TruncationException.class),

@@ -31,7 +31,8 @@ class ExceptionsTest {
         for (MPJDevException e : List.of(new TruncationException("t"), new DamagedMessageException("t"),
                 new PeerFailedException("t", 3), new TimedOutException("t"), new InterruptedOperationException("t"),
                 new CancelledException("t"), new NotInitializedException("t"), new BadArgumentException("t"),
-                new UndeliveredException("t", 3), new CollectiveAbandonedException("t", 3))) {
+                new UndeliveredException("t", 3), new CollectiveAbandonedException("t", 3),
+                new ContentMismatchException("t"))) {
             assertSame(MPJDevException.class, e.getClass().getSuperclass());
             assertEquals("t", e.getMessage());
         }

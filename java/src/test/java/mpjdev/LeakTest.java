@@ -54,6 +54,24 @@ class LeakTest {
         }));
     }
 
+    @Test
+    void shouldHaveNoMoreOpenAfterMessagesBetweenArrays() throws Exception {
+        check(() -> Comm.runThreads(2, world -> {
+            int other = 1 - world.id();
+            long[] value = new long[1000];
+            for (int i = 0; i < MESSAGES / BATCH; i++) {
+                int count = i % 10 == 0 ? value.length : 1;
+                value[0] = i;
+                Request received = i % 2 == 0 ? world.irecv(value, 0, count, other, 1) : null;
+                world.send(value, 0, count, other, 1);
+                Status status = received == null ? world.recv(value, 0, count, other, 1) : received.iwait();
+                if (status.count() != count || value[0] != i) {
+                    throw new AssertionError(i + " expected, " + value[0]);
+                }
+            }
+        }));
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void shouldHaveNoMoreOpenAfterRequestsObjectsAndFailures(boolean split) throws Exception {

@@ -113,14 +113,18 @@ class RoundsTest {
         return target.matches("(socket:|pipe:|anon_inode:|/memfd:).*");
     }
 
-    /** Each rank sends to all others and receives from them. */
+    /** Each rank sends to all others and receives from them, by buffers and by arrays. */
     private static void exchange(Comm world, WriteBuffer out, ReadBuffer in) {
         int size = world.size();
         int me = world.id();
+        long[] array = new long[1000];
         for (int k = 1; k < size; k++) {
             Request sent = world.isend(out, (me + k) % size, 1);
             world.recv(in, (me + size - k) % size, 1);
             sent.iwait();
+            for (int count : new int[] {1, array.length}) {
+                world.sendrecv(array, 0, count, (me + k) % size, 2, array, 0, count, (me + size - k) % size, 2);
+            }
         }
     }
 

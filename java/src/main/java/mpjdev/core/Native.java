@@ -412,6 +412,58 @@ public final class Native {
     /** As {@link #probe}, without blocking: {@link #PENDING} if no message matches. */
     public static native long iprobe(long comm, int source, int tag, NativeStatus out);
 
+    // ---- Messages between arrays
+
+    /**
+     * Sends {@code array[off]} to {@code array[off + count - 1]} as a message of one section. Blocks as
+     * {@link #send} does. The elements are captured first. Errors as for {@link #send};
+     * {@link IllegalArgumentException} if a message cannot hold the elements.
+     */
+    public static native void sendArray(long comm, Object array, int length, int element, int off, int count, int dest,
+            int tag, boolean synchronous);
+
+    /** Starts a send; arguments as for {@link #sendArray}. Does not block. Returns as {@link #isend} does. */
+    public static native long isendArray(long comm, Object array, int length, int element, int off, int count, int dest,
+            int tag, boolean synchronous);
+
+    /**
+     * Receives a message of one section of at most {@code count} elements into {@code array[off]} and on.
+     * Blocks. Returns {@code source << 32 | tag}; {@code out} receives {@code size << 32 | elements}. A
+     * failure leaves the array unchanged. {@link NativeFailure#TYPE_MISMATCH} if the message holds anything
+     * but one section of the type, {@link NativeFailure#TRUNCATED} if it is longer; it is lost then.
+     */
+    public static native long recvArray(long comm, Object array, int length, int element, int off, int count,
+            int source, int tag, NativeStatus out);
+
+    /** As {@link #recvArray}, for one source and one tag. Returns {@code size << 32 | elements}. */
+    public static native long recvArrayFrom(long comm, Object array, int length, int element, int off, int count,
+            int source, int tag);
+
+    /**
+     * Posts a receive; arguments as for {@link #recvArray}. Does not block. Returns a request, which only
+     * {@link #awaitArray} and {@link #testArray} complete. The caller keeps the array.
+     */
+    public static native long irecvArray(long comm, Object array, int length, int element, int off, int count,
+            int source, int tag);
+
+    /**
+     * Waits as {@link #await} does for a receive into this array, and stores its elements. Result and errors
+     * as for {@link #recvArray}.
+     */
+    public static native long awaitArray(long request, Object array, int length, int element, long nanos,
+            NativeStatus out);
+
+    /** As {@link #awaitArray}, without blocking: {@link #PENDING} if the request is not done. */
+    public static native long testArray(long request, Object array, int length, int element, NativeStatus out);
+
+    /**
+     * Starts a send as {@link #isendArray}, receives as {@link #recvArray}, and waits for the send. Blocks.
+     * Result and errors as there. A send outlives the failure of its receive.
+     */
+    public static native long sendrecvArray(long comm, Object from, int fromLength, int fromElement, int fromOff,
+            int sendCount, int dest, int sendTag, Object to, int toLength, int toElement, int toOff, int recvCount,
+            int source, int recvTag, NativeStatus out);
+
     // ---- Requests
 
     /**

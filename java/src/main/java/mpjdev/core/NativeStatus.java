@@ -55,6 +55,19 @@ public class NativeStatus {
         detail = returned;
     }
 
+    /**
+     * Adds the type to the result of a receive into an array, which is the size in bits 32 to 62 and the
+     * number of elements below.
+     *
+     * @param type type code of the array
+     * @return the number of elements
+     */
+    protected final int setType(int type) {
+        int count = (int) detail;
+        detail = detail >>> 32 << 32 | (long) type << 28 | Math.min(count, COUNT_MAX);
+        return count;
+    }
+
     /** Stores that there is no section and no size. */
     protected final void setNothing() {
         detail = (long) NO_TYPE << 28;

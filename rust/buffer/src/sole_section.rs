@@ -1,0 +1,213 @@
+//! Messages of exactly one section, written and read without a buffer.
+
+use crate::encoding::Encoding;
+use crate::error::BufferError;
+use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
+use crate::layout::{CAPACITY_MAX, COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
+use crate::message::Message;
+use crate::octets::{Place, store_word, zero_padding};
+use crate::read::section_at;
+use crate::types::Type;
+
+/// Octets of primary payload of a message of this section alone.
+///
+/// # Errors
+/// They exceed the largest capacity.
+#[inline(always)]
+pub fn primary_len(section: SectionHeader) -> Result<usize, BufferError> {
+    let len = SECTION_HEADER_LEN + section.padded_len();
+    if section.count > COUNT_MAX || len > CAPACITY_MAX {
+        return Err(BufferError::Capacity { asked: len as i64, max: CAPACITY_MAX as u64 });
+    }
+    Ok(len)
+}
+
+impl Message {
+    /// Becomes a message of this section alone, in the machine's byte order: `fill` puts the elements in
+    /// their place. Nobody else refers to the memory, which has room for both headers and the
+    /// [payload](primary_len).
+    ///
+    /// # Errors
+    /// What `fill` fails with; this is no message then.
+    ///
+    /// # Panics
+    /// The memory is too small.
+    #[inline(always)]
+    pub fn write_sole_section<E>(
+        &mut self,
+        section: SectionHeader,
+        fill: impl FnOnce(Place<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        const ORDER: Encoding = Encoding::NATIVE;
+        let primary_len = SECTION_HEADER_LEN + section.padded_len();
+        self.restart(ORDER, primary_len);
+        self.secondary = None;
+        self.primary_len = primary_len;
+        let words = &self.primary.words()[..(MESSAGE_OVERHEAD + primary_len) / 8];
+        let data = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
+        fill(Place::new(words, data, section.data_len()))?;
+        zero_padding(words, data + section.data_len());
+        store_word(words, 0, PrimaryHeader { encoding: ORDER, primary_len }.emit());
+        store_word(words, PRIMARY_HEADER_LEN, section.emit(ORDER));
+        let end = SecondaryHeader { secondary_len: 0, pair: 0 };
+        store_word(words, PRIMARY_HEADER_LEN + primary_len, end.emit(ORDER));
+        Ok(())
+    }
+
+    /// The number and the place of the elements of a message of one section, which holds at most `count_max`
+    /// elements of this type.
+    ///
+    /// # Errors
+    /// There is another number of sections, a section of another type, or one with more elements; a damaged
+    /// section header.
+    #[inline(always)]
+    pub fn sole_section(&self, element: Type, count_max: usize) -> Result<(usize, Place<'_>), BufferError> {
+        let Some(section) = section_at(self, 0)? else { return Err(self.other_content(element)) };
+        let is_sole = self.primary_len == SECTION_HEADER_LEN + section.padded_len();
+        if section.element != element || !is_sole || self.secondary_len > 0 {
+            return Err(self.other_content(element));
+        }
+        if section.count > count_max {
+            let needed = |count| (SECTION_HEADER_LEN + count * element.size()) as u64;
+            return Err(BufferError::TooLong { needed: needed(section.count), capacity: needed(count_max) });
+        }
+        let at = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
+        Ok((section.count, Place::new(self.primary.words(), at, section.data_len())))
+    }
+
+    /// The error of a message that holds anything but one section of this type.
+    #[cold]
+    fn other_content(&self, wanted: Type) -> BufferError {
+        let (mut at, mut sections) = (0, 0);
+        let mut first = None;
+        loop {
+            match section_at(self, at) {
+                Ok(Some(section)) => {
+                    at += SECTION_HEADER_LEN + section.padded_len();
+                    sections += 1;
+                    first.get_or_insert(section);
+                }
+                Ok(None) => break,
+                Err(damaged) => return damaged,
+            }
+        }
+        match first {
+            Some(first) if sections == 1 && first.element != wanted => {
+                BufferError::TypeMismatch { wanted, found: first.element, section: 0 }
+            }
+            _ => BufferError::NotSole { wanted, sections, secondary: self.secondary_len as u64 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::ReadBuffer;
+    use crate::slab::{PlainSource, SlabSource};
+    use crate::write::WriteBuffer;
+    use std::sync::Arc;
+
+    const ROOM: usize = 256;
+
+    fn of_ints(values: &[i32]) -> Message {
+        let mut message = Message::around(PlainSource.take(ROOM).expect("memory"));
+        let section = SectionHeader { element: Type::Int, count: values.len() };
+        let filled = message.write_sole_section(section, |place| {
+            place.put(Encoding::NATIVE, values.iter().copied());
+            Ok::<_, BufferError>(())
+        });
+        filled.expect("nothing fails");
+        message
+    }
+
+    fn ints(message: &Message, count_max: usize) -> Result<Vec<i32>, BufferError> {
+        let (count, place) = message.sole_section(Type::Int, count_max)?;
+        let mut values = Vec::new();
+        place.get(message.encoding(), |value: i32| values.push(value));
+        assert_eq!(values.len(), count);
+        Ok(values)
+    }
+
+    fn written(write: impl FnOnce(&mut WriteBuffer)) -> Message {
+        let mut buffer = WriteBuffer::new(Arc::new(PlainSource), ROOM as i64, Encoding::Big).expect("memory");
+        write(&mut buffer);
+        buffer.finish().expect("memory").clone()
+    }
+
+    /// The octets of the message.
+    fn logical(message: &Message) -> Vec<u8> {
+        let mut octets = vec![0; message.logical_len()];
+        assert_eq!(message.copy_logical(0, &mut octets), octets.len());
+        octets
+    }
+
+    #[test]
+    fn sole_section_has_the_octets_of_a_buffer() {
+        for values in [&[][..], &[7], &[1, -2, 3]] {
+            let mut buffer =
+                WriteBuffer::new(Arc::new(PlainSource), ROOM as i64, Encoding::NATIVE).expect("memory");
+            buffer.write(values).expect("room");
+            let message = of_ints(values);
+            assert_eq!(logical(&message), logical(buffer.finish().expect("memory")));
+            let mut reader = ReadBuffer::new(Arc::new(PlainSource), ROOM as i64).expect("memory");
+            reader.adopt(message.clone());
+            let mut read = vec![0; values.len()];
+            reader.read(&mut read).expect("one section");
+            assert_eq!((read.as_slice(), ints(&message, 3)), (values, Ok(values.to_vec())));
+        }
+    }
+
+    #[test]
+    fn message_is_written_over_an_earlier_one() {
+        let mut message = of_ints(&[1, 2, 3, 4, 5]);
+        let section = SectionHeader { element: Type::Byte, count: 3 };
+        let filled = message.write_sole_section(section, |place| {
+            place.put_octets(&[9, 8, 7]);
+            Ok::<_, BufferError>(())
+        });
+        filled.expect("nothing fails");
+        assert_eq!(logical(&message)[8 + 8..][..8], [9, 8, 7, 0, 0, 0, 0, 0], "padding is zero");
+    }
+
+    #[test]
+    fn shorter_section_and_other_byte_order_are_taken() {
+        let message = written(|buffer| buffer.write(&[5, 6]).expect("room"));
+        assert_eq!(ints(&message, 2), Ok(vec![5, 6]));
+        assert_eq!(ints(&message, 100), Ok(vec![5, 6]));
+    }
+
+    #[test]
+    fn longer_section_is_refused_though_its_padding_fits() {
+        let too_long = ints(&of_ints(&[1, 2]), 1);
+        assert_eq!(too_long, Err(BufferError::TooLong { needed: 16, capacity: 12 }));
+    }
+
+    #[test]
+    fn another_content_is_named() {
+        let doubles = written(|buffer| buffer.write(&[1.0]).expect("room"));
+        let mismatch = BufferError::TypeMismatch { wanted: Type::Int, found: Type::Double, section: 0 };
+        assert_eq!(ints(&doubles, 9), Err(mismatch));
+        let not_sole = |sections, secondary| BufferError::NotSole { wanted: Type::Int, sections, secondary };
+        assert_eq!(ints(&written(|_| ()), 9), Err(not_sole(0, 0)));
+        let two = written(|buffer| {
+            buffer.write(&[1]).expect("room");
+            buffer.write(&[2]).expect("room");
+        });
+        assert_eq!(ints(&two, 9), Err(not_sole(2, 0)));
+        let objects = written(|buffer| {
+            buffer.write(&[1]).expect("room");
+            buffer.stage_secondary(5).expect("memory").put_octets(b"graph");
+            buffer.grow_secondary(5);
+        });
+        assert_eq!(ints(&objects, 9), Err(not_sole(1, 5)));
+    }
+
+    #[test]
+    fn section_beyond_the_largest_capacity_is_refused() {
+        let most = SectionHeader { element: Type::Long, count: (CAPACITY_MAX - 8) / 8 };
+        assert_eq!(primary_len(most), Ok(CAPACITY_MAX));
+        let more = SectionHeader { count: most.count + 1, ..most };
+        assert!(matches!(primary_len(more), Err(BufferError::Capacity { .. })));
+    }
+}

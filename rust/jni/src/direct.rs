@@ -1,0 +1,333 @@
+//! Messages between arrays: the bodies of the native methods that send a part of an array as one section and
+//! receive one section into a part of an array.
+//!
+//! No buffer takes part. The message lies in memory that the calling thread keeps, so a call allocates
+//! nothing; that memory is not in use while a call waits. A result that describes the message has its size in
+//! bits 32 to 62 and the number of elements below.
+#![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
+
+use mpjdev_buffer::patch::check_range;
+use mpjdev_buffer::{Encoding, Message, SectionHeader, layout, sole_section};
+use mpjdev_engine::{Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
+
+use crate::array::Array;
+use crate::boundary::{Env, NativeStatus};
+use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, envelope, mode};
+use crate::error::Fault;
+use crate::handle::{self, Destination, Request};
+
+/// The elements of an array that a message is made of, or that it goes to: `count` elements from `off` on.
+struct Part<'a> {
+    array: &'a Array,
+    off: usize,
+    count: usize,
+}
+
+impl Part<'_> {
+    /// A checked part of an array; `what` names the array.
+    #[inline(always)]
+    fn check<'a>(what: &'static str, array: &'a Array, off: i32, count: i32) -> Answer<Part<'a>> {
+        check_range(what, i64::from(off), i64::from(count), array.len())?;
+        Ok(Part { array, off: off as usize, count: count as usize })
+    }
+
+    /// The section of all its elements.
+    #[inline(always)]
+    fn section(&self) -> SectionHeader {
+        SectionHeader { element: self.array.element(), count: self.count }
+    }
+
+    /// Copies the elements of a received message, and returns their number.
+    ///
+    /// # Errors
+    /// The message does not hold one section of this type, or too many elements: the array is as it was.
+    #[inline(always)]
+    fn take(&self, env: &mut Env, message: &Message) -> Answer<usize> {
+        let (count, place) = message.sole_section(self.array.element(), self.count)?;
+        self.array.copy_in(env, self.off, count, place, message.encoding() != Encoding::NATIVE)?;
+        Ok(count)
+    }
+}
+
+// ---- Sending
+
+#[inline(always)]
+pub(crate) fn send(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    count: i32,
+    dest: i32,
+    tag: i32,
+    synchronous: bool,
+) -> Answer<()> {
+    let part = Part::check("source", &array, off, count)?;
+    handle::with_comm(comm, |comm| {
+        // The message is captured before the wait.
+        match start_send(env, comm, &part, dest, tag, synchronous)? {
+            None => Ok(()),
+            Some(id) => await_send(env, comm, id),
+        }
+    })
+}
+
+pub(crate) fn isend(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    count: i32,
+    dest: i32,
+    tag: i32,
+    synchronous: bool,
+) -> Answer {
+    let part = Part::check("source", &array, off, count)?;
+    handle::with_comm(comm, |comm| match start_send(env, comm, &part, dest, tag, synchronous)? {
+        None => Ok(0),
+        Some(id) => handle::keep_request(Request { comm: comm.clone(), id, destination: None }),
+    })
+}
+
+#[inline(always)]
+fn start_send(
+    env: &mut Env,
+    comm: &Comm,
+    part: &Part<'_>,
+    dest: i32,
+    tag: i32,
+    synchronous: bool,
+) -> Answer<Option<RequestId>> {
+    let section = part.section();
+    let len = layout::MESSAGE_OVERHEAD + sole_section::primary_len(section)?;
+    handle::with_memory(|memory| {
+        let message = memory.outgoing(len)?;
+        message.write_sole_section(section, |place| {
+            part.array.copy_out(env, part.off, part.count, place, false)
+        })?;
+        let started = comm.isend(message, dest, tag, mode(synchronous));
+        memory.release_long();
+        Ok(started?)
+    })
+}
+
+// ---- Receiving
+
+#[inline(always)]
+pub(crate) fn recv(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    count: i32,
+    source: i32,
+    tag: i32,
+    out: NativeStatus,
+) -> Answer {
+    let part = Part::check("destination", &array, off, count)?;
+    receive(env, comm, &part, source, tag, |env, status, count| {
+        out.set(env, detail(status, count));
+        envelope(status)
+    })
+}
+
+/// [`recv`] with a given source and tag: the remaining details fit the return value.
+#[inline(always)]
+pub(crate) fn recv_from(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    count: i32,
+    source: i32,
+    tag: i32,
+) -> Answer {
+    let part = Part::check("destination", &array, off, count)?;
+    receive(env, comm, &part, source, tag, |_, status, count| detail(status, count))
+}
+
+/// Size of a message and number of elements in one number.
+#[inline(always)]
+fn detail(status: &Status, count: usize) -> i64 {
+    (status.size as i64) << 32 | count as i64
+}
+
+/// Receives, and returns the number that `answer` makes of the status and the number of elements.
+#[inline(always)]
+fn receive(
+    env: &mut Env,
+    comm: i64,
+    part: &Part<'_>,
+    source: i32,
+    tag: i32,
+    answer: impl FnOnce(&mut Env, &Status, usize) -> i64,
+) -> Answer {
+    handle::with_comm(comm, |comm| {
+        let from = checked_from(comm, source, tag)?;
+        let (status, count) = receive_checked(env, comm, part, from)?;
+        Ok(answer(env, &status, count))
+    })
+}
+
+#[inline(always)]
+fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom) -> Answer<(Status, usize)> {
+    match receive_spinning(env, comm, part, from) {
+        Ok(received) => received,
+        Err(fast) => receive_posted(env, comm, part, from, fast),
+    }
+}
+
+/// Octets of primary payload that a receive accepts.
+#[inline(always)]
+fn capacity(part: &Part<'_>) -> usize {
+    sole_section::primary_len(part.section()).unwrap_or(layout::CAPACITY_MAX)
+}
+
+/// Receives a message that arrives at once, from the memory of this thread.
+#[inline(always)]
+fn receive_spinning(
+    env: &mut Env,
+    comm: &Comm,
+    part: &Part<'_>,
+    from: RecvFrom,
+) -> Result<Answer<(Status, usize)>, FastRecv> {
+    handle::with_memory(|memory| {
+        let landing = memory.landing();
+        let received = comm.try_recv_spinning(from, capacity(part), landing).map(|status| match landing {
+            Some(message) => part.take(env, message).map(|count| (status, count)),
+            None => unreachable!("a message was received"),
+        });
+        memory.release_landing();
+        received
+    })
+}
+
+/// Receives a message that has to be waited for. The memory of this thread is free meanwhile.
+#[cold]
+#[inline(never)]
+fn receive_posted(
+    env: &mut Env,
+    comm: &Comm,
+    part: &Part<'_>,
+    from: RecvFrom,
+    fast: FastRecv,
+) -> Answer<(Status, usize)> {
+    let spare = handle::with_memory(|memory| memory.take_spare());
+    let (status, message) = comm.recv_posted(fast, from, capacity(part), spare, &mut || env.may_wait())?;
+    let count = part.take(env, &message);
+    handle::with_memory(|memory| memory.keep(message));
+    Ok((status, count?))
+}
+
+// ---- Both
+
+/// Sends, receives, and waits for the send: the message is captured before the receive, and the send
+/// continues when the receive fails.
+pub(crate) fn sendrecv(
+    env: &mut Env,
+    comm: i64,
+    from: Array,
+    from_off: i32,
+    send_count: i32,
+    dest: i32,
+    send_tag: i32,
+    to: Array,
+    to_off: i32,
+    recv_count: i32,
+    source: i32,
+    recv_tag: i32,
+    out: NativeStatus,
+) -> Answer {
+    let sent = Part::check("source", &from, from_off, send_count)?;
+    let part = Part::check("destination", &to, to_off, recv_count)?;
+    handle::with_comm(comm, |comm| {
+        let from = checked_from(comm, source, recv_tag)?;
+        let sending = start_send(env, comm, &sent, dest, send_tag, false)?;
+        let received = receive_checked(env, comm, &part, from);
+        let (status, count) = match (received, sending) {
+            (Err(error), Some(id)) => {
+                comm.detach(id);
+                return Err(error);
+            }
+            (received, Some(id)) => {
+                await_send(env, comm, id)?;
+                received?
+            }
+            (received, None) => received?,
+        };
+        out.set(env, detail(&status, count));
+        Ok(envelope(&status))
+    })
+}
+
+// ---- Requests
+
+/// Posts a receive into an array, which Java passes again when it waits. The array is not kept here: a
+/// request that Java has lost keeps none.
+pub(crate) fn irecv(
+    _: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    count: i32,
+    source: i32,
+    tag: i32,
+) -> Answer {
+    let part = Part::check("destination", &array, off, count)?;
+    handle::with_comm(comm, |comm| {
+        let from = checked_from(comm, source, tag)?;
+        let spare = handle::with_memory(|memory| memory.take_spare());
+        let id = comm.irecv(from, capacity(&part), spare)?;
+        let Part { off, count, .. } = part;
+        let destination = Destination::Array { element: array.element(), off, count };
+        handle::keep_request(Request { comm: comm.clone(), id, destination: Some(destination) })
+    })
+}
+
+pub(crate) fn wait(env: &mut Env, request: i64, array: Array, nanos: i64, out: NativeStatus) -> Answer {
+    let r = handle::request(request)?;
+    let part = destination(&r, &array)?;
+    match r.comm.wait(r.id, deadline(nanos), &mut || env.may_wait()) {
+        Err(error @ (DeviceError::TimedOut { .. } | DeviceError::Interrupted)) => Err(error.into()),
+        result => conclude(env, request, &part, result, out),
+    }
+}
+
+pub(crate) fn test(env: &mut Env, request: i64, array: Array, out: NativeStatus) -> Answer {
+    let r = handle::request(request)?;
+    let part = destination(&r, &array)?;
+    match r.comm.test(r.id).transpose() {
+        None => Ok(PENDING),
+        Some(result) => conclude(env, request, &part, result, out),
+    }
+}
+
+/// The part of the array that a request receives into.
+fn destination<'a>(request: &Request, array: &'a Array) -> Answer<Part<'a>> {
+    match request.destination {
+        Some(Destination::Array { element, off, count })
+            if array.element() == element && off + count <= array.len() =>
+        {
+            Ok(Part { array, off, count })
+        }
+        _ => Err(Fault::WrongKind { what: "request", why: "it does not receive into this array" }.into()),
+    }
+}
+
+/// Completes a request: removes its handle, and copies its message to the array.
+fn conclude(
+    env: &mut Env,
+    handle: i64,
+    part: &Part<'_>,
+    result: Result<Done, DeviceError>,
+    out: NativeStatus,
+) -> Answer {
+    handle::drop_request(handle);
+    let Done { status: Some(status), message: Some(message) } = result? else {
+        return Err(DeviceError::NoSuchRequest.into());
+    };
+    let count = part.take(env, &message);
+    handle::with_memory(|memory| memory.keep(message));
+    out.set(env, detail(&status, count?));
+    Ok(envelope(&status))
+}

@@ -1,0 +1,214 @@
+//! Message memory that each thread keeps for messages between arrays.
+//!
+//! It is taken once and used for message after message, as the memory of a buffer is. A thread that idles
+//! would keep the memory of a finished rank, so the end of a rank takes it away.
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering::Relaxed;
+
+use mpjdev_buffer::{Message, Slab, SlabError, SlabSource};
+use mpjdev_engine::config::INLINE_MAX;
+use mpjdev_engine::thread_cache::{CacheGuard, ThreadCache, ThreadCaches};
+
+use super::memory::{Current, IS_SHARED, session};
+
+/// Larger memory returns to its pool after the message. A copy of that length takes much longer than the way
+/// to the pool and back.
+const KEPT_MAX: usize = 32 << 10;
+
+/// The message memory of one thread. It is of one session of the process.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadMemory {
+    source: Current,
+    /// The last message that was sent inline: its receivers have copied it.
+    short: Option<Message>,
+    /// The last longer one. Its receiver may still refer to it.
+    long: Option<Message>,
+    /// The last message that was received; nobody else refers to it.
+    landing: Option<Message>,
+}
+
+static ALL: ThreadCaches<RefCell<ThreadMemory>> = ThreadCaches::new();
+
+thread_local! {
+    static OWN: ThreadCache<'static, RefCell<ThreadMemory>> = const { ThreadCache::new(&ALL) };
+}
+
+/// The key of the memory of a session.
+fn key(session: u32) -> u64 {
+    u64::from(session) + 1
+}
+
+/// Uses the memory of the calling thread, which must not wait meanwhile.
+#[inline(always)]
+pub(crate) fn with_memory<R>(f: impl FnOnce(&mut ThreadMemory) -> R) -> R {
+    OWN.with(|own| {
+        let session = session();
+        let kept = own.with_key(key(session)).or_else(|| renew(own, session));
+        // Without kept memory it is in use further up the stack, or the session has just ended.
+        let mut otherwise = None;
+        let memory: &RefCell<ThreadMemory> = match &kept {
+            Some(kept) => kept,
+            None => otherwise.insert(RefCell::default()),
+        };
+        f(&mut memory.borrow_mut())
+    })
+}
+
+#[cold]
+fn renew<'a>(
+    own: &'a ThreadCache<'static, RefCell<ThreadMemory>>,
+    then: u32,
+) -> Option<CacheGuard<'a, RefCell<ThreadMemory>>> {
+    own.store(key(then), RefCell::default());
+    // The thread that has ended the session may not have seen this memory.
+    if session() != then {
+        own.forget();
+    }
+    own.with_key(key(then))
+}
+
+/// Takes away the memory of all threads.
+pub(super) fn take_all() {
+    ALL.take(|key| key != 0);
+}
+
+impl ThreadMemory {
+    /// Memory for a message of `len` octets, to which nobody else refers.
+    ///
+    /// # Errors
+    /// No memory.
+    #[inline(always)]
+    pub(crate) fn outgoing(&mut self, len: usize) -> Result<&mut Message, SlabError> {
+        let is_short = len <= INLINE_MAX;
+        let slot = if is_short { &mut self.short } else { &mut self.long };
+        let fits = |message: &Message| {
+            let slab = message.first_slab();
+            // A receiver is charged the memory that a message occupies.
+            let is_dense = is_short || slab.len() / 2 <= len;
+            slab.len() >= len
+                && is_dense
+                && slab.is_exclusive()
+                && !(slab.is_private() && IS_SHARED.load(Relaxed))
+        };
+        if !slot.as_ref().is_some_and(fits) {
+            refill(slot, &self.source, len.max(INLINE_MAX))?;
+        }
+        let Some(message) = slot else { unreachable!("filled") };
+        Ok(message)
+    }
+
+    /// Releases the memory of a long message that was sent.
+    #[inline]
+    pub(crate) fn release_long(&mut self) {
+        if self.long.as_ref().is_some_and(|message| message.room() > KEPT_MAX) {
+            self.long = None;
+        }
+    }
+
+    /// The place for a message that is received: empty, or memory to which nobody else refers.
+    #[inline(always)]
+    pub(crate) fn landing(&mut self) -> &mut Option<Message> {
+        &mut self.landing
+    }
+
+    /// Releases a message that was received, unless its memory can take the next one.
+    #[inline(always)]
+    pub(crate) fn release_landing(&mut self) {
+        let is_kept = |message: &Message| {
+            message.room() <= KEPT_MAX && message.secondary_len() == 0 && message.first_slab().is_exclusive()
+        };
+        if self.landing.as_ref().is_some_and(|message| !is_kept(message)) {
+            self.landing = None;
+        }
+    }
+
+    /// Memory for a receive that waits.
+    pub(crate) fn take_spare(&mut self) -> Option<Slab> {
+        self.landing.take().map(Message::into_slab)
+    }
+
+    /// Keeps the memory of a received message for the next one.
+    pub(crate) fn keep(&mut self, message: Message) {
+        self.landing = Some(message);
+        self.release_landing();
+    }
+}
+
+#[cold]
+fn refill(slot: &mut Option<Message>, source: &Current, len: usize) -> Result<(), SlabError> {
+    // Before the pool is asked: it may have no more.
+    *slot = None;
+    *slot = Some(Message::around(source.take(len)?));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl ThreadMemory {
+        fn slab(&mut self, len: usize) -> Slab {
+            self.outgoing(len).expect("memory").first_slab().clone()
+        }
+
+        fn address(&mut self, len: usize) -> usize {
+            self.slab(len).words().as_ptr().addr()
+        }
+    }
+
+    #[test]
+    fn memory_is_used_again_when_no_receiver_refers_to_it() {
+        let mut memory = ThreadMemory::default();
+        let (short, long) = (memory.address(8), memory.address(5000));
+        assert_eq!((memory.address(INLINE_MAX), memory.address(4000)), (short, long));
+        let held = memory.slab(5000);
+        assert_ne!(memory.address(5000), held.words().as_ptr().addr(), "a receiver reads it");
+        assert_eq!(memory.address(8), short);
+    }
+
+    #[test]
+    fn memory_of_a_long_message_is_not_kept() {
+        let mut memory = ThreadMemory::default();
+        let long = memory.slab(KEPT_MAX + 1);
+        memory.release_long();
+        assert!(long.is_exclusive());
+        memory.keep(Message::around(long));
+        assert!(memory.take_spare().is_none());
+    }
+
+    #[test]
+    fn memory_that_others_refer_to_is_no_landing() {
+        let mut memory = ThreadMemory::default();
+        let held = ThreadMemory::default().slab(100);
+        memory.keep(Message::around(held.clone()));
+        assert!(memory.take_spare().is_none());
+        memory.keep(Message::around(held));
+        assert!(memory.take_spare().is_some(), "the last reference");
+    }
+
+    #[test]
+    fn end_of_a_rank_takes_the_memory_of_idle_threads() {
+        let (kept, idle) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let held = with_memory(|memory| memory.slab(8));
+                kept.wait();
+                idle.wait();
+                held.is_exclusive()
+            });
+            kept.wait();
+            take_all();
+            idle.wait();
+            assert!(thread.join().expect("no panic"), "the cache still has it");
+        });
+    }
+
+    #[test]
+    fn nested_use_has_memory_of_its_own() {
+        with_memory(|outer| {
+            let outer = outer.address(8);
+            assert_ne!(with_memory(|inner| inner.address(8)), outer);
+        });
+    }
+}
