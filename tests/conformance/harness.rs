@@ -85,6 +85,11 @@ impl Job {
         self
     }
 
+    /// Number of tags that a message can have.
+    pub(crate) fn tags(&self) -> usize {
+        self.config.tag_ub as usize + 1
+    }
+
     /// Messages and requests may be left when it ends; memory may not.
     pub(crate) fn untidy(mut self) -> Job {
         self.clean = false;

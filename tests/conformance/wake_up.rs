@@ -176,18 +176,18 @@ fn threads_exchange(world: &World, threads: usize, rounds: usize) {
 /// One thread per rank: it always sleeps on the transport.
 #[test]
 fn a_single_thread_of_a_rank_is_woken_by_the_transport() {
-    ALL.iter().for_each(|world| threads_exchange(world, 1, amount(10_000, 200_000)));
+    ALL.iter().for_each(|world| threads_exchange(world, 1, amount(3000, 200_000)));
 }
 
 /// Two threads per rank: one drives, the other is parked, and they change places all the time.
 #[test]
 fn two_threads_of_a_rank_hand_the_driving_on_to_each_other() {
-    ALL.iter().for_each(|world| threads_exchange(world, 2, amount(5000, 200_000)));
+    ALL.iter().for_each(|world| threads_exchange(world, 2, amount(1500, 200_000)));
 }
 
 #[test]
 fn twelve_threads_of_a_rank_hand_the_driving_on_to_each_other() {
-    ALL.iter().for_each(|world| threads_exchange(world, 12, amount(1000, 50_000)));
+    ALL.iter().for_each(|world| threads_exchange(world, 12, amount(300, 50_000)));
 }
 
 /// Two threads of a rank wait in a hybrid job, each for another transport.
@@ -222,7 +222,7 @@ fn threads_that_sleep_are_woken_by_one_that_only_tests() {
             let over = format!("rank {} is over", party.rank());
             party.threads(4, |k| {
                 if k > 0 {
-                    (0..amount(2000, 50_000)).for_each(|i| exchange(party, k, i));
+                    (0..amount(700, 50_000)).for_each(|i| exchange(party, k, i));
                     party.say(&format!("{over}: {k}"));
                 } else {
                     while !(1..4).all(|k| party.was_said(&format!("{over}: {k}"))) {

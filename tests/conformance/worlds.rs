@@ -15,6 +15,8 @@ use mpjdev_proto::impi::Dialect;
 use mpjdev_transport::tcp::Terms;
 use mpjdev_transport::udp;
 
+use crate::harness::{amount, soaks};
+
 /// A way to make a job.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -199,6 +201,17 @@ fn sites(ranks: usize, per_site: usize, config: Config, terms: Terms, pool: &Arc
     job::sites(ranks, per_site, config, terms, SEGMENT, pool).expect("shared memory and connections")
 }
 
+/// Tests that are shorter in worlds without [`Ability::Bulk`], unless the long tests are asked for.
+const SHORTENED: [&str; 7] = [
+    "random_traffic_arrives_once_in_order_and_whole",
+    "a_message_and_a_finish_right_behind_it_lose_nothing",
+    "no_wake_up_is_lost_when_every_wait_sleeps_at_once",
+    "a_cancel_that_races_with_the_arrival_loses_no_message",
+    "credit_comes_back_when_messages_are_received",
+    "more_split_messages_than_there_are_tags_keep_their_halves",
+    "too_many_open_split_messages_are_refused_and_go_on_when_some_are_received",
+];
+
 impl World {
     /// Why it cannot do this; none when it can.
     pub(crate) fn lack(&self, ability: Ability) -> Option<&'static str> {
@@ -208,11 +221,29 @@ impl World {
     /// Whether a test may be as long as is asked for; says aloud that it is skipped, and why, when it may
     /// not.
     pub(crate) fn has_time(&self, test: &str) -> bool {
-        let lack = self.lack(Ability::Bulk).filter(|_| crate::harness::soaks());
+        let lack = self.lack(Ability::Bulk).filter(|_| soaks() && !SHORTENED.contains(&test));
         if let Some(why) = lack {
             println!("SKIPPED {test} in {}: {why}; the short form is part of the ordinary tests", self.name);
         }
         lack.is_none()
+    }
+
+    /// A number that is larger when the long tests are asked for. A world without [`Ability::Bulk`] takes
+    /// `check` then and a quarter of it otherwise, in the tests of [`SHORTENED`].
+    pub(crate) fn amount(&self, check: usize, soak: usize) -> usize {
+        match (self.lack(Ability::Bulk).is_some(), soaks()) {
+            (false, _) => amount(check, soak),
+            (true, true) => check,
+            (true, false) => check.div_ceil(4),
+        }
+    }
+
+    /// Lowers the largest tag, and with it the messages that exhaust the numbers of pairs, where these would
+    /// take half a minute. The long tests have the numbers of MPI.
+    pub(crate) fn limit_tags(&self, config: &mut Config) {
+        if self.lack(Ability::Bulk).is_some() && !soaks() {
+            config.tag_ub = 999;
+        }
     }
 
     /// Octets of a long message, or as many as it moves in a moment.

@@ -245,7 +245,7 @@ fn ranks_finish_in_any_order_after_a_barrier(world: &World) {
 
 /// Again and again: the receiver learns of both in any order, and must have the message.
 fn a_message_and_a_finish_right_behind_it_lose_nothing(world: &World) {
-    for round in 0..amount(100, 10_000) {
+    for round in 0..world.amount(100, 10_000) {
         run(world, 3, |party| {
             if party.rank() > 0 {
                 let id = party.isend(Mode::Standard, &SMALL, 0, 1);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use crate::harness::{ANY, amount, from, run};
+use crate::harness::{ANY, from, run};
 use crate::letter::Letter;
 use crate::worlds::{World, in_every_world};
 
@@ -173,7 +173,7 @@ fn a_receive_that_has_its_message_is_not_cancelled(world: &World) {
 
 /// The message is received exactly once, for both answers of the cancel.
 fn a_cancel_that_races_with_the_arrival_loses_no_message(world: &World) {
-    let rounds = amount(300, 100_000);
+    let rounds = world.amount(300, 100_000);
     let at = AtomicUsize::new(0);
     run(world, 2, |party| {
         for round in 0..rounds {

@@ -113,9 +113,12 @@ fn threads_of_both_sides_exchange_split_messages_under_one_tag(world: &World) {
 
 /// Pairing numbers go past the largest tag and begin again, with others still open.
 fn more_split_messages_than_there_are_tags_keep_their_halves(world: &World) {
-    let bounded = Job::new(world, 2).tuned(|config| config.credit = 64 << 10);
-    let tags = (world.config)().tag_ub;
-    let count = if tags < 40_000 { 40_500 } else { amount(500, 40_500) };
+    let bounded = Job::new(world, 2).tuned(|config| {
+        config.credit = 64 << 10;
+        world.limit_tags(config);
+    });
+    let tags = bounded.tags();
+    let count = if tags < 40_000 { tags + tags / 4 } else { amount(500, 40_500) };
     bounded.run(|party| {
         let letter = |i: usize| Letter::split(i as u64, 16, 1 + i % 77);
         if party.rank() == 0 {
@@ -157,12 +160,13 @@ fn split_messages_wait_unexpected_and_are_received_in_reverse_order(world: &Worl
 
 /// Pairing numbers are limited where halves are paired by number; elsewhere there is no such limit.
 fn too_many_open_split_messages_are_refused_and_go_on_when_some_are_received(world: &World) {
-    let tags = (world.config)().tag_ub as usize + 1;
+    let job = Job::new(world, 2).tuned(|config| world.limit_tags(config));
+    let tags = job.tags();
     if tags > 40_000 {
         println!("SKIPPED in {}: it has more tags than there is memory for open messages", world.name);
         return;
     }
-    run(world, 2, |party| {
+    job.run(|party| {
         let letter = Letter::split(1, 0, 1);
         if party.rank() == 0 {
             let message = letter.write(party.source());

@@ -143,10 +143,10 @@ fn standard_sends_past_the_credit_are_done_after_their_match(world: &World) {
 /// After a round of receives a full credit of messages can be sent once more without waiting, unless what
 /// tells of them is late.
 fn credit_comes_back_when_messages_are_received(world: &World) {
-    const ROUNDS: usize = 20;
     if !world.can(Ability::Prompt, "credit_comes_back_when_messages_are_received") {
         return;
     }
+    let rounds = world.amount(20, 20);
     // Several times what a round takes: the sender learns of matches a quarter of the credit late.
     let job = Job::new(world, 2).tuned(|config| (config.credit, config.queue_cells) = (64 << 10, 256));
     job.run(|party| {
@@ -159,7 +159,7 @@ fn credit_comes_back_when_messages_are_received(world: &World) {
                 at_once += usize::from(sends.iter().all(Option::is_none));
                 party.hear(&received);
                 party.wait_all(sends);
-                if at_once == ROUNDS {
+                if at_once == rounds {
                     party.say("enough");
                 }
                 party.say(&goes_on);

@@ -173,7 +173,7 @@ fn threads_that_probe_and_threads_that_receive_share_a_rank(world: &World) {
 /// No spinning and no yielding, and a slice that makes every lost wake-up cost 20 s.
 fn no_wake_up_is_lost_when_every_wait_sleeps_at_once(world: &World) {
     let job = Job::new(world, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
-    let rounds = amount(1000, 100_000);
+    let rounds = world.amount(1000, 100_000);
     job.run(|party| {
         let peer = 1 - party.rank();
         let mut slow = 0;

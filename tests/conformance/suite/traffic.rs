@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use mpjdev_engine::{Mode, RecvFrom, RequestId};
 
-use crate::harness::{Party, amount, from, run, soaks};
+use crate::harness::{Party, from, run, soaks};
 use crate::letter::Letter;
 use crate::worlds::{World, in_every_world};
 
@@ -211,7 +211,7 @@ fn run_seed(world: &World, seed: u64) {
 
 fn random_traffic_arrives_once_in_order_and_whole(world: &World) {
     let given = std::env::var(SEED_VARIABLE).ok().map(|seed| seed.parse().expect("a number"));
-    let seeds = given.map_or(1..1 + amount(25, 2000) as u64, |seed| seed..seed + 1);
+    let seeds = given.map_or(1..1 + world.amount(25, 2000) as u64, |seed| seed..seed + 1);
     for seed in seeds {
         let outcome = std::panic::catch_unwind(|| run_seed(world, seed));
         if let Err(panic) = outcome {
