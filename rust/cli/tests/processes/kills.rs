@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
 use crate::parts::kills::{ROUNDS, until};
+use crate::soaks;
 
 /// Jobs in `check` and in `soak`.
 const FEW: u64 = 10;
@@ -221,7 +222,7 @@ pub(crate) fn nothing_is_left_after_a_kill_at_any_time() {
     set_child_subreaper(Some(getpid())).expect("allowed");
     let folder: PathBuf = std::env::temp_dir().join(format!("mpjdev-kills-{}", std::process::id()));
     fs::create_dir(&folder).expect("a new folder");
-    let count = if std::env::var_os("MPJDEV_SOAK").is_some() { MANY } else { FEW };
+    let count = if soaks() { MANY } else { FEW };
     for seed in 0..count {
         Plan::new(seed).run(&folder);
     }

@@ -55,6 +55,16 @@ fn skip(why: String) -> ! {
     std::panic::resume_unwind(Box::new(Skipped(why)))
 }
 
+/// Whether the long tests are asked for.
+fn soaks() -> bool {
+    std::env::var_os("MPJDEV_SOAK").is_some()
+}
+
+/// The part with messages of all sizes: those of 64 MiB only where asked for, or in the long tests.
+fn ring(is_long: bool) -> &'static str {
+    if is_long || soaks() { "long-ring" } else { "ring" }
+}
+
 fn lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
@@ -63,7 +73,7 @@ fn lines(text: &str) -> Vec<&str> {
 
 fn messages_of_all_sizes_go_round() {
     for ranks in [1, 2, 3, 8] {
-        let (status, out, err) = job(ranks, &[], "ring");
+        let (status, out, err) = job(ranks, &[], ring(ranks == 2));
         assert_eq!((status, out.lines().count() as u32), (0, ranks), "{ranks} ranks: {err}{out}");
     }
 }

@@ -5,10 +5,11 @@
 //! the tests are skipped.
 
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::started::{KEY, Started};
-use crate::{DEADLINE, lines, own, skip};
+use crate::{DEADLINE, lines, own, skip, soaks};
 
 /// Addresses that are reserved for tests (RFC 2544): of the server, and of the sites.
 const SERVER: &str = "198.18.0.1";
@@ -33,7 +34,9 @@ struct Machines {
 impl Machines {
     /// Skips the test where they cannot be made.
     fn new() -> Machines {
-        let machines = Machines { name: format!("mpjdev-test-{}", std::process::id()) };
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let machines = Machines { name: format!("mpjdev-test-{}-{number}", std::process::id()) };
         if let Err(why) = machines.make() {
             skip(why);
         }
@@ -175,7 +178,7 @@ impl Machines {
         let address = server.line();
         let options =
             [&["--transport", "udp", "--peer-timeout", "30", "-x", "MPJDEV_STATS=json"], options].concat();
-        for (site, started) in (0..).zip(self.sites(&address, &options, "short-ring")) {
+        for (site, started) in (0..).zip(self.sites(&address, &options, "ring")) {
             let (status, out, err) = started.ended();
             let expected: Vec<String> =
                 (site * RANKS..(site + 1) * RANKS).map(|rank| format!("{rank}: done")).collect();
@@ -193,11 +196,6 @@ impl Machines {
     /// Nothing comes through to, or from, this site from now on.
     fn cut(&self, site: usize) {
         run("ip", &["-n", &self.hub(), "link", "set", &port(site), "down"]).expect("it is there");
-    }
-
-    /// Both ways again.
-    fn join(&self, site: usize) {
-        run("ip", &["-n", &self.hub(), "link", "set", &port(site), "up"]).expect("it is there");
     }
 
     /// A job whose ranks all end well.
@@ -227,6 +225,16 @@ impl Drop for Machines {
     }
 }
 
+/// Runs several jobs at the same time, each on machines of its own: they mostly wait for a network.
+fn at_once<T: Sync>(jobs: &[(Machines, T)], run: impl Fn(&Machines, &T) + Sync) {
+    std::thread::scope(|scope| {
+        for (machines, job) in jobs {
+            let run = &run;
+            scope.spawn(move || run(machines, job));
+        }
+    });
+}
+
 fn port(site: usize) -> String {
     format!("port{site}")
 }
@@ -244,7 +252,7 @@ fn remove_left_ones() {
 
 fn sites_on_machines_of_their_own_exchange_messages_of_all_sizes() {
     let machines = Machines::new();
-    for (dialect, part) in [("final", "ring"), ("draft", "short-ring"), ("final", "exchange")] {
+    for (dialect, part) in [("final", "long-ring"), ("draft", "ring"), ("final", "exchange")] {
         machines.runs(dialect, part);
     }
 }
@@ -255,7 +263,7 @@ fn messages_arrive_over_a_network_that_delays_and_loses() {
         Err(why) => skip(why),
         Ok(how) => {
             for dialect in ["final", "draft"] {
-                machines.runs(dialect, "short-ring");
+                machines.runs(dialect, "ring");
             }
             assert!(machines.dropped() > 0, "{how} has lost nothing");
         }
@@ -291,11 +299,12 @@ fn a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost() {
 
 /// The peers are given up before finish gives up, and behind that.
 fn finish_behind_a_cut_link_names_the_rank_and_the_octets() {
-    let machines = Machines::new();
-    for (carrier, seconds) in [("tcp", "3"), ("tcp", "40"), ("udp", "8"), ("udp", "40")] {
+    let (late, soon) = ("finishes-behind-a-cut", "finishes-behind-a-cut-soon");
+    let jobs = [("tcp", "3", late), ("tcp", "40", soon), ("udp", "8", late), ("udp", "40", soon)];
+    at_once(&jobs.map(|job| (Machines::new(), job)), |machines, (carrier, seconds, part)| {
         let (_server, address) = machines.server("final");
         let options = ["--transport", carrier, "--peer-timeout", seconds, "--keep-going"];
-        let mut sites = machines.sites(&address, &options, "finishes-behind-a-cut");
+        let mut sites = machines.sites(&address, &options, part);
         for site in &mut sites {
             assert_eq!([site.line(), site.line()], ["met", "met"]);
         }
@@ -309,15 +318,14 @@ fn finish_behind_a_cut_link_names_the_rank_and_the_octets() {
         // A rank that was held up for as long has not even sent.
         let is_late = out.starts_with("not sent: rank 2 has failed: ");
         assert!(is_named || is_late, "{carrier}, {seconds} s: {out}{err}");
-        machines.join(0);
-    }
+    });
 }
 
 /// Datagrams between machines are as long as the interface takes them whole, and shorter when it takes less:
 /// also those that were cut before come, and nobody waits for a time-out.
 fn datagrams_shrink_with_the_path() {
-    let machines = Machines::new();
-    for options in [&["--transport", "udp"][..], &["--transport", "udp", "--checksum"]] {
+    let jobs = [&["--transport", "udp"][..], &["--transport", "udp", "--checksum"]];
+    at_once(&jobs.map(|options| (Machines::new(), options)), |machines, options| {
         machines.narrow(1500);
         let (server, address) = machines.server("final");
         let mut sites = machines.sites(&address, options, "narrows");
@@ -334,7 +342,7 @@ fn datagrams_shrink_with_the_path() {
         }
         let (status, _, err) = server.ended();
         assert_eq!((status, err.as_str()), (0, ""));
-    }
+    });
 }
 
 /// Datagrams are no longer than the segments of the TCP connection between two sites, so a router that drops
@@ -364,17 +372,20 @@ fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
 /// try out the length of their datagrams.
 fn datagrams_fit_a_path_that_only_their_loss_shows() {
     type Narrow = fn(&Machines) -> Result<(), String>;
-    let ways: [Narrow; 2] =
-        [|machines| machines.route_over_a_narrow_link(false), Machines::bridge_over_a_narrow_link];
-    for narrow in ways {
-        let machines = Machines::new();
-        if let Err(why) = narrow(&machines) {
-            skip(why);
-        }
-        for options in [&[][..], &["--checksum"], &["--datagram-len", "1440"]] {
-            machines.runs_by_datagrams(options);
+    let route: Narrow = |machines| machines.route_over_a_narrow_link(false);
+    let options: [&[&str]; 3] = [&[], &["--checksum"], &["--datagram-len", "1440"]];
+    let of_bridge = if soaks() { &options[..] } else { &options[..1] };
+    let mut jobs = Vec::new();
+    for (narrow, options) in [(route, &options[..]), (Machines::bridge_over_a_narrow_link, of_bridge)] {
+        for options in options {
+            let machines = Machines::new();
+            if let Err(why) = narrow(&machines) {
+                skip(why);
+            }
+            jobs.push((machines, *options));
         }
     }
+    at_once(&jobs, |machines, options| machines.runs_by_datagrams(options));
 }
 
 /// The hub has no default route.

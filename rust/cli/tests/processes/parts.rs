@@ -42,10 +42,15 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "kills" => return kills::exchanges(),
         "says-and-joins" => println!("here"),
         "twice" => return twice(),
-        "rounds" => return rounds(),
+        "rounds" => return rounds(12),
+        "three-rounds" => return rounds(3),
         _ => {}
     }
-    let party = match join() {
+    let mut config = Config::default();
+    if part == "finishes-behind-a-cut-soon" {
+        config.finish_patience = Duration::from_secs(1);
+    }
+    let party = match join_with(config) {
         Ok(party) => party,
         Err(error) => {
             eprintln!("{error}");
@@ -54,7 +59,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
     };
     match part {
         "ring" => party.ring(&SIZES),
-        "short-ring" => party.ring(&SIZES[..SIZES.len() - 1]),
+        "long-ring" => party.ring(&[&SIZES[..], &[64 << 20]].concat()),
         "exchange" => party.exchange(300),
         "short-exchange" => party.exchange(28),
         "gathers" => party.gathers(),
@@ -85,7 +90,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
         "rank-1-leaves-barriers" => return party.barriers(Some(1)),
         "rank-2-leaves-barriers" => return party.barriers(Some(2)),
         "needs-the-other-site" => return party.needs_the_other_site(),
-        "finishes-behind-a-cut" => return party.finishes_behind_a_cut(),
+        "finishes-behind-a-cut" | "finishes-behind-a-cut-soon" => return party.finishes_behind_a_cut(),
         "needs-rank-1" => return party.needs_rank_1(),
         "hears-of-rank-1" => party.hears_of_rank_1(),
         "joins-again" => return party.joins_again(),
@@ -102,15 +107,14 @@ fn rank() -> u32 {
 }
 
 /// Finishes and joins again, and keeps nothing of what was before.
-fn rounds() -> ExitCode {
-    const ROUNDS: usize = 12;
+fn rounds(count: usize) -> ExitCode {
     let holds = || {
         let files = std::fs::read_dir("/proc/self/fd").expect("/proc").count();
         let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc");
         files + maps.lines().filter(|line| line.contains("mpjdev")).count()
     };
     let mut most = 0;
-    for round in 0..ROUNDS {
+    for round in 0..count {
         let party = join().expect("a rank");
         let (me, all) = (party.world.rank(), party.world.size() as u32);
         let kept = party.write(100_000, round as u64);
@@ -164,7 +168,7 @@ impl SpawnInheriting for Command {
 }
 
 /// Octets of the messages that go round.
-const SIZES: [usize; 9] = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20, 64 << 20];
+const SIZES: [usize; 8] = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20];
 const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
 impl Party {
