@@ -220,7 +220,7 @@ class JoiningTest {
 
     @Test
     void shouldJoinAllRanksOrNoneWhenOneIsInterrupted() throws Exception {
-        race(200, 40);
+        race(60, 15);
     }
 
     @Test

@@ -8,13 +8,20 @@ import java.util.Arrays;
 import java.util.List;
 import mpjdev.Mpjrun.Job;
 import mpjdev.core.Native;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Ranks that are processes under the launcher, with the programs that also run as threads. */
 @Timeout(180)
 class ProcessesTest {
-    /** Sends arrays of all sizes around a ring, then objects, and calls split and barrier. */
+    /**
+     * Sends arrays of all sizes around a ring, then objects, and calls split and barrier. An argument sets
+     * the length of the longest arrays: {@code -Xcheck:jni} copies an array as a whole for each 256 KiB of
+     * it that are written or read.
+     */
     static final class Ring {
         private Ring() {}
 
@@ -24,7 +31,8 @@ class ProcessesTest {
             int me = world.id();
             int all = world.size();
             assertEquals(Comm.MODEL_MULTIPROCESS, Comm.getModel());
-            for (int n : new int[] {0, 1, 16, 1000, 100_000, 2_000_000}) {
+            int longest = args.length > 0 ? Integer.parseInt(args[0]) : 300_000;
+            for (int n : new int[] {0, 1, 16, 1000, 100_000, longest}) {
                 double[] mine = new double[n];
                 Arrays.setAll(mine, i -> me * 1e9 + i);
                 double[] got = new double[n];
@@ -69,6 +77,15 @@ class ProcessesTest {
     @Test
     void shouldRunAProgramAsProcesses() throws Exception {
         Job job = new Mpjrun(3).run(Ring.class);
+        assertEquals(0, job.status, job.err);
+        assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job.err);
+    }
+
+    @ParameterizedTest
+    @Tag("soak")
+    @ValueSource(strings = {"shm", "tcp", "udp"})
+    void shouldRunAProgramWithLongArraysAsProcesses(String transport) throws Exception {
+        Job job = new Mpjrun(3).with("--transport", transport).run(Ring.class, "2000000");
         assertEquals(0, job.status, job.err);
         assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job.err);
     }

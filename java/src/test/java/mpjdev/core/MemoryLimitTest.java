@@ -11,6 +11,7 @@ import mpjdev.Fork;
 import mpjdev.ObjectWriteBuffer;
 import mpjdev.ReadBuffer;
 import mpjdev.WriteBuffer;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -62,7 +63,7 @@ class MemoryLimitTest {
                 check(b.sectionCount() == 1, "nothing was written");
             }
             // The collection at the limit closes unreachable buffers.
-            for (int round = 0; round < 5; round++) {
+            for (int round = 0; round < Integer.parseInt(args[0]); round++) {
                 held.clear();
                 fill(held);
                 check(held.size() >= most - 2, "only " + held.size() + " of " + most + " came back");
@@ -132,7 +133,18 @@ class MemoryLimitTest {
 
     @Test
     void shouldCollectOnceAtTheLimitAndThenNameTheNumbers() throws Exception {
-        String output = new Fork().with("-Dmpjdev.memory=16m", "-Xmx256m").run(Exhaust.class).ok();
+        exhaust(2);
+    }
+
+    @Test
+    @Tag("soak")
+    void shouldCollectAtTheLimitAgainAndAgain() throws Exception {
+        exhaust(20);
+    }
+
+    /** An allocation beyond the limit fails about a second after its collection. */
+    private static void exhaust(int rounds) throws Exception {
+        String output = new Fork().with("-Dmpjdev.memory=16m", "-Xmx256m").run(Exhaust.class, "" + rounds).ok();
         assertTrue(output.matches("(?s).*message memory: [0-9]+ octets asked, [0-9]+ of 16777216 in use.*"), output);
         assertTrue(output.contains("done"), output);
     }
