@@ -28,6 +28,9 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at a process.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Octets of a message over Aeron at most: windows of more do not fit the shared memory of a container.
+const AERON_MAX: u64 = 64 << 10;
+
 /// Names of folders that are tried.
 const NAMES_MAX: u32 = 100;
 
@@ -108,6 +111,8 @@ pub struct Tools {
     pub java: OsString,
     /// Class path of the Java counterpart.
     pub class_path: OsString,
+    /// Additions to the class path for Aeron, where that is.
+    pub aeron: Option<OsString>,
 }
 
 /// Contestants.
@@ -127,6 +132,8 @@ pub enum Contestant {
     Sockets,
     /// Plain UDP sockets, as processes.
     Datagrams,
+    /// Aeron between processes in Java: its IPC beside shared memory, its UDP beside datagrams.
+    Aeron(Transport),
     /// Our own ranks in Rust over datagrams, through a relay; they check what they get.
     Relayed(Passage),
 }
@@ -153,6 +160,7 @@ impl Contestant {
             Contestant::JavaOver(program) => format!("Java {}", program.peer()),
             Contestant::Sockets => "plain TCP sockets".to_owned(),
             Contestant::Datagrams => "plain UDP sockets".to_owned(),
+            Contestant::Aeron(over) => format!("Aeron {}", aeron_channel(*over)),
             Contestant::Relayed(_) => "Rust udp".to_owned(),
         }
     }
@@ -178,6 +186,13 @@ impl Contestant {
                 let is_tcp = matches!(self, Contestant::Sockets);
                 let mut words = Vec::from(rank());
                 words.extend([if is_tcp { "--sockets" } else { "--datagrams" }.into(), number()]);
+                return words;
+            }
+            Contestant::Aeron(over) => {
+                let mut words = Vec::from(run());
+                words.extend(java_of(tools, crowded, &OVER_AERON, tools.aeron.as_ref()));
+                words.extend(["serve".into(), socket.into(), "--over".into()]);
+                words.push(format!("aeron-{}", aeron_channel(*over).to_lowercase()).into());
                 return words;
             }
             Contestant::Relayed(passage) => {
@@ -213,12 +228,30 @@ impl Contestant {
 /// The hidden command that is a rank.
 pub const RANK: &str = "rank";
 
+/// Options of a JVM in which Aeron reaches memory by a class that is hidden since JDK 16.
+const OVER_AERON: [&str; 2] = ["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"];
+
+/// Aeron's name of what it moves messages over, beside ranks over this transport.
+fn aeron_channel(over: Transport) -> &'static str {
+    if over == Transport::Udp { "UDP" } else { "IPC" }
+}
+
 /// The Java counterpart, up to its arguments. Many JVMs share memory and processors: they get little of both.
 pub fn java(tools: &Tools, crowded: bool) -> Vec<OsString> {
+    java_of(tools, crowded, &[], None)
+}
+
+/// The same with options of the JVM, and with more on the class path.
+fn java_of(tools: &Tools, crowded: bool, more: &[&str], besides: Option<&OsString>) -> Vec<OsString> {
     let options = if crowded { ["-Xmx128m", "-XX:+UseSerialGC"] } else { ["-Xmx1g", "-Xms256m"] };
     let mut words = vec![tools.java.clone(), "--enable-native-access=ALL-UNNAMED".into()];
-    words.extend(options.map(OsString::from));
-    words.extend(["-cp".into(), tools.class_path.clone(), "mpjdev.tools.Bench".into()]);
+    words.extend(options.iter().chain(more).map(OsString::from));
+    let mut class_path = tools.class_path.clone();
+    for besides in besides.into_iter().filter(|besides| !besides.is_empty()) {
+        class_path.push(":");
+        class_path.push(besides);
+    }
+    words.extend(["-cp".into(), class_path, "mpjdev.tools.Bench".into()]);
     words
 }
 
@@ -235,6 +268,7 @@ pub struct RunningJob {
     child: Child,
     ended: bool,
     patience: Duration,
+    octets_max: u64,
 }
 
 impl RunningJob {
@@ -253,7 +287,8 @@ impl RunningJob {
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(BenchError::system(words[0].to_string_lossy()))?;
         let patience = if matches!(contestant, Contestant::Relayed(_)) { LONG_PATIENCE } else { PATIENCE };
-        let mut job = RunningJob { name, ranks: Vec::new(), child, ended: false, patience };
+        let octets_max = if matches!(contestant, Contestant::Aeron(_)) { AERON_MAX } else { u64::MAX };
+        let mut job = RunningJob { name, ranks: Vec::new(), child, ended: false, patience, octets_max };
         let accepted = job.accept(&listener, ranks);
         // Nobody else is to come.
         let _ = fs::remove_file(&socket);
@@ -294,6 +329,11 @@ impl RunningJob {
     /// Name in reports.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it has messages of this length.
+    pub fn takes(&self, octets: u64) -> bool {
+        octets <= self.octets_max
     }
 
     /// The process that was started, whose children the ranks are.

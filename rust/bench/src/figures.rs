@@ -28,6 +28,8 @@ pub enum Who {
     Plain,
     /// Our ranks in Java, as processes over TCP.
     OverTcp,
+    /// Aeron in Java: IPC beside shared memory, UDP beside datagrams.
+    Aeron,
 }
 
 /// One that takes turns with the others of its trial.
@@ -115,7 +117,7 @@ const MIB: u64 = 1 << 20;
 use Case::{
     Arrays, Buffers, Busy, Garbage, Objects, Random, RateArrays, RateBuffers, Ring, Serial, Strided, Sum,
 };
-use Who::{Ours, Plain, Theirs};
+use Who::{Aeron, Ours, Plain, Theirs};
 
 /// All groups.
 pub const GROUPS: [Group; 4] = [
@@ -125,6 +127,10 @@ pub const GROUPS: [Group; 4] = [
     Group { transport: Transport::Mpi, trials: mpi::MPI },
 ];
 
+/// The transports of these groups.
+pub const TRANSPORTS: [Transport; 4] =
+    [GROUPS[0].transport, GROUPS[1].transport, GROUPS[2].transport, GROUPS[3].transport];
+
 const SHM: &[Trial] = &[
     late!("shm, 1 MiB, sender computes, late, ns", SendCompute, MIB),
     late!("shm, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
@@ -132,6 +138,20 @@ const SHM: &[Trial] = &[
         ranks: 2,
         parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Theirs, Arrays, 8)],
         asked: &[ratio("8 B, array to array", 1.3, 0, 2), ratio("8 B, buffer to buffer", 0.9, 1, 2)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Buffers, 8), (Aeron, Buffers, 8)],
+        asked: &[ratio("8 B, buffer to buffer, Aeron IPC", 1.2, 0, 1)],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Arrays, 64 * KIB), (Aeron, Arrays, 64 * KIB)],
+        asked: &[Asked {
+            title: "64 KiB, array to array, Aeron IPC",
+            of: Of::Ratio(0, 1),
+            limit: Limit::None,
+        }],
     },
     Trial {
         ranks: 2,

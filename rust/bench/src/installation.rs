@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 const PRODUCT: &str = "mpjdev";
 /// Jar of the Java benchmarks, in the folder of the benchmarks.
 const BENCH_JAR: &str = "lib/mpjdev-bench.jar";
+/// Jars of the Java benchmarks that need Aeron and of Aeron, in the folder of the benchmarks.
+const AERON_JARS: [&str; 2] = ["lib/mpjdev-bench-aeron.jar", "lib/aeron-all.jar"];
 /// Jar of the library, in the folder of the product.
 const LIBRARY_JAR: &str = "lib/mpjdev.jar";
 /// The launcher, in the folder of the product.
@@ -46,6 +48,13 @@ impl Installation {
         let bench = self.home()?.join(BENCH_JAR);
         let jars = [bench.is_file().then_some(bench)?, self.of_product(LIBRARY_JAR)?];
         env::join_paths(jars).ok()
+    }
+
+    /// Additions to the class path for Aeron, if both jars are there.
+    pub fn aeron(&self) -> Option<OsString> {
+        let home = self.home()?;
+        let jars = AERON_JARS.map(|jar| home.join(jar));
+        jars.iter().all(|jar| jar.is_file()).then(|| env::join_paths(jars).ok())?
     }
 
     /// Folder of the benchmarks.
@@ -91,5 +100,16 @@ mod tests {
             let expected = env::join_paths([&bench, &library]).ok();
             assert_eq!(installation.class_path(), expected);
         }
+    }
+
+    #[test]
+    fn aeron_is_found_when_both_of_its_jars_are_there() {
+        let folder = Folder::new().expect("a folder");
+        let installation = Installation { program: file(folder.path(), "bin/mpjdev-bench") };
+        let [ours, theirs] = AERON_JARS;
+        let ours = file(folder.path(), ours);
+        assert_eq!(installation.aeron(), None);
+        let theirs = file(folder.path(), theirs);
+        assert_eq!(installation.aeron(), env::join_paths([ours, theirs]).ok());
     }
 }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use clap::ValueEnum;
 use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 
 use super::BenchError;
@@ -17,12 +16,11 @@ const SOURCE: &str = include_str!("peer.c");
 const EXTRA: usize = (PRIMARY_HEADER_LEN + SECTION_HEADER_LEN) / size_of::<f64>();
 
 /// An MPI for C that may be on the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Open MPI, over its shared memory and, beside ranks over TCP, over TCP
-    #[value(name = "openmpi")]
+    /// Open MPI, over its shared memory and, beside ranks over TCP, over TCP.
     OpenMpi,
-    /// MPICH, as it comes
+    /// MPICH, as it comes.
     Mpich,
 }
 

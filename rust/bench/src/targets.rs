@@ -180,6 +180,10 @@ impl TargetRun<'_> {
             }
             Transport::Local | Transport::Shm | Transport::Mpi => {}
         }
+        let aeron_has_part = ranks == 2 && matches!(transport, Transport::Shm | Transport::Udp);
+        if aeron_has_part && self.tools.aeron.is_some() {
+            contestants.push((Who::Aeron, Contestant::Aeron(transport)));
+        }
         // Its MPI knows no datagrams.
         let peer = peer.filter(|_| transport != Transport::Udp);
         contestants.extend(peer.map(|program| (Who::Theirs, Contestant::C(program))));

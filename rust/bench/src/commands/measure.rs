@@ -1,10 +1,10 @@
 //! Measuring commands: messages between ranks, beside a C program where there is an MPI.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use mpjdev_cli::job::network;
 use mpjdev_proto::datagram::network::Impairment;
 use serde::Serialize;
 
+use super::contestants::{PeerKind, Selection};
 use super::workload::Workload;
 use crate::BenchError;
 use crate::chart;
@@ -28,7 +29,7 @@ use crate::impaired::{self, BadNetwork, Conditions, Fate};
 use crate::installation::Installation;
 use crate::netem::{Maker, Way};
 use crate::outcome::compare;
-use crate::peer::{Peer, Program};
+use crate::peer::Peer;
 use crate::protocol::Case;
 use crate::report::{Absent, Row, size, table};
 use crate::targets::{Outcome, TargetRun};
@@ -64,6 +65,10 @@ with commas between:
 Every message is checked then, and filling and checking is part of its time. With a rate, a delay or \
 --link-rate ranks take the way for one between machines: with datagrams of 1472 octets and with congestion \
 control, or at the rate of the link. Else they send as within a machine.
+
+Aeron's media driver is embedded in its ranks and has no thread of its own (threading mode INVOKER): a rank \
+that polls without success runs it, and polls again without sleep. On two processors a driver's thread would \
+take one from a rank, and from other contestants between the turns.
 
 Goodput is measured between network namespaces, which this process must be allowed to make (root), through a \
 network that is made bad by the kernel (netem) or, where it cannot, by a relay of this process between two \
@@ -104,11 +109,11 @@ pub struct Measure {
     #[arg(long, value_name = "PATH")]
     class_path: Option<OsString>,
 
-    /// C programs to compare with [default: those that are installed]
+    /// Peers to compare with [default: those that are installed; aeron only beside Java]
     #[arg(long, value_enum, value_delimiter = ',')]
-    peer: Vec<Peer>,
+    peer: Vec<PeerKind>,
 
-    /// Compare with no C program
+    /// Compare with no peer
     #[arg(long, conflicts_with = "peer")]
     no_peer: bool,
 
@@ -275,7 +280,7 @@ impl Measure {
         let network = self.network(ranks)?;
         let contestants = match &network {
             Some(network) => vec![Contestant::Relayed(network.passage())],
-            None => self.contestants(&tools)?,
+            None => self.selection().contestants(&tools)?,
         };
         let (mut jobs, mut whole) = self.start(&contestants, ranks, &tools)?;
         let sizes = if self.sizes.is_empty() { self.what.sizes() } else { &self.sizes };
@@ -336,15 +341,14 @@ impl Measure {
     }
 
     fn figures(&self, tools: &Tools, stop: &Stop) -> Result<Whole, BenchError> {
-        let all = figures::GROUPS.map(|group| group.transport);
-        let transports = if self.transport.is_empty() { &all[..] } else { &self.transport };
+        let transports = self.transports();
         // Open MPI has no part over datagrams, MPICH one beside ranks over it.
         let theirs = match transports {
             [Transport::Udp] => &[][..],
             _ if transports.contains(&Transport::Mpi) => &Peer::ALL,
             _ => &Peer::ALL[..1],
         };
-        let programs = self.programs(tools, theirs)?;
+        let programs = self.selection().programs(tools, theirs)?;
         let pace = Pace::of(self.time.unwrap_or(TURNS));
         let run = TargetRun { tools, transports, peers: &programs, pace, stop };
         let outcome = run.run(&|title| eprintln!("mpjdev-bench: measuring {title}"))?;
@@ -354,10 +358,12 @@ impl Measure {
     }
 
     fn row(&self, jobs: &mut [RunningJob], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
-        let entries: Vec<Entry> = (0..jobs.len()).map(|job| Entry { job, case, octets }).collect();
+        let takes = |job: &usize| jobs[*job].takes(octets);
+        let entries: Vec<Entry> =
+            (0..jobs.len()).filter(takes).map(|job| Entry { job, case, octets }).collect();
         let pace = Pace { tells: self.impair.is_some(), ..Pace::of(self.time.unwrap_or(TURNS)) };
         let turns = contest::contest(jobs, &entries, pace, stop)?;
-        let names: Vec<String> = jobs.iter().map(|job| job.name().to_owned()).collect();
+        let names: Vec<String> = entries.iter().map(|entry| jobs[entry.job].name().to_owned()).collect();
         let ranks = jobs.first().map_or(0, RunningJob::size);
         Ok(Row::new(case, octets, ranks, &names, compare(&turns.samples)).beside(turns.others))
     }
@@ -366,89 +372,55 @@ impl Measure {
         let installation = Installation::own().map_err(BenchError::system("this program"))?;
         let class_path = self.class_path.clone().or_else(|| installation.class_path()).unwrap_or_default();
         let is_there = env::split_paths(&class_path).any(|entry| entry.exists());
-        if (self.java || self.what == Workload::Figures) && !is_there {
+        let is_java = self.selection().is_java || self.peer.contains(&PeerKind::Aeron);
+        if is_java && !is_there {
             return Err(BenchError::Missing(format!(
                 "no Java counterpart at '{}': --class-path names mpjdev-bench.jar and mpjdev.jar",
                 class_path.display()
             )));
         }
+        let aeron = self.aeron(&installation, &class_path)?;
         let (own, launcher) = (installation.program().to_owned(), installation.launcher());
-        Ok(Tools { folder: Folder::new()?, own, launcher, java: java(), class_path })
+        Ok(Tools { folder: Folder::new()?, own, launcher, java: java(), class_path, aeron })
     }
 
-    fn contestants(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
-        let all = [Transport::Local, Transport::Shm];
-        let transports = if self.transport.is_empty() { &all[..] } else { &self.transport };
-        let mut contestants = Vec::new();
-        for transport in transports.iter().filter(|transport| **transport != Transport::Mpi) {
-            contestants.push(Contestant::Rust(*transport));
-            if self.java {
-                contestants.push(Contestant::Java(*transport));
-            }
+    fn selection(&self) -> Selection<'_> {
+        let is_of_figures = self.what == Workload::Figures;
+        Selection {
+            transports: self.transports(),
+            is_java: self.java || is_of_figures,
+            is_of_two: self.what.is_of_two() || is_of_figures,
+            peers: &self.peer,
+            is_alone: self.no_peer || self.impair.is_some(),
         }
-        if transports.contains(&Transport::Tcp) && self.what.is_of_two() {
-            contestants.push(Contestant::Sockets);
-        }
-        if transports.contains(&Transport::Udp) && self.what.is_of_two() {
-            contestants.push(Contestant::Datagrams);
-        }
-        contestants.extend(self.peers(tools, transports)?.into_iter().map(Contestant::C));
-        if transports.contains(&Transport::Mpi) {
-            contestants.extend(self.over_mpi(tools)?);
-        }
-        Ok(contestants)
     }
 
-    /// Ours over each MPI that was asked for or is there, and the C program beside them.
-    fn over_mpi(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
-        let mut contestants = Vec::new();
-        for program in self.programs(tools, &Peer::ALL)?.iter().filter_map(|one| one.over(Transport::Mpi)) {
-            contestants.push(Contestant::RustOver(program.clone()));
-            contestants.extend(self.java.then(|| Contestant::JavaOver(program.clone())));
-            contestants.push(Contestant::C(program));
+    /// The transports that were asked for, or those that the workload has.
+    fn transports(&self) -> &[Transport] {
+        match self.what {
+            _ if !self.transport.is_empty() => &self.transport,
+            Workload::Figures => &figures::TRANSPORTS,
+            _ => &[Transport::Local, Transport::Shm],
         }
-        if contestants.is_empty() {
-            let why = "ranks over an MPI need one, and its compiler for what they are beside (not --no-peer)";
-            return Err(BenchError::Missing(why.into()));
-        }
-        Ok(contestants)
     }
 
-    /// The C programs that belong beside ranks over these transports.
-    fn peers(&self, tools: &Tools, transports: &[Transport]) -> Result<Vec<Program>, BenchError> {
-        let is_over_tcp = transports.contains(&Transport::Tcp);
-        let is_over_memory =
-            transports.iter().any(|transport| matches!(transport, Transport::Local | Transport::Shm));
-        if !is_over_memory && !is_over_tcp {
-            // They know no datagrams.
-            return Ok(Vec::new());
+    /// Additions to the class path for Aeron, if it has a part.
+    fn aeron(&self, installation: &Installation, class_path: &OsStr) -> Result<Option<OsString>, BenchError> {
+        if !self.selection().wants_aeron()? {
+            return Ok(None);
         }
-        // MPICH takes memory within a machine.
-        let programs = self.programs(tools, if is_over_memory { &Peer::ALL } else { &Peer::ALL[..1] })?;
-        let mut peers = Vec::new();
-        for program in programs {
-            let over_tcp = program.over(Transport::Tcp).filter(|_| is_over_tcp);
-            if is_over_memory || over_tcp.is_none() {
-                peers.push(program);
-            }
-            peers.extend(over_tcp);
+        let is_aeron = |entry: &Path| {
+            entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with("aeron-all"))
+        };
+        let is_named = env::split_paths(class_path).any(|entry| is_aeron(&entry));
+        let found = if is_named { Some(OsString::new()) } else { installation.aeron() };
+        let why = "Aeron is not installed: ./gradlew installBench lays it out where a Maven repository can be reached";
+        match &found {
+            None if self.peer.is_empty() => eprintln!("mpjdev-bench: {why}"),
+            None => return Err(BenchError::Missing(why.into())),
+            Some(_) => {}
         }
-        Ok(peers)
-    }
-
-    /// The C programs that were asked for; if none was, those of `all` that are there, and a word about those
-    /// that are not.
-    fn programs(&self, tools: &Tools, all: &[Peer]) -> Result<Vec<Program>, BenchError> {
-        let mut programs = Vec::new();
-        let peers = if self.peer.is_empty() { all } else { &self.peer };
-        for peer in peers.iter().filter(|_| !self.no_peer) {
-            match peer.compile(tools.folder.path()) {
-                Ok(program) => programs.push(program),
-                Err(BenchError::Missing(why)) if self.peer.is_empty() => eprintln!("mpjdev-bench: {why}"),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(programs)
+        Ok(found)
     }
 }
 

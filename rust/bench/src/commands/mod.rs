@@ -1,5 +1,6 @@
 //! Commands of `mpjdev-bench`: arguments, files and exit statuses.
 
+pub mod contestants;
 pub mod measure;
 pub mod net;
 pub mod rank;

@@ -3,7 +3,7 @@
 use super::super::counters::Counted;
 use super::super::outcome::{Sample, median};
 use super::Case::{Arrays, Buffers, RateArrays, RateBuffers};
-use super::Who::{Ours, OverTcp, Plain};
+use super::Who::{Aeron, Ours, OverTcp, Plain};
 use super::delay::late;
 use super::{Asked, KIB, Limit, MIB, Of, Trial, ratio, speed};
 
@@ -71,6 +71,11 @@ pub(super) const UDP: &[Trial] = &[
             counted("udp, 8 B there and back, retransmitted", 0.0, 1, Count::Retransmitted),
             counted("udp, 8 B there and back, calls by send", 1.0, 1, Count::SendCalls),
         ],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Buffers, 8), (Aeron, Buffers, 8)],
+        asked: &[reported("udp, 8 B, buffer to buffer, Aeron UDP", Of::Ratio(0, 1))],
     },
     Trial {
         ranks: 2,

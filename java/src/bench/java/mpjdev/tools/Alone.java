@@ -30,10 +30,10 @@ final class Alone {
         this.options = options;
     }
 
-    static void run(Comm world, Options options) throws Exception {
+    static void run(Comm world, Carrier carrier, Options options) throws Exception {
         Alone alone = new Alone(world, options);
         int capacity = Buffer.SECTION_OVERHEAD + WORDS * Long.BYTES;
-        try (Rank rank = new Rank(world);
+        try (Rank rank = new Rank(world, carrier);
                 WriteBuffer out = new WriteBuffer(capacity);
                 ReadBuffer in = new ReadBuffer(capacity)) {
             if (world.id() == 0) {

@@ -55,10 +55,12 @@ public final class Bench {
     }
 
     private static void rank(Comm world, Options options) throws Exception {
-        if (options.socket != null) {
-            Served.follow(world, options.socket);
-        } else if (!options.cases.isEmpty()) {
-            Alone.run(world, options);
+        try (Carrier carrier = options.carrier(world)) {
+            if (options.socket != null) {
+                Served.follow(world, carrier, options.socket);
+            } else if (!options.cases.isEmpty()) {
+                Alone.run(world, carrier, options);
+            }
         }
     }
 }

@@ -2,8 +2,11 @@ package mpjdev.tools;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
+import mpjdev.Comm;
 
 /** Options of the command line. */
 final class Options {
@@ -27,12 +30,18 @@ final class Options {
               --sizes 8,1k,1m    octets of a message, multiples of 8
               --time SECONDS     for each size, and as long before to warm up (0.5)
               --threads N        N ranks that are threads of this JVM; without it, the rank that mpjrun has started
+              --over PEER        messages over aeron-ipc or aeron-udp instead of mpjdev: the words arrays, buffers,
+                                 rate-arrays and rate-buffers, up to 64k
               --json             for programs
             """;
 
     /** Octets of a message at most. */
     private static final long OCTETS_MAX = 256 << 20;
     private static final int THREADS_MAX = 1024;
+    /** Cases of every carrier. */
+    private static final Set<Case> OF_PEERS = EnumSet.of(Case.ARRAYS, Case.BUFFERS, Case.RATE_ARRAYS, Case.RATE_BUFFERS);
+    private static final String AERON_IPC = "aeron-ipc";
+    private static final String AERON_UDP = "aeron-udp";
 
     /** Cases to measure; empty for a start and an end alone. */
     List<Case> cases = List.of();
@@ -46,6 +55,8 @@ final class Options {
     boolean bandwidth;
     /** Socket of the orders, or null. */
     Path socket;
+    /** Carrier of the messages instead of mpjdev, or null. */
+    String peer;
 
     private Options() {}
 
@@ -70,6 +81,9 @@ final class Options {
                 next += 2;
             }
         }
+        if (options.peer != null) {
+            options.cases = options.cases.stream().filter(OF_PEERS::contains).toList();
+        }
         return options;
     }
 
@@ -81,12 +95,32 @@ final class Options {
             case "--time":
                 seconds = number(option, value(args, at), 0, 3600);
                 break;
+            case "--over":
+                peer = peer(value(args, at));
+                break;
             case "--threads":
                 threads = (int) number(option, value(args, at), 1, THREADS_MAX);
                 break;
             default:
                 throw new IllegalArgumentException("there is no option " + option + "; --help says what there is");
         }
+    }
+
+    private static String peer(String name) {
+        if (!name.equals(AERON_IPC) && !name.equals(AERON_UDP)) {
+            throw new IllegalArgumentException("--over: there is no peer " + name + "; --help says what there is");
+        }
+        return name;
+    }
+
+    /** Carrier of the messages of a rank. */
+    Carrier carrier(Comm world) throws Exception {
+        if (peer == null) {
+            return (what, octets) -> what.work(world, octets);
+        }
+        // Compiled apart, and on the class path only where Aeron is.
+        Class<?> aeron = Class.forName("mpjdev.tools.AeronCarrier");
+        return (Carrier) aeron.getDeclaredConstructor(Comm.class, boolean.class).newInstance(world, peer.equals(AERON_UDP));
     }
 
     private static String value(String[] args, int at) {

@@ -11,11 +11,17 @@ final class Rank implements AutoCloseable {
     private static final int KEPT_MAX = 8;
 
     private final Comm world;
+    private final Carrier carrier;
     /** The latest first. */
     private final Deque<Kept> kept = new ArrayDeque<>();
 
     Rank(Comm world) {
+        this(world, (what, octets) -> what.work(world, octets));
+    }
+
+    Rank(Comm world, Carrier carrier) {
         this.world = world;
+        this.carrier = carrier;
     }
 
     private record Kept(Case what, int octets, Work work) {}
@@ -41,7 +47,7 @@ final class Rank implements AutoCloseable {
         return new Answer(Double.isNaN(work.nanos) ? end - begin : work.nanos, work.extra, Native.counts());
     }
 
-    private Work work(Order order) {
+    private Work work(Order order) throws Exception {
         Kept found = null;
         for (Kept k : kept) {
             if (k.what == order.what() && k.octets == order.octets()) {
@@ -50,7 +56,7 @@ final class Rank implements AutoCloseable {
             }
         }
         if (found == null) {
-            found = new Kept(order.what(), order.octets(), order.what().work(world, order.octets()));
+            found = new Kept(order.what(), order.octets(), carrier.work(order.what(), order.octets()));
         } else {
             kept.remove(found);
         }

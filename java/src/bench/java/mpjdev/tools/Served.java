@@ -18,8 +18,8 @@ final class Served {
     private Served() {}
 
     /** Says which rank this is, and follows orders to their end. */
-    static void follow(Comm world, Path socket) throws Exception {
-        try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket)); Rank rank = new Rank(world)) {
+    static void follow(Comm world, Carrier carrier, Path socket) throws Exception {
+        try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket)); Rank rank = new Rank(world, carrier)) {
             BufferedReader orders = new BufferedReader(Channels.newReader(channel, StandardCharsets.US_ASCII));
             say(channel, world.id() + "\n");
             String line = orders.readLine();

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,6 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The benchmark as a program: what it takes, that all cases come to an end and pass on what they should. */
 @Timeout(120)
@@ -32,6 +34,7 @@ class BenchTest {
         assertEquals(List.of(), Options.of("empty").cases);
         assertEquals(List.of(Case.STRIDED), Options.of("strided").cases);
         assertEquals(Path.of("a", "b"), Options.of("serve", "a/b").socket);
+        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_BUFFERS), Options.of("rate", "--over", "aeron-udp").cases);
     }
 
     @ParameterizedTest
@@ -44,6 +47,7 @@ class BenchTest {
         "rate --time NaN | --time: NaN is not",
         "rate --threads 0 | --threads: 0 is not",
         "rate --threads | --threads needs a value",
+        "rate --over atm | there is no peer atm",
         "rate --fast 1 | there is no option --fast",
         "serve | serve needs a value",
     })
@@ -154,6 +158,24 @@ class BenchTest {
         String out = program("mpjdev.bench", "pingpong", "--java", "--class-path", System.getProperty("java.class.path"),
                 "--no-peer", "--sizes", "8", "--time", "0", "--json");
         assertTrue(out.contains("\"Java local\"") && out.contains("\"Java shm\""), out);
+    }
+
+    /** Proves that Aeron takes turns with ranks of ours where it could be had. */
+    @ParameterizedTest
+    @CsvSource({"shm, Aeron IPC", "udp, Aeron UDP"})
+    void shouldTakeTurnsWithAeron(String transport, String name) throws Exception {
+        assumeTrue(System.getProperty("java.class.path").contains("aeron-all"), "Aeron could not be resolved");
+        String out = program("mpjdev.bench", "rate", "--peer", "aeron", "--class-path", System.getProperty("java.class.path"),
+                "--transport", transport, "--sizes", "8,64k,1m", "--time", "0", "--json");
+        assertEquals(4, out.split('"' + name + '"', -1).length - 1, out);
+    }
+
+    /** Proves that a peer passes on what is in an array, like ours, also in parts. */
+    @ParameterizedTest
+    @ValueSource(strings = {"aeron-ipc", "aeron-udp"})
+    void shouldPassOnWhatAnArrayHasOverAPeer(String peer) throws Exception {
+        assumeTrue(System.getProperty("java.class.path").contains("aeron-all"), "Aeron could not be resolved");
+        new Fork().with("--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED").run(PeerCheck.class, peer).ok();
     }
 
     private static String java() {
