@@ -31,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Octets of a message over Aeron at most: windows of more do not fit the shared memory of a container.
 const AERON_MAX: u64 = 64 << 10;
 
+/// Octets of a message over the baseline at most: its segments have a fixed length.
+const BASELINE_MAX: u64 = 16 << 20;
+
 /// Names of folders that are tried.
 const NAMES_MAX: u32 = 100;
 
@@ -113,6 +116,8 @@ pub struct Tools {
     pub class_path: OsString,
     /// Additions to the class path for Aeron, where that is.
     pub aeron: Option<OsString>,
+    /// Library of the baseline, where that has a part.
+    pub baseline: Option<PathBuf>,
 }
 
 /// Contestants.
@@ -132,6 +137,8 @@ pub enum Contestant {
     Sockets,
     /// Plain UDP sockets, as processes.
     Datagrams,
+    /// The baseline in Java, over shared memory.
+    Baseline,
     /// Aeron between processes in Java: its IPC beside shared memory, its UDP beside datagrams.
     Aeron(Transport),
     /// Our own ranks in Rust over datagrams, through a relay; they check what they get.
@@ -160,6 +167,7 @@ impl Contestant {
             Contestant::JavaOver(program) => format!("Java {}", program.peer()),
             Contestant::Sockets => "plain TCP sockets".to_owned(),
             Contestant::Datagrams => "plain UDP sockets".to_owned(),
+            Contestant::Baseline => "baseline".to_owned(),
             Contestant::Aeron(over) => format!("Aeron {}", aeron_channel(*over)),
             Contestant::Relayed(_) => "Rust udp".to_owned(),
         }
@@ -186,6 +194,14 @@ impl Contestant {
                 let is_tcp = matches!(self, Contestant::Sockets);
                 let mut words = Vec::from(rank());
                 words.extend([if is_tcp { "--sockets" } else { "--datagrams" }.into(), number()]);
+                return words;
+            }
+            Contestant::Baseline => {
+                let library = tools.baseline.as_deref().unwrap_or(Path::new(""));
+                let property = format!("-Dmpjdev.baseline.path={}", library.display());
+                let mut words = Vec::from(run());
+                words.extend(java_of(tools, crowded, &[&property], None));
+                words.extend(["serve".into(), socket.into(), "--over".into(), "baseline".into()]);
                 return words;
             }
             Contestant::Aeron(over) => {
@@ -287,7 +303,11 @@ impl RunningJob {
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(BenchError::system(words[0].to_string_lossy()))?;
         let patience = if matches!(contestant, Contestant::Relayed(_)) { LONG_PATIENCE } else { PATIENCE };
-        let octets_max = if matches!(contestant, Contestant::Aeron(_)) { AERON_MAX } else { u64::MAX };
+        let octets_max = match contestant {
+            Contestant::Aeron(_) => AERON_MAX,
+            Contestant::Baseline => BASELINE_MAX,
+            _ => u64::MAX,
+        };
         let mut job = RunningJob { name, ranks: Vec::new(), child, ended: false, patience, octets_max };
         let accepted = job.accept(&listener, ranks);
         // Nobody else is to come.

@@ -28,6 +28,8 @@ pub enum Who {
     Plain,
     /// Our ranks in Java, as processes over TCP.
     OverTcp,
+    /// The baseline in Java, over shared memory.
+    Baseline,
     /// Aeron in Java: IPC beside shared memory, UDP beside datagrams.
     Aeron,
 }
@@ -117,7 +119,7 @@ const MIB: u64 = 1 << 20;
 use Case::{
     Arrays, Buffers, Busy, Garbage, Objects, Random, RateArrays, RateBuffers, Ring, Serial, Strided, Sum,
 };
-use Who::{Aeron, Ours, Plain, Theirs};
+use Who::{Aeron, Baseline, Ours, Plain, Theirs};
 
 /// All groups.
 pub const GROUPS: [Group; 4] = [
@@ -141,17 +143,24 @@ const SHM: &[Trial] = &[
     },
     Trial {
         ranks: 2,
-        parts: &[(Ours, Buffers, 8), (Aeron, Buffers, 8)],
-        asked: &[ratio("8 B, buffer to buffer, Aeron IPC", 1.2, 0, 1)],
+        parts: &[(Ours, Buffers, 8), (Baseline, Buffers, 8), (Aeron, Buffers, 8)],
+        asked: &[
+            ratio("8 B, buffer to buffer, baseline", 1.3, 0, 1),
+            ratio("8 B, buffer to buffer, Aeron IPC", 1.2, 0, 2),
+        ],
     },
     Trial {
         ranks: 2,
-        parts: &[(Ours, Arrays, 64 * KIB), (Aeron, Arrays, 64 * KIB)],
-        asked: &[Asked {
-            title: "64 KiB, array to array, Aeron IPC",
-            of: Of::Ratio(0, 1),
-            limit: Limit::None,
-        }],
+        parts: &[(Ours, Arrays, 64 * KIB), (Baseline, Arrays, 64 * KIB), (Aeron, Arrays, 64 * KIB)],
+        asked: &[
+            ratio("64 KiB, array to array, baseline", 1.4, 0, 1),
+            Asked { title: "64 KiB, array to array, Aeron IPC", of: Of::Ratio(0, 2), limit: Limit::None },
+        ],
+    },
+    Trial {
+        ranks: 2,
+        parts: &[(Ours, Arrays, MIB), (Baseline, Arrays, MIB)],
+        asked: &[ratio("1 MiB, array to array, baseline", 1.4, 0, 1)],
     },
     Trial {
         ranks: 2,

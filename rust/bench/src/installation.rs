@@ -13,6 +13,8 @@ const PRODUCT: &str = "mpjdev";
 const BENCH_JAR: &str = "lib/mpjdev-bench.jar";
 /// Jars of the Java benchmarks that need Aeron and of Aeron, in the folder of the benchmarks.
 const AERON_JARS: [&str; 2] = ["lib/mpjdev-bench-aeron.jar", "lib/aeron-all.jar"];
+/// Library of the baseline, in the folder of the benchmarks.
+const BASELINE: &str = "lib/libmpjdev_baseline.so";
 /// Jar of the library, in the folder of the product.
 const LIBRARY_JAR: &str = "lib/mpjdev.jar";
 /// The launcher, in the folder of the product.
@@ -55,6 +57,11 @@ impl Installation {
         let home = self.home()?;
         let jars = AERON_JARS.map(|jar| home.join(jar));
         jars.iter().all(|jar| jar.is_file()).then(|| env::join_paths(jars).ok())?
+    }
+
+    /// Library of the baseline, if it is there.
+    pub fn baseline(&self) -> Option<PathBuf> {
+        self.home().map(|home| home.join(BASELINE)).filter(|library| library.is_file())
     }
 
     /// Folder of the benchmarks.

@@ -180,6 +180,9 @@ impl TargetRun<'_> {
             }
             Transport::Local | Transport::Shm | Transport::Mpi => {}
         }
+        if ranks == 2 && transport == Transport::Shm && self.tools.baseline.is_some() {
+            contestants.push((Who::Baseline, Contestant::Baseline));
+        }
         let aeron_has_part = ranks == 2 && matches!(transport, Transport::Shm | Transport::Udp);
         if aeron_has_part && self.tools.aeron.is_some() {
             contestants.push((Who::Aeron, Contestant::Aeron(transport)));

@@ -334,7 +334,7 @@ fn aeron_that_is_not_installed_is_said_with_how_to_install_it() {
     let class_path = env!("CARGO_TARGET_TMPDIR");
     for (args, word) in [
         (&["rate", "--transport", "shm"][..], "./gradlew installBench"),
-        (&["ring", "--transport", "shm"], "pingpong, bandwidth, rate and figures"),
+        (&["ring", "--transport", "shm"], "for two ranks"),
         (&["rate", "--transport", "tcp"], "over local, shm and udp"),
     ] {
         let (status, out, err) = run(&[args, &["--peer", "aeron", "--class-path", class_path]].concat());
@@ -348,7 +348,15 @@ fn plain_datagrams_are_a_contestant() {
     let own = PathBuf::from(env!("CARGO_BIN_EXE_mpjdev-bench"));
     let folder = Folder::new().expect("a folder");
     let launcher = own.clone();
-    let tools = Tools { folder, own, launcher, java: "java".into(), class_path: "".into(), aeron: None };
+    let tools = Tools {
+        folder,
+        own,
+        launcher,
+        java: "java".into(),
+        class_path: "".into(),
+        aeron: None,
+        baseline: None,
+    };
     let mut job = RunningJob::start(&Contestant::Datagrams, 3, &tools).expect("it starts");
     assert_eq!(job.name(), "plain UDP sockets");
     for (case, octets) in [(Case::Buffers, 8), (Case::Arrays, 1 << 16), (Case::RateBuffers, 1 << 12)] {

@@ -1,8 +1,12 @@
-//! The least that a native call which moves an array can be: the baseline of the benchmarks.
+//! Baselines of the benchmarks: the least that a native call which moves an array can be, and, in
+//! [`channel`], the least that a message between two processes can be.
 //!
 //! For each primitive type there are four functions of `mpjdev.bench.Baseline`: from the array to an address
 //! and back, by the region function of the type and by a critical pair around a `memcpy`. Nothing is checked
 //! and nothing is counted, so none of this is fit for anything but measuring.
+
+pub mod channel;
+pub mod natives;
 
 use std::ptr::{copy_nonoverlapping, null_mut};
 

@@ -14,6 +14,8 @@ pub enum PeerKind {
     OpenMpi,
     /// C under MPICH, as it comes
     Mpich,
+    /// The baseline in Java, over shared memory: one thread in each of two ranks that trust each other
+    Baseline,
     /// Aeron in Java, over IPC beside ranks over shared memory and over UDP beside datagrams
     Aeron,
 }
@@ -24,7 +26,7 @@ impl PeerKind {
         match self {
             PeerKind::OpenMpi => Some(Peer::OpenMpi),
             PeerKind::Mpich => Some(Peer::Mpich),
-            PeerKind::Aeron => None,
+            PeerKind::Baseline | PeerKind::Aeron => None,
         }
     }
 }
@@ -64,6 +66,7 @@ impl Selection<'_> {
         if transports.contains(&Transport::Udp) && self.is_of_two {
             contestants.push(Contestant::Datagrams);
         }
+        contestants.extend(tools.baseline.is_some().then_some(Contestant::Baseline));
         if tools.aeron.is_some() {
             contestants.extend(self.over_aeron().map(Contestant::Aeron));
         }
@@ -79,16 +82,27 @@ impl Selection<'_> {
     /// # Errors
     /// It was asked for where it has no part.
     pub(super) fn wants_aeron(&self) -> Result<bool, BenchError> {
-        let has_part = self.is_of_two && self.over_aeron().next().is_some();
+        let has_part = self.over_aeron().next().is_some();
+        self.wants(PeerKind::Aeron, has_part, "--peer aeron is for two ranks, over local, shm and udp")
+    }
+
+    /// Whether the baseline takes part if it is there.
+    ///
+    /// # Errors
+    /// It was asked for where it has no part.
+    pub(super) fn wants_baseline(&self) -> Result<bool, BenchError> {
+        let has_part = self.transports.iter().any(|transport| is_memory(*transport));
+        self.wants(PeerKind::Baseline, has_part, "--peer baseline is for two ranks, over local and shm")
+    }
+
+    /// Whether a peer in Java takes part, which it does beside ranks in Java or when it was asked for.
+    fn wants(&self, peer: PeerKind, has_part: bool, why: &str) -> Result<bool, BenchError> {
+        let has_part = has_part && self.is_of_two;
         match self.peers {
             [] => Ok(has_part && self.is_java && !self.is_alone),
-            peers if !peers.contains(&PeerKind::Aeron) => Ok(false),
+            peers if !peers.contains(&peer) => Ok(false),
             _ if has_part => Ok(true),
-            _ => {
-                let why =
-                    "--peer aeron is for pingpong, bandwidth, rate and figures, over local, shm and udp";
-                Err(BenchError::Missing(why.into()))
-            }
+            _ => Err(BenchError::Missing(why.into())),
         }
     }
 
@@ -176,6 +190,15 @@ mod tests {
         assert_eq!([over(&[Local, Shm]), over(&[Udp, Tcp])], [[Shm], [Udp]]);
         assert_eq!(over(&[Udp, Shm]), [Shm, Udp]);
         assert_eq!(over(&[Tcp]), []);
+    }
+
+    #[test]
+    fn the_baseline_is_beside_memory_alone() {
+        let wants = |transports, peers| selection(transports, peers).wants_baseline().ok();
+        assert_eq!(wants(&[Transport::Shm], &[]), Some(true));
+        assert_eq!(wants(&[Transport::Udp], &[]), Some(false));
+        assert_eq!(wants(&[Transport::Udp], &[PeerKind::Baseline]), None);
+        assert_eq!(wants(&[Transport::Shm], &[PeerKind::Aeron]), Some(false));
     }
 
     #[test]

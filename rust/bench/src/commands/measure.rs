@@ -66,6 +66,9 @@ Every message is checked then, and filling and checking is part of its time. Wit
 --link-rate ranks take the way for one between machines: with datagrams of 1472 octets and with congestion \
 control, or at the rate of the link. Else they send as within a machine.
 
+The baseline is what one thread in each of two ranks that trust each other reaches over shared memory, from \
+Java, with buffers, headers and tags: without checks of the peer, credit, sleep, requests and more threads.
+
 Aeron's media driver is embedded in its ranks and has no thread of its own (threading mode INVOKER): a rank \
 that polls without success runs it, and polls again without sleep. On two processors a driver's thread would \
 take one from a rank, and from other contestants between the turns.
@@ -109,7 +112,11 @@ pub struct Measure {
     #[arg(long, value_name = "PATH")]
     class_path: Option<OsString>,
 
-    /// Peers to compare with [default: those that are installed; aeron only beside Java]
+    /// Library of the baseline [default: libmpjdev_baseline.so of the installation]
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+
+    /// Peers to compare with [default: those that are installed; baseline and aeron only beside Java]
     #[arg(long, value_enum, value_delimiter = ',')]
     peer: Vec<PeerKind>,
 
@@ -372,7 +379,8 @@ impl Measure {
         let installation = Installation::own().map_err(BenchError::system("this program"))?;
         let class_path = self.class_path.clone().or_else(|| installation.class_path()).unwrap_or_default();
         let is_there = env::split_paths(&class_path).any(|entry| entry.exists());
-        let is_java = self.selection().is_java || self.peer.contains(&PeerKind::Aeron);
+        let is_java = self.selection().is_java
+            || self.peer.iter().any(|peer| [PeerKind::Baseline, PeerKind::Aeron].contains(peer));
         if is_java && !is_there {
             return Err(BenchError::Missing(format!(
                 "no Java counterpart at '{}': --class-path names mpjdev-bench.jar and mpjdev.jar",
@@ -380,15 +388,16 @@ impl Measure {
             )));
         }
         let aeron = self.aeron(&installation, &class_path)?;
+        let baseline = self.baseline(&installation)?;
         let (own, launcher) = (installation.program().to_owned(), installation.launcher());
-        Ok(Tools { folder: Folder::new()?, own, launcher, java: java(), class_path, aeron })
+        Ok(Tools { folder: Folder::new()?, own, launcher, java: java(), class_path, aeron, baseline })
     }
 
     fn selection(&self) -> Selection<'_> {
         let is_of_figures = self.what == Workload::Figures;
         Selection {
             transports: self.transports(),
-            is_java: self.java || is_of_figures,
+            is_java: self.java || is_of_figures || self.what == Workload::Baseline,
             is_of_two: self.what.is_of_two() || is_of_figures,
             peers: &self.peer,
             is_alone: self.no_peer || self.impair.is_some(),
@@ -400,6 +409,7 @@ impl Measure {
         match self.what {
             _ if !self.transport.is_empty() => &self.transport,
             Workload::Figures => &figures::TRANSPORTS,
+            Workload::Baseline => &[Transport::Shm],
             _ => &[Transport::Local, Transport::Shm],
         }
     }
@@ -415,9 +425,23 @@ impl Measure {
         let is_named = env::split_paths(class_path).any(|entry| is_aeron(&entry));
         let found = if is_named { Some(OsString::new()) } else { installation.aeron() };
         let why = "Aeron is not installed: ./gradlew installBench lays it out where a Maven repository can be reached";
-        match &found {
-            None if self.peer.is_empty() => eprintln!("mpjdev-bench: {why}"),
-            None => return Err(BenchError::Missing(why.into())),
+        self.present(found, why)
+    }
+
+    /// Library of the baseline, if it has a part.
+    fn baseline(&self, installation: &Installation) -> Result<Option<PathBuf>, BenchError> {
+        if !self.selection().wants_baseline()? {
+            return Ok(None);
+        }
+        let found = self.baseline.clone().or_else(|| installation.baseline());
+        self.present(found, "the baseline is not installed: ./gradlew installBench, or --baseline names it")
+    }
+
+    /// A peer that was found. One that was asked for by name has to be there.
+    fn present<T>(&self, found: Option<T>, why: &str) -> Result<Option<T>, BenchError> {
+        match found {
+            None if !self.peer.is_empty() => return Err(BenchError::Missing(why.into())),
+            None => eprintln!("mpjdev-bench: {why}"),
             Some(_) => {}
         }
         Ok(found)

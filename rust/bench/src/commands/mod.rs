@@ -36,6 +36,9 @@ pub enum Command {
     Alltoall(Measure),
     /// Measure the time of one hop round a ring of all ranks
     Ring(Measure),
+    /// Measure Java over shared memory beside the baseline, which is what one thread in each of two ranks
+    /// that trust each other reaches, and beside the other peers
+    Baseline(Measure),
     /// Hold Java over shared memory, TCP, UDP and an MPI against its targets, most of them ratios to C under
     /// an MPI and plain sockets
     Figures(Measure),
@@ -61,6 +64,7 @@ impl Command {
             Command::Rate(measure) => measure.run(Workload::Rate),
             Command::Alltoall(measure) => measure.run(Workload::Alltoall),
             Command::Ring(measure) => measure.run(Workload::Ring),
+            Command::Baseline(measure) => measure.run(Workload::Baseline),
             Command::Figures(measure) => measure.run(Workload::Figures),
             Command::Goodput(measure) => measure.run(Workload::Goodput),
             Command::Report(report) => report.run(),

@@ -16,6 +16,8 @@ pub enum Workload {
     Alltoall,
     /// Round a ring of all ranks.
     Ring,
+    /// Two ranks in Java beside what two threads that trust each other reach.
+    Baseline,
     /// All targets.
     Figures,
     /// Through a bad network.
@@ -30,6 +32,7 @@ impl Workload {
             Workload::Rate => &[Case::RateArrays, Case::RateBuffers],
             Workload::Alltoall => &[Case::Alltoall],
             Workload::Ring => &[Case::Ring],
+            Workload::Baseline => &[Case::Arrays, Case::Buffers, Case::RateArrays, Case::RateBuffers],
             Workload::Figures | Workload::Goodput => &[],
         }
     }
@@ -41,6 +44,7 @@ impl Workload {
             }
             Workload::Bandwidth => &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20],
             Workload::Rate | Workload::Ring => &[8, 1 << 10],
+            Workload::Baseline => &[8, 1 << 10, 64 << 10, 1 << 20],
             Workload::Alltoall => &[8, 1 << 10, 64 << 10],
             Workload::Figures | Workload::Goodput => &[],
         }
@@ -48,7 +52,7 @@ impl Workload {
 
     /// Whether it is between two ranks, which is all that plain sockets do.
     pub(super) fn is_of_two(self) -> bool {
-        matches!(self, Workload::Pingpong | Workload::Bandwidth | Workload::Rate)
+        matches!(self, Workload::Pingpong | Workload::Bandwidth | Workload::Rate | Workload::Baseline)
     }
 
     pub(super) fn title(self) -> &'static str {
@@ -57,6 +61,7 @@ impl Workload {
             Workload::Bandwidth | Workload::Rate => "One message of a window of 64",
             Workload::Alltoall => "A message from every rank to every other",
             Workload::Ring => "One hop round a ring of all ranks",
+            Workload::Baseline => "Two ranks beside the baseline",
             Workload::Figures => "Figures",
             Workload::Goodput => "Goodput",
         }
@@ -68,6 +73,7 @@ impl Workload {
             Workload::Pingpong
             | Workload::Bandwidth
             | Workload::Rate
+            | Workload::Baseline
             | Workload::Figures
             | Workload::Goodput => 2,
         }
@@ -80,6 +86,7 @@ impl Workload {
             Workload::Pingpong
             | Workload::Alltoall
             | Workload::Ring
+            | Workload::Baseline
             | Workload::Figures
             | Workload::Goodput => Unit::Time,
         }

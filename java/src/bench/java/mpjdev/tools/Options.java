@@ -30,8 +30,8 @@ final class Options {
               --sizes 8,1k,1m    octets of a message, multiples of 8
               --time SECONDS     for each size, and as long before to warm up (0.5)
               --threads N        N ranks that are threads of this JVM; without it, the rank that mpjrun has started
-              --over PEER        messages over aeron-ipc or aeron-udp instead of mpjdev: the words arrays, buffers,
-                                 rate-arrays and rate-buffers, up to 64k
+              --over PEER        messages over baseline, aeron-ipc or aeron-udp instead of mpjdev: arrays, buffers,
+                                 rate-arrays and rate-buffers; up to 64k over Aeron
               --json             for programs
             """;
 
@@ -40,6 +40,7 @@ final class Options {
     private static final int THREADS_MAX = 1024;
     /** Cases of every carrier. */
     private static final Set<Case> OF_PEERS = EnumSet.of(Case.ARRAYS, Case.BUFFERS, Case.RATE_ARRAYS, Case.RATE_BUFFERS);
+    private static final String BASELINE = "baseline";
     private static final String AERON_IPC = "aeron-ipc";
     private static final String AERON_UDP = "aeron-udp";
 
@@ -107,7 +108,7 @@ final class Options {
     }
 
     private static String peer(String name) {
-        if (!name.equals(AERON_IPC) && !name.equals(AERON_UDP)) {
+        if (!Set.of(BASELINE, AERON_IPC, AERON_UDP).contains(name)) {
             throw new IllegalArgumentException("--over: there is no peer " + name + "; --help says what there is");
         }
         return name;
@@ -117,6 +118,9 @@ final class Options {
     Carrier carrier(Comm world) throws Exception {
         if (peer == null) {
             return (what, octets) -> what.work(world, octets);
+        }
+        if (peer.equals(BASELINE)) {
+            return new BaselineCarrier(world);
         }
         // Compiled apart, and on the class path only where Aeron is.
         Class<?> aeron = Class.forName("mpjdev.tools.AeronCarrier");

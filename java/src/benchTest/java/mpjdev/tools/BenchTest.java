@@ -178,6 +178,16 @@ class BenchTest {
         new Fork().with("--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED").run(PeerCheck.class, peer).ok();
     }
 
+    /** Proves the same of the baseline, and that it takes turns with the command. */
+    @Test
+    void shouldPassOnWhatAnArrayHasOverTheBaseline() throws Exception {
+        String library = System.getProperty(BaselineNative.PROPERTY);
+        new Fork().with("-D" + BaselineNative.PROPERTY + '=' + library).run(PeerCheck.class, "baseline").ok();
+        String out = program("mpjdev.bench", "rate", "--peer", "baseline", "--class-path", System.getProperty("java.class.path"),
+                "--baseline", library, "--transport", "shm", "--sizes", "8,64k,1m", "--time", "0", "--json");
+        assertEquals(6, out.split("\"baseline\"", -1).length - 1, out);
+    }
+
     private static String java() {
         return Path.of(System.getProperty("java.home"), "bin", "java").toString();
     }
