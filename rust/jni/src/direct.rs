@@ -125,10 +125,7 @@ pub(crate) fn recv(
     out: NativeStatus,
 ) -> Answer {
     let part = Part::check("destination", &array, off, count)?;
-    receive(env, comm, &part, source, tag, |env, status, count| {
-        out.set(env, detail(status, count));
-        envelope(status)
-    })
+    receive(env, comm, &part, source, tag, WithEnvelope(out))
 }
 
 /// [`recv`] with a given source and tag: the remaining details fit the return value.
@@ -143,7 +140,7 @@ pub(crate) fn recv_from(
     tag: i32,
 ) -> Answer {
     let part = Part::check("destination", &array, off, count)?;
-    receive(env, comm, &part, source, tag, |_, status, count| detail(status, count))
+    receive(env, comm, &part, source, tag, Detail)
 }
 
 /// Size of a message and number of elements in one number.
@@ -152,28 +149,68 @@ fn detail(status: &Status, count: usize) -> i64 {
     (status.size as i64) << 32 | count as i64
 }
 
-/// Receives, and returns the number that `answer` makes of the status and the number of elements.
-#[inline(always)]
-fn receive(
-    env: &mut Env,
-    comm: i64,
-    part: &Part<'_>,
-    source: i32,
-    tag: i32,
-    answer: impl FnOnce(&mut Env, &Status, usize) -> i64,
-) -> Answer {
-    handle::with_comm(comm, |comm| {
-        let from = checked_from(comm, source, tag)?;
-        let (status, count) = receive_checked(env, comm, part, from)?;
-        Ok(answer(env, &status, count))
-    })
+/// Makes the answer of a receive from its status and its number of elements.
+trait Reply: Copy {
+    fn reply(self, env: &mut Env, status: &Status, count: usize) -> i64;
+}
+
+/// Returns the envelope, and the details in an object.
+#[derive(Clone, Copy)]
+struct WithEnvelope(NativeStatus);
+
+impl Reply for WithEnvelope {
+    #[inline(always)]
+    fn reply(self, env: &mut Env, status: &Status, count: usize) -> i64 {
+        self.0.set(env, detail(status, count));
+        envelope(status)
+    }
+}
+
+/// Returns the details.
+#[derive(Clone, Copy)]
+struct Detail;
+
+impl Reply for Detail {
+    #[inline(always)]
+    fn reply(self, _: &mut Env, status: &Status, count: usize) -> i64 {
+        detail(status, count)
+    }
 }
 
 #[inline(always)]
-fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom) -> Answer<(Status, usize)> {
-    match receive_spinning(env, comm, part, from) {
-        Ok(received) => received,
-        Err(fast) => receive_posted(env, comm, part, from, fast),
+fn receive(env: &mut Env, comm: i64, part: &Part<'_>, source: i32, tag: i32, reply: impl Reply) -> Answer {
+    handle::with_comm(comm, |comm| {
+        let from = checked_from(comm, source, tag)?;
+        receive_checked(env, comm, part, from, reply)
+    })
+}
+
+/// Receives a message. One that arrives at once goes through the memory of this thread. Only the answer is
+/// passed from function to function: it fits a register.
+#[inline(always)]
+fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, reply: impl Reply) -> Answer {
+    let mut fast = None;
+    let answer = handle::with_memory(
+        #[inline(always)]
+        |memory| {
+            let landing = memory.landing();
+            let answer = match comm.try_recv_spinning(from, capacity(part), landing) {
+                Ok(status) => {
+                    let Some(message) = landing else { unreachable!("a message was received") };
+                    part.take(env, message).map(|count| reply.reply(env, &status, count))
+                }
+                Err(other) => {
+                    fast = Some(other);
+                    Ok(PENDING)
+                }
+            };
+            memory.release_landing();
+            answer
+        },
+    );
+    match fast {
+        None => answer,
+        Some(fast) => receive_posted(env, comm, part, from, fast, reply),
     }
 }
 
@@ -181,25 +218,6 @@ fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom) 
 #[inline(always)]
 fn capacity(part: &Part<'_>) -> usize {
     sole_section::primary_len(part.section()).unwrap_or(layout::CAPACITY_MAX)
-}
-
-/// Receives a message that arrives at once, from the memory of this thread.
-#[inline(always)]
-fn receive_spinning(
-    env: &mut Env,
-    comm: &Comm,
-    part: &Part<'_>,
-    from: RecvFrom,
-) -> Result<Answer<(Status, usize)>, FastRecv> {
-    handle::with_memory(|memory| {
-        let landing = memory.landing();
-        let received = comm.try_recv_spinning(from, capacity(part), landing).map(|status| match landing {
-            Some(message) => part.take(env, message).map(|count| (status, count)),
-            None => unreachable!("a message was received"),
-        });
-        memory.release_landing();
-        received
-    })
 }
 
 /// Receives a message that has to be waited for. The memory of this thread is free meanwhile.
@@ -211,12 +229,13 @@ fn receive_posted(
     part: &Part<'_>,
     from: RecvFrom,
     fast: FastRecv,
-) -> Answer<(Status, usize)> {
+    reply: impl Reply,
+) -> Answer {
     let spare = handle::with_memory(|memory| memory.take_spare());
     let (status, message) = comm.recv_posted(fast, from, capacity(part), spare, &mut || env.may_wait())?;
     let count = part.take(env, &message);
     handle::with_memory(|memory| memory.keep(message));
-    Ok((status, count?))
+    Ok(reply.reply(env, &status, count?))
 }
 
 // ---- Both
@@ -243,20 +262,15 @@ pub(crate) fn sendrecv(
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, recv_tag)?;
         let sending = start_send(env, comm, &sent, dest, send_tag, false)?;
-        let received = receive_checked(env, comm, &part, from);
-        let (status, count) = match (received, sending) {
-            (Err(error), Some(id)) => {
+        let received = receive_checked(env, comm, &part, from, WithEnvelope(out));
+        match sending {
+            None => received,
+            Some(id) if received.is_err() => {
                 comm.detach(id);
-                return Err(error);
+                received
             }
-            (received, Some(id)) => {
-                await_send(env, comm, id)?;
-                received?
-            }
-            (received, None) => received?,
-        };
-        out.set(env, detail(&status, count));
-        Ok(envelope(&status))
+            Some(id) => await_send(env, comm, id).and(received),
+        }
     })
 }
 
@@ -328,6 +342,5 @@ fn conclude(
     };
     let count = part.take(env, &message);
     handle::with_memory(|memory| memory.keep(message));
-    out.set(env, detail(&status, count?));
-    Ok(envelope(&status))
+    Ok(WithEnvelope(out).reply(env, &status, count?))
 }

@@ -132,6 +132,25 @@ class VirtualThreadTest {
     }
 
     @Test
+    void shouldSendAndReceiveArraysInMoreThreadsThanProcessors() throws Exception {
+        Comm.<Exception>runThreads(2, world -> inVirtualThreads(THREADS, number -> {
+            int other = 1 - world.id();
+            int[] array = {number, number};
+            if (number < THREADS - 1) {
+                world.recv(array, 0, 2, other, number + 1);
+                assertEquals(number + 1, array[1]);
+            }
+            array[1] = number;
+            world.send(array, 0, 2, other, number);
+            if (number == 0) {
+                world.recv(array, 0, 2, Comm.ANY_SOURCE, 0);
+            }
+            Status status = world.sendrecv(array, 0, 2, other, THREADS + number, array, 0, 2, other, THREADS + number);
+            assertEquals(2, status.count());
+        }));
+    }
+
+    @Test
     void shouldInheritTheRank() throws Exception {
         Comm.runThreads(2, world -> inVirtualThreads(3, number -> {
             assertEquals(world.id(), Comm.WORLD.id());
