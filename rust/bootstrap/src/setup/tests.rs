@@ -146,7 +146,7 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     assert!(text.contains(&to.to_string()), "{text}");
     // The peer sends no word about this rank's datagrams.
     let unheard = Peer { probe_len: Some(probe::LEN), words: b"e", ..peer };
-    let error = unheard.met(said, Duration::from_secs(5)).expect_err("nobody has heard");
+    let error = unheard.met(said, Duration::from_secs(2)).expect_err("nobody has heard");
     assert!(matches!(error, SetupError::NoDatagrams { peer: 1, to, .. } if to == from), "{error}");
     for words in [&b"00"[..], b"x", b"h", b"d", b"1", b"ee", b"r", b"0r"] {
         let error =
@@ -347,7 +347,7 @@ fn invalid_hello_is_refused_with_the_field() {
         other => panic!("{said:?}: {other:?}"),
     };
     let sound = hello();
-    let unheard = met_within(&sound.emit(), Duration::from_secs(5));
+    let unheard = met_within(&sound.emit(), Duration::from_secs(2));
     assert!(matches!(unheard, Err(SetupError::NoDatagrams { peer: 1, .. })));
     assert_eq!(value(Hello { port: 0, ..sound }), ("the UDP port", 0));
     assert_eq!(value(Hello { datagram_len_max: 3, ..sound }), ("the maximum length of datagrams", 3));

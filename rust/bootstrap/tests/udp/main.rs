@@ -63,7 +63,7 @@ fn ranks_with(jobs: Vec<Job>, progress_thread: ProgressThread, config: Config) -
     let rank = |mut job: Job| {
         let rank = job.rank;
         // This distinguishes a finish that waits until then from one on a busy machine.
-        job.terms.linger = LINGER;
+        job.terms.linger = config.finish_patience;
         let (transport, packet_source) = connect(job, &config, source.clone()).expect("a wire");
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
         let endpoint = Arc::new(PacketEngine::new(rank, count as u32, config.clone(), ends, source.clone()));
