@@ -101,8 +101,8 @@ impl Comm {
         self.engine().detach(id)
     }
 
-    /// Finishes this rank through its engine: [`PacketEngine::finish`](crate::PacketEngine::finish) or
-    /// [`mpi::Rank::finish`](crate::mpi::Rank::finish). Blocks.
+    /// Finishes this rank through its engine: [`PacketEngine::finish`](crate::PacketEngine::finish), or the
+    /// same over a C MPI. Blocks.
     ///
     /// # Errors
     /// Undelivered messages; interrupted. This rank has finished all the same.
