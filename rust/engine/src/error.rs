@@ -5,7 +5,7 @@ use std::time::Duration;
 use mpjdev_buffer::{BufferError, SlabError};
 use mpjdev_proto::collective::{ProtocolError, Refusal};
 use mpjdev_proto::impi::barrier::BarrierError;
-use mpjdev_proto::send_policy::LengthError;
+use mpjdev_proto::send_policy::{LengthError, NoFreePair};
 use thiserror::Error;
 
 /// A failed operation. Each variant states whether the operation can be repeated.
@@ -164,11 +164,8 @@ pub enum DeviceError {
         after: Duration,
     },
     /// Too many split messages are open.
-    #[error("{open} split messages are in flight, no pairing number is free")]
-    NoFreePair {
-        /// Number of open ones.
-        open: usize,
-    },
+    #[error(transparent)]
+    NoFreePair(#[from] NoFreePair),
     /// An error of the C MPI, in its own words.
     #[cfg(not(loom))]
     #[error(transparent)]

@@ -248,7 +248,7 @@ fn device_class(error: &DeviceError) -> JavaClass {
             coded(code::BAD_ARGUMENT)
         }
         DeviceError::NoSuchRequest | DeviceError::Freed => JavaClass::IllegalState,
-        DeviceError::Memory(_) | DeviceError::NoFreePair { .. } | DeviceError::Unmatched { .. } => {
+        DeviceError::Memory(_) | DeviceError::NoFreePair(_) | DeviceError::Unmatched { .. } => {
             JavaClass::OutOfMemory
         }
         DeviceError::Protocol(_) | DeviceError::Masters(_) => coded(code::DAMAGED),

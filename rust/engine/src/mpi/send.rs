@@ -94,7 +94,7 @@ impl Sending {
 
 /// Opens a pair: its number and the tag of its physical messages.
 pub(super) fn open(pairs: &mut Pairs) -> Result<(u32, i32), DeviceError> {
-    let number = pairs.open().map_err(|_| DeviceError::NoFreePair { open: pairs.open_len() })?;
+    let number = pairs.open()?;
     Ok((number, pairs.tag(number)))
 }
 

@@ -116,10 +116,8 @@ impl PacketEngine {
 
     fn open_pair(&self) -> Result<(u32, i32), DeviceError> {
         let pairs = &mut self.lock().state.pairs;
-        match pairs.open() {
-            Ok(number) => Ok((number, pairs.tag(number))),
-            Err(_) => Err(DeviceError::NoFreePair { open: pairs.open_len() }),
-        }
+        let number = pairs.open()?;
+        Ok((number, pairs.tag(number)))
     }
 
     /// Takes a packet that is the second half of a receive, and returns the number of wanted octets; `None`

@@ -84,9 +84,8 @@ impl Pairs {
     }
 
     /// The number of open pairs.
-    #[inline]
-    #[must_use]
-    pub fn open_len(&self) -> usize {
+    #[cfg(test)]
+    fn open_len(&self) -> usize {
         self.open.len()
     }
 }
