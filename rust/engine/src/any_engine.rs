@@ -136,7 +136,9 @@ impl Engine for AnyEngine {
         place: &mut Option<Message>,
     ) -> FastRecv {
         match self {
-            AnyEngine::Packet(engine, _) => Engine::try_recv_spinning(engine, from, capacity, place).widen(),
+            AnyEngine::Packet(engine, _) => {
+                Engine::try_recv_spinning(engine, from, capacity, place).with_posted()
+            }
             #[cfg(not(loom))]
             AnyEngine::Mpi(engine) => Engine::try_recv_spinning(engine, from, capacity, place),
         }
@@ -214,8 +216,8 @@ impl Engine for AnyEngine {
             is_end: bool
         ) -> Result<RequestId, DeviceError>;
         fn contexts(&self) -> &Mutex<ContextAllocator>;
-        fn gone(&self, world: u32) -> Option<DeviceError>;
-        fn lost(&self, world: u32) -> DeviceError;
+        fn peer_error(&self, world: u32) -> Option<DeviceError>;
+        fn reported_peer_error(&self, world: u32) -> DeviceError;
         fn take_abandonment(
             &self,
             context: u64,

@@ -115,9 +115,9 @@ pub(crate) trait Engine {
     /// The allocator of contexts that no other rank allocates.
     fn contexts(&self) -> &Mutex<ContextAllocator>;
     /// The error of a world rank that has finished or failed.
-    fn gone(&self, world: u32) -> Option<DeviceError>;
+    fn peer_error(&self, world: u32) -> Option<DeviceError>;
     /// The error of a world rank that another rank has reported as ended.
-    fn lost(&self, world: u32) -> DeviceError;
+    fn reported_peer_error(&self, world: u32) -> DeviceError;
     /// Takes a notice of an abandoned operation: the world rank of its sender, and the message unless it is
     /// damaged.
     fn take_abandonment(

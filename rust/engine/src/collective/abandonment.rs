@@ -74,7 +74,7 @@ impl Comm {
         }
         match u32::from_be_bytes(*kind) {
             FINISHED => Some(DeviceError::PeerFinished { rank }),
-            FAILED => Some(self.gone(rank).unwrap_or_else(|| {
+            FAILED => Some(self.peer_error(rank).unwrap_or_else(|| {
                 // This rank may end because of it, and the launcher selects the rank that has not reported a
                 // failed peer.
                 if let Some(endpoint) = self.packet_engine() {
@@ -150,8 +150,8 @@ impl Comm {
     }
 
     /// The error of a world rank that has finished or failed.
-    fn gone(&self, rank: u32) -> Option<DeviceError> {
-        self.engine().gone(rank)
+    fn peer_error(&self, rank: u32) -> Option<DeviceError> {
+        self.engine().peer_error(rank)
     }
 
     /// Waits until one of these receives of a collective operation is complete, or a notice has arrived.

@@ -158,9 +158,9 @@ impl MachineRun {
     }
 
     /// The error of a rank among `ranks` that has finished or failed.
-    fn gone(&self, ranks: &[u32]) -> DeviceError {
+    fn missing_peer_error(&self, ranks: &[u32]) -> DeviceError {
         match ranks.first().map(|rank| self.comm.member(*rank as i32)) {
-            Some(Ok(rank)) => self.comm.lost(rank),
+            Some(Ok(rank)) => self.comm.reported_peer_error(rank),
             _ => DeviceError::NobodyLeft,
         }
     }
@@ -175,12 +175,12 @@ impl MachineRun {
     fn outcome(&mut self) -> Result<Option<Outcome>, DeviceError> {
         match &self.machine {
             Machine::Barrier(m) => match (m.result(), m.gone()) {
-                (Some(()), Some(rank)) => Err(self.gone(&[rank])),
+                (Some(()), Some(rank)) => Err(self.missing_peer_error(&[rank])),
                 (result, _) => Ok(result.map(|()| Outcome::Passed)),
             },
             Machine::Creation(m) => match m.result() {
                 None => Ok(None),
-                Some(Err(Refusal::Gone { ranks })) => Err(self.gone(&ranks)),
+                Some(Err(Refusal::Gone { ranks })) => Err(self.missing_peer_error(&ranks)),
                 Some(Err(refusal)) => Err(refusal.into()),
                 Some(Ok(None)) => Ok(Some(Outcome::Created(None))),
                 Some(Ok(Some(made))) => {

@@ -52,8 +52,8 @@ impl Comm {
     }
 
     /// The error of a world rank that another rank has reported as ended.
-    pub(super) fn lost(&self, world: u32) -> DeviceError {
-        self.engine().lost(world)
+    pub(super) fn reported_peer_error(&self, world: u32) -> DeviceError {
+        self.engine().reported_peer_error(world)
     }
 }
 

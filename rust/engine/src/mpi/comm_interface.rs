@@ -179,11 +179,11 @@ impl Engine for Arc<Group> {
         self.owner().contexts()
     }
 
-    fn gone(&self, world: u32) -> Option<DeviceError> {
+    fn peer_error(&self, world: u32) -> Option<DeviceError> {
         self.owner().first_finished(&[world])
     }
 
-    fn lost(&self, world: u32) -> DeviceError {
+    fn reported_peer_error(&self, world: u32) -> DeviceError {
         DeviceError::PeerFinished { rank: world }
     }
 

@@ -24,7 +24,7 @@ pub enum FastRecv<P = Infallible> {
 impl FastRecv {
     /// The same outcome over any engine.
     #[inline(always)]
-    pub(crate) fn widen<P>(self) -> FastRecv<P> {
+    pub(crate) fn with_posted<P>(self) -> FastRecv<P> {
         match self {
             FastRecv::Done(envelope) => FastRecv::Done(envelope),
             FastRecv::Failed(error) => FastRecv::Failed(error),

@@ -191,12 +191,12 @@ impl Engine for Arc<PacketEngine> {
         &self.contexts
     }
 
-    fn gone(&self, world: u32) -> Option<DeviceError> {
-        PacketEngine::gone(self, world)
+    fn peer_error(&self, world: u32) -> Option<DeviceError> {
+        PacketEngine::peer_error(self, world)
     }
 
-    fn lost(&self, world: u32) -> DeviceError {
-        PacketEngine::lost(self, world)
+    fn reported_peer_error(&self, world: u32) -> DeviceError {
+        PacketEngine::reported_peer_error(self, world)
     }
 
     fn take_abandonment(

@@ -7,7 +7,7 @@ use crate::packet::engine::PacketEngine;
 
 impl PacketEngine {
     /// The error of a rank that has finished or failed.
-    pub(crate) fn gone(&self, rank: u32) -> Option<DeviceError> {
+    pub(crate) fn peer_error(&self, rank: u32) -> Option<DeviceError> {
         match self.transport.peer(rank) {
             PeerState::Alive => None,
             PeerState::Finished => Some(DeviceError::PeerFinished { rank }),
@@ -27,7 +27,7 @@ impl PacketEngine {
     }
 
     /// The error of a rank that another rank has reported as ended.
-    pub(crate) fn lost(&self, rank: u32) -> DeviceError {
+    pub(crate) fn reported_peer_error(&self, rank: u32) -> DeviceError {
         match self.transport.peer(rank) {
             PeerState::Failed(why) => DeviceError::PeerFailed { rank, why },
             PeerState::Alive if self.transport.is_foreign(rank) => {
