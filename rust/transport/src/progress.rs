@@ -34,9 +34,9 @@ pub trait Progress: Send + Sync + 'static {
 }
 
 /// A rank that a progress thread drives. The thread does not keep the rank alive.
-pub(crate) struct DrivenRank(Weak<dyn Progress>);
+pub(crate) struct WeakRank(Weak<dyn Progress>);
 
-impl DrivenRank {
+impl WeakRank {
     /// Whether a progress thread continues: as long as the rank exists and has not finished.
     pub(crate) fn is_running(&self) -> bool {
         self.0.upgrade().is_some_and(|rank| !rank.has_ended())
@@ -63,12 +63,12 @@ impl DrivenRank {
 pub(crate) fn start(
     transport: &str,
     rank: &Arc<impl Progress>,
-    mut turn: impl FnMut(&DrivenRank) + Send + 'static,
+    mut turn: impl FnMut(&WeakRank) + Send + 'static,
     wake: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
     let name = format!("mpjdev-{transport}-{}", rank.rank());
     let weak: Weak<dyn Progress> = Arc::downgrade(rank) as _;
-    let driven = DrivenRank(weak);
+    let driven = WeakRank(weak);
     let run = move || {
         while driven.is_running() {
             turn(&driven);
@@ -140,7 +140,7 @@ mod tests {
         };
         let rank = Arc::new(rank);
         let (waker, wakes): (Sender<()>, Receiver<()>) = channel();
-        let turn = move |rank: &DrivenRank| {
+        let turn = move |rank: &WeakRank| {
             wakes.recv_timeout(LONG).expect("a wake");
             rank.drive();
         };

@@ -29,7 +29,7 @@ use super::atomic_state::{AtomicState, State};
 use super::epoll_waiter::EpollWaiter;
 use super::poller::Poller;
 use crate::Progress;
-use crate::progress::{self, DrivenRank};
+use crate::progress::{self, WeakRank};
 
 /// Time without a call of the program after which the thread drives progress: the first value, and the value
 /// while work is pending.
@@ -290,7 +290,7 @@ struct Driver<T> {
 
 impl<T: ProgressTarget> Driver<T> {
     /// Sleeps for a tick, and drives the rank if its program computes or has left work.
-    fn turn(&mut self, rank: &DrivenRank) {
+    fn turn(&mut self, rank: &WeakRank) {
         let progress = &*self.progress;
         let most = if progress.is_asleep.load(Acquire) { self.ticks.asleep } else { self.tick };
         progress.sleep(most, &|| self.drive_for_sleeper(rank));
@@ -318,7 +318,7 @@ impl<T: ProgressTarget> Driver<T> {
     }
 
     /// Whether work is still pending. Settles the request for it otherwise.
-    fn is_work_pending(&self, rank: &DrivenRank) -> bool {
+    fn is_work_pending(&self, rank: &WeakRank) -> bool {
         if !self.progress.wake_request.is_pending() {
             return false;
         }
@@ -330,14 +330,14 @@ impl<T: ProgressTarget> Driver<T> {
         has_work
     }
 
-    fn drive_for_sleeper(&self, rank: &DrivenRank) {
+    fn drive_for_sleeper(&self, rank: &WeakRank) {
         if let Some(transport) = self.transport.upgrade() {
             transport.progress_for_sleeper(&|| rank.drive());
         }
     }
 
     /// Drives the rank until its program calls again.
-    fn drive_while_program_computes(&self, rank: &DrivenRank) {
+    fn drive_while_program_computes(&self, rank: &WeakRank) {
         let progress = &*self.progress;
         while progress.calls.load(Relaxed) == self.seen && !progress.is_asleep.load(Acquire) {
             progress.take_kick();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::ProgressFutex;
 use crate::Progress;
-use crate::progress::{self, DrivenRank};
+use crate::progress::{self, WeakRank};
 
 /// Longest sleep. After it the thread notices that its rank no longer exists.
 const IDLE: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The system has no thread left.
 pub fn start(rank: &Arc<impl Progress>, mut futex: ProgressFutex) -> io::Result<()> {
     let waker = futex.waker();
-    let turn = move |rank: &DrivenRank| {
+    let turn = move |rank: &WeakRank| {
         if futex.sleep(IDLE) {
             rank.drive();
         }
