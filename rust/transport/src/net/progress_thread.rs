@@ -367,6 +367,9 @@ impl<T: ProgressTarget> Driver<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{read_link, read_to_string};
+    use std::path::{Path, PathBuf};
+    use std::sync::OnceLock;
     use std::thread::{scope, yield_now};
 
     use super::*;
@@ -389,22 +392,48 @@ mod tests {
         }
     }
 
+    /// When a thread that is about to sleep gets a kick.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Moment {
+        BeforeTheStep,
+        StateEntered,
+        Asleep,
+    }
+
+    /// Whether the kernel has put a thread to sleep, whose folder in /proc this is.
+    fn sleeps(folder: &OnceLock<PathBuf>) -> bool {
+        let stat = folder.get().map(|folder| read_to_string(folder.join("stat")).expect("it runs"));
+        // The name of the thread stands in brackets before its state.
+        stat.is_some_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')))
+    }
+
     /// A thread in `step` enters `state`, a kick ends the step, and the thread is awake.
     fn is_ended_by_a_kick(state: ThreadState, step: fn(&ProgressShared)) {
-        let progress = ProgressShared::new(0).expect("an epoll");
-        let has_ended = AtomicBool::new(false);
-        scope(|threads| {
-            threads.spawn(|| {
-                step(&progress);
-                has_ended.store(true, SeqCst);
+        for moment in [Moment::BeforeTheStep, Moment::StateEntered, Moment::Asleep] {
+            let progress = ProgressShared::new(0).expect("an epoll");
+            let has_ended = AtomicBool::new(false);
+            let folder = OnceLock::new();
+            scope(|threads| {
+                if moment == Moment::BeforeTheStep {
+                    progress.kick();
+                }
+                threads.spawn(|| {
+                    let own = Path::new("/proc").join(read_link("/proc/thread-self").expect("Linux"));
+                    folder.set(own).expect("set once");
+                    step(&progress);
+                    has_ended.store(true, SeqCst);
+                });
+                if moment != Moment::BeforeTheStep {
+                    let is_there = || moment == Moment::StateEntered || sleeps(&folder);
+                    until(|| progress.thread.load(SeqCst) == state && is_there(), "the state is not entered");
+                    assert_eq!(progress.is_resting(), state == ThreadState::Resting);
+                    progress.kick();
+                }
+                until(|| has_ended.load(SeqCst), "the kick is lost");
             });
-            until(|| progress.thread.load(SeqCst) == state, "the state is not entered");
-            assert_eq!(progress.is_resting(), state == ThreadState::Resting);
-            progress.kick();
-            until(|| has_ended.load(SeqCst), "the kick is lost");
-        });
-        assert_eq!(progress.thread.load(SeqCst), ThreadState::Awake);
-        assert!(!progress.is_resting() && progress.take_kick());
+            assert_eq!(progress.thread.load(SeqCst), ThreadState::Awake);
+            assert!(!progress.is_resting() && progress.take_kick());
+        }
     }
 
     #[test]
