@@ -33,6 +33,8 @@ final class AeronCarrier implements Carrier {
     private static final long TIMEOUT_HOURS = 24;
     /** The longest datagram over IPv4, less its headers, in whole frames. */
     private static final int MTU = 65_504;
+    /** Octets of a fragment over IPC: a receiver reads one while the next is written. */
+    private static final int IPC_MTU = 8192;
     /** Octets of sockets' buffers, as many as Linux grants by default. */
     private static final int SOCKET_BUFFER = 212_992;
     /** Octets on their way to a receiver, which its socket has room for. */
@@ -90,7 +92,7 @@ final class AeronCarrier implements Carrier {
                 .publicationConnectionTimeoutNs(timeout)
                 .imageLivenessTimeoutNs(timeout)
                 .mtuLength(MTU)
-                .ipcMtuLength(MTU)
+                .ipcMtuLength(IPC_MTU)
                 .initialWindowLength(WINDOW)
                 .socketRcvbufLength(SOCKET_BUFFER)
                 .socketSndbufLength(SOCKET_BUFFER)

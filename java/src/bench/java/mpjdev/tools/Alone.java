@@ -93,6 +93,9 @@ final class Alone {
     }
 
     private String name() {
+        if (options.peer != null) {
+            return options.peer;
+        }
         if (options.threads > 0) {
             return "Java local";
         }
