@@ -35,7 +35,7 @@ fn info(library: &Path) -> (i32, String, String) {
 
 /// Proves that a named library that cannot be used is reported once, with the reason and the remedy.
 #[test]
-fn a_named_library_that_is_of_no_use_is_said_with_what_to_do() {
+fn unusable_library_is_named_with_a_remedy() {
     let folder = Folder::new("useless");
     let text = folder.0.join("libmpi.so");
     fs::write(&text, "a text that is no library, however long it is: ".repeat(99)).expect("a file");
@@ -95,7 +95,7 @@ fn stand_in(folder: &Folder, level: u32, is_over: bool) -> PathBuf {
 /// Proves that a library that grants less than ranks need is refused with what it grants, what is needed and
 /// what to do.
 #[test]
-fn a_library_that_grants_too_little_to_threads_is_refused_with_what_to_do() {
+fn low_thread_level_is_refused_with_a_remedy() {
     let folder = Folder::new("threads");
     for (level, granted) in
         ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED"].iter().enumerate()
@@ -119,7 +119,7 @@ fn a_library_that_grants_too_little_to_threads_is_refused_with_what_to_do() {
 
 /// Proves that a library that somebody in the process has used to its end is not asked what ends the process.
 #[test]
-fn a_library_that_was_finalised_is_said() {
+fn finalised_library_is_named() {
     let folder = Folder::new("over");
     let (status, out, err) = info(&stand_in(&folder, 3, true));
     assert_eq!((status, out.as_str()), (1, ""), "{err}");

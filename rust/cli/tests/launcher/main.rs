@@ -145,7 +145,7 @@ fn lines_of_many_ranks_are_never_mixed_and_none_is_lost() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_stop_the_job() {
+fn closed_reader_does_not_stop_the_job() {
     let folder = Folder::new("reader");
     let script = format!("seq 100000; touch {}/$MPJDEV_RANK", folder.path("."));
     let job = Job::new(&["-n", "2", "sh", "-c", &script]);
@@ -195,7 +195,7 @@ fn last_output_waits_for_a_slow_reader() {
 }
 
 #[test]
-fn a_reader_that_is_slow_holds_up_neither_the_time_nor_a_signal() {
+fn slow_reader_delays_neither_timeout_nor_signal() {
     // The ranks must have written what nobody reads, which takes a slow machine its time.
     let ended = |seconds: &str| {
         let job = Job::new(&["-n", "2", "--timeout", seconds, "--grace", "0.1", "sh", "-c", MUCH]);
@@ -236,7 +236,7 @@ fn the_job_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn a_signal_reaches_the_ranks_and_what_ignores_it_is_killed_after_the_grace() {
+fn signal_reaches_ranks_and_a_kill_follows_after_the_grace() {
     let polite = "trap 'echo ended; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let job = Job::new(&["-n", "2", "--grace", "60", "sh", "-c", polite]);
     let child = job.start();
@@ -366,7 +366,7 @@ fn classes_and_jars_are_started_by_java() {
 }
 
 #[test]
-fn wrong_usage_is_status_2_and_a_program_that_cannot_start_is_said() {
+fn wrong_usage_is_status_2_and_a_missing_program_is_named() {
     for args in
         [&[][..], &["-n", "0", "true"], &["-n", "x", "true"], &["-n", "2"], &["-n", "1", "no-such-thing"]]
     {

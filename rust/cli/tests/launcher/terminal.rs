@@ -82,7 +82,7 @@ fn a_signal_that_is_ignored_stays_ignored() {
 
 /// Ctrl-Z at a terminal: everything stops, and continues with `fg` or `bg`.
 #[test]
-fn a_job_stops_and_goes_on_with_its_launcher() {
+fn job_stops_and_continues_with_its_launcher() {
     let count = "i=0; while :; do echo $i; read line; i=$((i+1)); done";
     let job = Job::new(&["-n", "1", "sh", "-c", count]);
     let mut child = job.command().stdin(Stdio::piped()).spawn().expect("it starts");

@@ -73,7 +73,7 @@ fn ranks_may_finish_and_connect_again_and_again() {
     assert_eq!((status, lines(&out)), (0, vec!["done"; 3]), "{err}");
 }
 
-fn the_peers_of_a_killed_rank_see_its_connection_end() {
+fn kill_is_reported_to_peers_over_connections() {
     let begun = Instant::now();
     let (status, out, err) = connected(3, &["--keep-going"], "killed");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
@@ -120,7 +120,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ),
     ("ports_are_those_of_the_range", ports_are_those_of_the_range),
     ("ranks_may_finish_and_connect_again_and_again", ranks_may_finish_and_connect_again_and_again),
-    ("the_peers_of_a_killed_rank_see_its_connection_end", the_peers_of_a_killed_rank_see_its_connection_end),
+    ("kill_is_reported_to_peers_over_connections", kill_is_reported_to_peers_over_connections),
     (
         "an_exit_without_finish_is_a_failure_over_connections_too",
         an_exit_without_finish_is_a_failure_over_connections_too,

@@ -45,20 +45,20 @@ fn an_exit_without_finish_is_a_failure_over_datagrams_too() {
     assert!(err.contains("exited with status 0") && err.contains("without Comm.finish"), "{err}");
 }
 
-fn the_peers_of_a_killed_rank_see_its_line_end() {
+fn kill_is_reported_to_peers_over_datagrams() {
     let (status, out, err) = over_datagrams(3, &["--keep-going"], "killed");
     let text = "0: rank 1 has failed: its connection has ended before it had finished";
     assert_eq!((status, lines(&out)), (137, vec![text, "2: done"]), "{err}");
     assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
 }
 
-fn ranks_that_never_sleep_see_a_line_end_too() {
+fn kill_is_reported_to_busy_peers_over_datagrams() {
     let (status, out, err) = over_datagrams(3, &["--keep-going"], "killed-beside-traffic");
     let text = |me| format!("{me}: rank 1 has failed: its connection has ended before it had finished");
     assert_eq!((status, lines(&out)), (137, vec![text(0).as_str(), &text(2)]), "{err}");
 }
 
-fn a_rank_that_is_stopped_is_not_dead_over_datagrams() {
+fn stopped_rank_counts_as_alive_over_datagrams() {
     let (status, out, err) = over_datagrams(2, &["--keep-going"], "stopped");
     let text = "rank 1 has failed: its connection has ended before it had finished\n";
     assert_eq!((status, out.as_str()), (137, text), "{err}");
@@ -74,7 +74,7 @@ fn nothing_but_a_line_to_each_other_rank_stays_open() {
     assert_eq!((status, lines(&out)), (0, vec!["1 connection, 0 listen, nothing of the world"; 2]), "{err}");
 }
 
-fn a_rate_is_one_of_datagrams() {
+fn options_of_datagrams_need_the_udp_transport() {
     let text = "mpjrun: --link-rate, --datagram-len and --checksum are for ranks that send datagrams: with --transport udp\n";
     for option in [&["--link-rate", "1gbit"][..], &["--datagram-len", "1200"], &["--checksum"]] {
         assert_eq!(job(2, option, "once"), (2, String::new(), text.to_owned()));
@@ -87,7 +87,7 @@ fn a_rate_is_one_of_datagrams() {
 
 /// Proves that each rank prints its statistics once, as text or as JSON, and only if the environment asks for
 /// them.
-fn each_rank_tells_what_it_has_counted() {
+fn each_rank_prints_its_statistics_once() {
     let (status, _, err) = over_datagrams(3, &["-x", "MPJDEV_STATS=json"], "ring");
     assert_eq!(status, 0, "{err}");
     let mut told: Vec<Value> =
@@ -116,7 +116,7 @@ fn each_rank_tells_what_it_has_counted() {
 
 /// Proves that a rank that goes without having finished tells, too, and one that finishes after another one
 /// has died.
-fn a_rank_that_fails_tells_what_it_has_counted() {
+fn failing_rank_prints_its_statistics() {
     for (part, ranks, tell) in [("leaves", 2, [0, 1]), ("killed", 3, [0, 2])] {
         let (status, _, err) = over_datagrams(ranks, &["--keep-going", "-x", "MPJDEV_STATS=json"], part);
         assert_ne!(status, 0, "{part}: {err}");
@@ -266,7 +266,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         datagrams_that_a_firewall_drops_fail_the_start_by_name,
     ),
     ("datagrams_use_ports_of_the_range_only", datagrams_use_ports_of_the_range_only),
-    ("a_rate_is_one_of_datagrams", a_rate_is_one_of_datagrams),
+    ("options_of_datagrams_need_the_udp_transport", options_of_datagrams_need_the_udp_transport),
     ("sites_of_one_job_use_one_transport", sites_of_one_job_use_one_transport),
     (
         "a_rank_of_another_implementation_is_sent_no_datagrams",
@@ -274,14 +274,14 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ),
     ("datagrams_may_be_of_any_length", datagrams_may_be_of_any_length),
     ("datagrams_may_have_checksums", datagrams_may_have_checksums),
-    ("the_peers_of_a_killed_rank_see_its_line_end", the_peers_of_a_killed_rank_see_its_line_end),
-    ("ranks_that_never_sleep_see_a_line_end_too", ranks_that_never_sleep_see_a_line_end_too),
-    ("a_rank_that_is_stopped_is_not_dead_over_datagrams", a_rank_that_is_stopped_is_not_dead_over_datagrams),
+    ("kill_is_reported_to_peers_over_datagrams", kill_is_reported_to_peers_over_datagrams),
+    ("kill_is_reported_to_busy_peers_over_datagrams", kill_is_reported_to_busy_peers_over_datagrams),
+    ("stopped_rank_counts_as_alive_over_datagrams", stopped_rank_counts_as_alive_over_datagrams),
     (
         "messages_to_a_stopped_rank_arrive_when_it_continues",
         messages_to_a_stopped_rank_arrive_when_it_continues,
     ),
     ("nothing_but_a_line_to_each_other_rank_stays_open", nothing_but_a_line_to_each_other_rank_stays_open),
-    ("each_rank_tells_what_it_has_counted", each_rank_tells_what_it_has_counted),
-    ("a_rank_that_fails_tells_what_it_has_counted", a_rank_that_fails_tells_what_it_has_counted),
+    ("each_rank_prints_its_statistics_once", each_rank_prints_its_statistics_once),
+    ("failing_rank_prints_its_statistics", failing_rank_prints_its_statistics),
 ];

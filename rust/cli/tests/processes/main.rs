@@ -88,7 +88,7 @@ fn computing_rank_does_not_delay_its_peer() {
     assert_eq!((status, lines(&out)), (0, vec!["computed", "sent"]), "{err}");
 }
 
-fn the_peers_of_a_killed_rank_are_told_which_and_why() {
+fn kill_is_reported_to_peers_with_its_signal() {
     let begun = Instant::now();
     let (status, out, err) = job(3, &["--keep-going"], "killed");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
@@ -122,7 +122,7 @@ fn a_second_process_of_one_rank_is_refused() {
 /// A shell that ends, all being well, when the process that it has started asks for it.
 const SHELL_ENDS: &str = "trap 'exit 0' USR1; \"$0\" \"$1\" & while :; do sleep 0.01; done";
 
-fn a_rank_lives_as_long_as_its_process_and_not_as_its_program() {
+fn rank_outlives_the_shell_that_started_it() {
     let (status, out, err) = job_by_shell(2, &[], SHELL_ENDS, "outlives");
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: done", "1: done"], ""));
     let (status, out, err) = job_by_shell(2, &["--keep-going"], SHELL_ENDS, "outlives-and-exits-7");
@@ -175,7 +175,7 @@ fn ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it() {
     assert_eq!(err, [late, over].concat());
 }
 
-fn a_rank_that_is_stopped_is_not_dead() {
+fn stopped_rank_counts_as_alive() {
     let (status, out, err) = job(2, &["--keep-going"], "stopped");
     assert_eq!(
         (status, out.as_str()),
@@ -203,7 +203,7 @@ const TESTS: [(&str, fn()); 15] = [
         "ranks_behind_a_shell_end_when_launcher_and_monitor_are_killed",
         kills::ranks_behind_a_shell_end_when_launcher_and_monitor_are_killed,
     ),
-    ("a_rank_that_is_stopped_is_not_dead", a_rank_that_is_stopped_is_not_dead),
+    ("stopped_rank_counts_as_alive", stopped_rank_counts_as_alive),
     ("nothing_is_left_after_a_kill_at_any_time", kills::nothing_is_left_after_a_kill_at_any_time),
     (
         "ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it",
@@ -213,16 +213,13 @@ const TESTS: [(&str, fn()); 15] = [
         "many_ranks_come_together_where_few_files_may_be_open",
         many_ranks_come_together_where_few_files_may_be_open,
     ),
-    (
-        "a_rank_lives_as_long_as_its_process_and_not_as_its_program",
-        a_rank_lives_as_long_as_its_process_and_not_as_its_program,
-    ),
+    ("rank_outlives_the_shell_that_started_it", rank_outlives_the_shell_that_started_it),
     ("ranks_may_finish_and_join_again_and_again", ranks_may_finish_and_join_again_and_again),
     ("ranks_that_join_again_learn_of_a_missing_rank", ranks_that_join_again_learn_of_a_missing_rank),
     ("messages_of_all_sizes_go_round", messages_of_all_sizes_go_round),
     ("all_exchange_with_all_under_threads_and_wildcards", all_exchange_with_all_under_threads_and_wildcards),
     ("computing_rank_does_not_delay_its_peer", computing_rank_does_not_delay_its_peer),
-    ("the_peers_of_a_killed_rank_are_told_which_and_why", the_peers_of_a_killed_rank_are_told_which_and_why),
+    ("kill_is_reported_to_peers_with_its_signal", kill_is_reported_to_peers_with_its_signal),
     ("an_exit_without_finish_is_a_failure", an_exit_without_finish_is_a_failure),
     ("rank_that_ends_before_it_joins_fails_the_start", rank_that_ends_before_it_joins_fails_the_start),
     ("a_second_process_of_one_rank_is_refused", a_second_process_of_one_rank_is_refused),

@@ -271,7 +271,7 @@ fn messages_arrive_over_a_network_that_delays_and_loses() {
 }
 
 /// No ICMP message reports that packets are dropped.
-fn a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost() {
+fn cut_link_ends_all_sites_and_names_lost_ranks() {
     let machines = Machines::new();
     let (server, address) = machines.server("final");
     let mut sites = machines.sites(&address, &["--peer-timeout", "3"], "needs-the-other-site");
@@ -419,8 +419,5 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "finish_behind_a_cut_link_names_the_rank_and_the_octets",
         finish_behind_a_cut_link_names_the_rank_and_the_octets,
     ),
-    (
-        "a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost",
-        a_link_that_is_cut_ends_all_sites_with_the_ranks_that_are_lost,
-    ),
+    ("cut_link_ends_all_sites_and_names_lost_ranks", cut_link_ends_all_sites_and_names_lost_ranks),
 ];

@@ -88,7 +88,7 @@ fn computing_rank_does_not_delay_other_sites() {
 }
 
 /// Ranks of the same site learn of it from their launcher, others by their connections.
-fn the_peers_of_a_killed_rank_are_told_at_all_sites() {
+fn kill_is_reported_to_peers_at_all_sites() {
     let begun = Instant::now();
     let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "hears-of-rank-1");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
@@ -99,7 +99,7 @@ fn the_peers_of_a_killed_rank_are_told_at_all_sites() {
     assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
 }
 
-fn a_rank_that_is_stopped_is_dead_at_no_site() {
+fn stopped_rank_counts_as_alive_at_all_sites() {
     let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "stopped");
     let far = "rank 1 has failed: its connection has ended before it had finished";
     let near = "rank 1 has failed: its process was killed by signal 9";
@@ -180,7 +180,7 @@ fn a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on() {
     assert_eq!((status, counts, err.lines().count()), (0, [1, 4, 1], 6), "{err}");
 }
 
-fn a_server_may_come_a_little_later_and_one_that_never_comes_is_named() {
+fn late_server_is_joined_and_a_missing_one_is_named() {
     // Nobody else gets a port that was somebody's a moment ago.
     let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
     let (address, port) = (free.to_string(), free.port().to_string());
@@ -196,7 +196,7 @@ fn a_server_may_come_a_little_later_and_one_that_never_comes_is_named() {
     assert!(err.contains(&refused) && err.contains("; ending 2 ranks"), "{err}");
 }
 
-fn a_site_that_never_comes_costs_the_time_of_the_job_and_no_more() {
+fn job_ends_at_its_timeout_when_a_site_is_missing() {
     let (_server, address) = server(2, &[], NO_KEY);
     let words = ["run", "-client", "1", &address, "-n", "2", "--timeout", "1"];
     let own = own();
@@ -208,7 +208,7 @@ fn a_site_that_never_comes_costs_the_time_of_the_job_and_no_more() {
     assert_eq!(err, text);
 }
 
-fn a_server_that_dies_ends_all_sites_with_one_line_each() {
+fn killed_server_ends_all_sites_with_one_line_each() {
     let (server, address) = server(2, &[], NO_KEY);
     let mut sites = [0, 1].map(|client| site(client, &address, 2, &[], "joins-and-waits", NO_KEY));
     for site in &mut sites {
@@ -223,7 +223,7 @@ fn a_server_that_dies_ends_all_sites_with_one_line_each() {
     }
 }
 
-fn a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it() {
+fn killed_rank_ends_dependent_ranks_of_all_sites() {
     let (server, address) = server(2, &[], NO_KEY);
     let begun = Instant::now();
     let sites = [0, 1].map(|client| site(client, &address, 2, &[], "needs-rank-1", NO_KEY));
@@ -250,7 +250,7 @@ fn a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it() {
 
 /// Proves that the rank which was killed gives line and status, at whatever site and although all others fail
 /// because of it, perhaps before its own site has noticed.
-fn the_line_and_the_status_are_those_of_the_rank_where_it_began() {
+fn line_and_status_are_those_of_the_first_failed_rank() {
     let own = own();
     for victim in 0..4 {
         let words = ["run", "--sites", "2", "-n", "2", "--timeout", DEADLINE];
@@ -282,7 +282,7 @@ fn the_line_and_the_status_are_those_of_the_rank_where_it_began() {
     assert_eq!(err.matches("exited with status 3, ").count(), 3, "{err}");
 }
 
-fn a_site_joins_once_and_says_when_it_has_not() {
+fn second_or_missing_join_of_a_site_is_reported() {
     let (status, out, err) = job(2, &["--sites", "2"], "joins-again");
     let text = "a site joins its job once: Comm.init cannot be called again after Comm.finish here";
     assert_eq!(status, 0, "{err}");
@@ -295,7 +295,7 @@ fn a_site_joins_once_and_says_when_it_has_not() {
     drop(server);
 }
 
-fn a_rank_that_ends_before_it_joins_keeps_no_site_waiting() {
+fn end_of_a_rank_before_its_join_ends_the_site() {
     let (server, address) = server(2, &[], NO_KEY);
     let absent = site(0, &address, 2, &["--keep-going"], "absent", NO_KEY).ended();
     assert_eq!(absent.0, 1);
@@ -303,7 +303,7 @@ fn a_rank_that_ends_before_it_joins_keeps_no_site_waiting() {
     drop(server);
 }
 
-fn no_rank_finds_the_key_of_its_job() {
+fn key_of_the_job_is_hidden_from_ranks() {
     let script = "echo ${IMPI_AUTH_KEY-none} ${IMPI_AUTH_KEY_FILE-none}";
     let words = ["run", "--sites", "2", "-n", "2", "sh", "-c", script];
     let (status, out, err) = Started::new(&words, KEY).ended();
@@ -344,7 +344,7 @@ fn invalid_options_are_wrong_usage() {
 
 /// Proves that ranks wait for others to connect as long as their user says, and no longer: here for a site
 /// that has joined and whose host never connects.
-fn the_time_to_connect_is_the_users_to_say() {
+fn connect_time_is_that_of_the_option() {
     let (server, address) = server(2, &[], NO_KEY);
     let ours = site(0, &address, 1, &["--connect-timeout", "0.3"], "ring", NO_KEY);
     let joined = foreign_site(&address);
@@ -480,8 +480,8 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         ranks_of_a_site_share_memory_and_are_connected_to_the_others_only,
     ),
     ("computing_rank_does_not_delay_other_sites", computing_rank_does_not_delay_other_sites),
-    ("the_peers_of_a_killed_rank_are_told_at_all_sites", the_peers_of_a_killed_rank_are_told_at_all_sites),
-    ("a_rank_that_is_stopped_is_dead_at_no_site", a_rank_that_is_stopped_is_dead_at_no_site),
+    ("kill_is_reported_to_peers_at_all_sites", kill_is_reported_to_peers_at_all_sites),
+    ("stopped_rank_counts_as_alive_at_all_sites", stopped_rank_counts_as_alive_at_all_sites),
     (
         "ranks_of_all_sites_listen_at_the_addresses_in_turn",
         ranks_of_all_sites_listen_at_the_addresses_in_turn,
@@ -490,33 +490,18 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on",
         a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on,
     ),
+    ("late_server_is_joined_and_a_missing_one_is_named", late_server_is_joined_and_a_missing_one_is_named),
+    ("job_ends_at_its_timeout_when_a_site_is_missing", job_ends_at_its_timeout_when_a_site_is_missing),
+    ("killed_server_ends_all_sites_with_one_line_each", killed_server_ends_all_sites_with_one_line_each),
+    ("killed_rank_ends_dependent_ranks_of_all_sites", killed_rank_ends_dependent_ranks_of_all_sites),
     (
-        "a_server_may_come_a_little_later_and_one_that_never_comes_is_named",
-        a_server_may_come_a_little_later_and_one_that_never_comes_is_named,
+        "line_and_status_are_those_of_the_first_failed_rank",
+        line_and_status_are_those_of_the_first_failed_rank,
     ),
-    (
-        "a_site_that_never_comes_costs_the_time_of_the_job_and_no_more",
-        a_site_that_never_comes_costs_the_time_of_the_job_and_no_more,
-    ),
-    (
-        "a_server_that_dies_ends_all_sites_with_one_line_each",
-        a_server_that_dies_ends_all_sites_with_one_line_each,
-    ),
-    (
-        "a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it",
-        a_rank_that_dies_ends_the_ranks_of_all_sites_that_need_it,
-    ),
-    (
-        "the_line_and_the_status_are_those_of_the_rank_where_it_began",
-        the_line_and_the_status_are_those_of_the_rank_where_it_began,
-    ),
-    ("a_site_joins_once_and_says_when_it_has_not", a_site_joins_once_and_says_when_it_has_not),
-    (
-        "a_rank_that_ends_before_it_joins_keeps_no_site_waiting",
-        a_rank_that_ends_before_it_joins_keeps_no_site_waiting,
-    ),
-    ("no_rank_finds_the_key_of_its_job", no_rank_finds_the_key_of_its_job),
-    ("the_time_to_connect_is_the_users_to_say", the_time_to_connect_is_the_users_to_say),
+    ("second_or_missing_join_of_a_site_is_reported", second_or_missing_join_of_a_site_is_reported),
+    ("end_of_a_rank_before_its_join_ends_the_site", end_of_a_rank_before_its_join_ends_the_site),
+    ("key_of_the_job_is_hidden_from_ranks", key_of_the_job_is_hidden_from_ranks),
+    ("connect_time_is_that_of_the_option", connect_time_is_that_of_the_option),
     (
         "a_key_file_must_hold_a_key_and_should_be_its_owners_alone",
         a_key_file_must_hold_a_key_and_should_be_its_owners_alone,
