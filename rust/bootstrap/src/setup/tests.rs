@@ -401,7 +401,7 @@ fn datagrams_are_no_longer_than_the_segments_of_the_connection() {
 /// Ranks announce the ports that a relay has for them, and use each other's. A malformed reply of a relay is
 /// reported.
 #[test]
-fn with_a_relay_each_tells_the_port_that_it_has_there() {
+fn hello_has_the_port_at_the_relay() {
     let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let relay: Relay = format!("{},far", desk.local_addr().expect("bound")).parse().expect("a relay");
     assert!(relay.is_far);

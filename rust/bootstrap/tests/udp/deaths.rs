@@ -106,7 +106,7 @@ fn the_thread_beside_a_rank_sees_lines_end() {
 /// All finish at the same time and are gone at once, with and without losses: nobody takes that for a death,
 /// and nobody waits until the deadline.
 #[test]
-fn ranks_that_finish_at_once_take_each_other_for_finished() {
+fn simultaneous_finishes_count_as_finished() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
     for (rounds, impairment) in [(60, None), (12, Some(impairment))] {
         for round in 0..rounds {

@@ -168,7 +168,7 @@ fn a_connector_refuses_an_acceptor_that_proves_nothing() {
 }
 
 #[test]
-fn an_acceptor_refuses_a_proof_with_any_bit_wrong_and_says_so() {
+fn acceptor_refuses_a_proof_with_any_wrong_bit() {
     for bit in 0..8 * PROOF_LEN {
         let mut one = acceptor();
         tell(&mut one, &greeting(NONCE_3)).expect("a greeting");

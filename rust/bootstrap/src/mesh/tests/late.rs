@@ -131,7 +131,7 @@ fn an_address_that_cannot_be_connected_to_is_named() {
 
 /// Without a listener the system may connect a socket to itself, when it selects the same port.
 #[test]
-fn a_socket_that_is_connected_to_itself_is_told_from_others() {
+fn self_connected_socket_is_detected() {
     let (listener, at) = listen(v4(2), 0..=0).expect("a listener");
     let other = stranger(v4(2), at);
     assert!(!socket::is_its_own_peer(other.as_fd()));
