@@ -181,6 +181,12 @@ pub struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
+    /// At most `count` elements of these.
+    #[must_use]
+    pub fn first(self, count: usize) -> Self {
+        Blocks { left: self.left.min(count), ..self }
+    }
+
     /// Steps to the next plane: the odometer of the outer dimensions.
     fn next_plane(&mut self) {
         for d in (0..self.patch.rank.saturating_sub(2)).rev() {
@@ -205,13 +211,14 @@ impl Iterator for Blocks<'_> {
         if self.left == 0 {
             return None;
         }
+        let limit = self.limit.min(self.left);
         let row_start = self.base + self.middle.stride * self.row as i64;
         let start = (row_start + self.inner.stride * self.taken as i64) as usize;
-        let whole_rows = self.limit / self.inner.extent;
+        let whole_rows = limit / self.inner.extent;
         let (rows, count) = if self.taken == 0 && whole_rows > 0 {
             (whole_rows.min(self.middle.extent - self.row), self.inner.extent)
         } else {
-            (1, self.limit.min(self.inner.extent - self.taken))
+            (1, limit.min(self.inner.extent - self.taken))
         };
         self.left -= rows * count;
         self.taken += count;

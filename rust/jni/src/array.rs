@@ -186,7 +186,7 @@ impl Array {
         let to = place.as_ptr();
         assert!(patch.count() * size == place.len());
         let swap = fix(self.element, swapped, false) == Fix::Swap;
-        self.in_blocks(env, patch, Access::Read, |array, block, done| {
+        self.in_blocks(env, patch, patch.count(), Access::Read, |array, block, done| {
             // SAFETY: the block is inside the array, as the patch is; the range has room for all of the
             // patch.
             unsafe {
@@ -199,10 +199,11 @@ impl Array {
         })
     }
 
-    /// Copies elements from `place` to those of a patch.
+    /// Copies elements from `place` to the first ones of a patch.
     ///
     /// # Panics
-    /// As for [`str_gather`](Self::str_gather).
+    /// The range has more elements than the patch; callers have checked it. The patch was checked against
+    /// this array's length.
     #[inline(always)]
     pub(crate) fn str_scatter(
         &self,
@@ -213,13 +214,14 @@ impl Array {
     ) -> Result<(), Failure> {
         let size = self.element.size();
         let from = place.as_ptr().cast_const();
-        assert!(patch.count() * size == place.len());
+        let count = place.len() / size;
+        assert!(count <= patch.count() && count * size == place.len());
         let fix = fix(self.element, swapped, true);
         let mut fixed: Vec<u64> = Vec::new();
         if fix != Fix::Plain {
-            fixed = zeroed(self.block_max().min(patch.count()))?;
+            fixed = zeroed(self.block_max().min(count))?;
         }
-        self.in_blocks(env, patch, Access::Write, |array, block, done| {
+        self.in_blocks(env, patch, count, Access::Write, |array, block, done| {
             // SAFETY: as in str_gather; `fixed` has room for a block of the largest elements.
             unsafe {
                 let mut from = from.add(done * size);
@@ -238,18 +240,19 @@ impl Array {
         CRITICAL_MAX / 2 / self.element.size()
     }
 
-    /// Holds the array critically for the blocks of a patch, for several small ones at a time. `each` gets
-    /// the address of the array, the block and the number of elements before it.
+    /// Holds the array critically for the blocks of the first `count` elements of a patch, for several small
+    /// ones at a time. `each` gets the address of the array, the block and the number of elements before it.
     #[inline(always)]
     fn in_blocks(
         &self,
         env: &mut Env,
         patch: &Patch,
+        count: usize,
         access: Access,
         mut each: impl FnMut(*mut u8, Block, usize),
     ) -> Result<(), Failure> {
         let most = self.block_max();
-        let (mut blocks, mut done) = (patch.blocks(most).peekable(), 0);
+        let (mut blocks, mut done) = (patch.blocks(most).first(count).peekable(), 0);
         while blocks.peek().is_some() {
             let held = Critical::hold(env, self.raw, std::ptr::null_mut(), access)?;
             let until = done + most;

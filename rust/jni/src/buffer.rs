@@ -193,7 +193,7 @@ pub(crate) fn str_scatter(
 /// Copies extents and strides out of the index array and checks the resulting patch. The checked values are
 /// the used ones, whatever another thread does to the array.
 #[inline(always)]
-fn patch(
+pub(crate) fn patch(
     env: &mut Env,
     length: usize,
     off: i32,

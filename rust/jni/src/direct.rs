@@ -7,28 +7,49 @@
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
 use mpjdev_buffer::patch::check_range;
-use mpjdev_buffer::{Encoding, Message, SectionHeader, layout, sole_section};
+use mpjdev_buffer::{Encoding, Message, Patch, Place, SectionHeader, layout, sole_section};
 use mpjdev_engine::{Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
 
-use crate::array::Array;
+use crate::array::{Array, IntArray, Picked};
 use crate::boundary::{Env, NativeStatus};
+use crate::buffer::patch;
 use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, envelope, mode};
 use crate::error::Fault;
 use crate::handle::{self, Destination, Request};
 
-/// The elements of an array that a message is made of, or that it goes to: `count` elements from `off` on.
+/// The elements of an array that a message is made of, or that it goes to.
 struct Part<'a> {
     array: &'a Array,
-    off: usize,
     count: usize,
+    shape: Shape<'a>,
 }
 
-impl Part<'_> {
-    /// A checked part of an array; `what` names the array.
+/// The position of these elements in the array.
+enum Shape<'a> {
+    /// From this one on.
+    Run(usize),
+    Picked(Picked<'a>),
+    Patch(&'a Patch),
+}
+
+impl<'a> Part<'a> {
+    /// The checked elements from `off` on; `what` names the array.
     #[inline(always)]
-    fn check<'a>(what: &'static str, array: &'a Array, off: i32, count: i32) -> Answer<Part<'a>> {
+    fn check(what: &'static str, array: &'a Array, off: i32, count: i32) -> Answer<Part<'a>> {
         check_range(what, i64::from(off), i64::from(count), array.len())?;
-        Ok(Part { array, off: off as usize, count: count as usize })
+        Ok(Part { array, count: count as usize, shape: Shape::Run(off as usize) })
+    }
+
+    /// The elements of these indices, which are checked when elements are copied.
+    fn picked(array: &'a Array, count: i32, offs: i32, indexes: &'a IntArray) -> Answer<Part<'a>> {
+        check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
+        let picked = Picked { base: 0, indexes, offs: offs as usize };
+        Ok(Part { array, count: count as usize, shape: Shape::Picked(picked) })
+    }
+
+    /// The elements of a checked patch.
+    fn patch(array: &'a Array, patch: &'a Patch) -> Part<'a> {
+        Part { array, count: patch.count(), shape: Shape::Patch(patch) }
     }
 
     /// The section of all its elements.
@@ -44,8 +65,39 @@ impl Part<'_> {
     #[inline(always)]
     fn take(&self, env: &mut Env, message: &Message) -> Answer<usize> {
         let (count, place) = message.sole_section(self.array.element(), self.count)?;
-        self.array.copy_in(env, self.off, count, place, message.encoding() != Encoding::NATIVE)?;
+        let swapped = message.encoding() != Encoding::NATIVE;
+        match self.shape {
+            Shape::Run(off) => self.array.copy_in(env, off, count, place, swapped)?,
+            _ => self.scatter(env, place, swapped)?,
+        }
         Ok(count)
+    }
+
+    #[inline(never)]
+    fn scatter(&self, env: &mut Env, place: Place<'_>, swapped: bool) -> Answer<()> {
+        match self.shape {
+            Shape::Run(off) => self.array.copy_in(env, off, self.count, place, swapped),
+            Shape::Picked(picked) => self.array.scatter(env, picked, place, swapped),
+            Shape::Patch(patch) => self.array.str_scatter(env, patch, place, swapped),
+        }
+    }
+
+    /// Copies the elements to the place of a section of this machine's byte order.
+    #[inline(always)]
+    fn put(&self, env: &mut Env, place: Place<'_>) -> Answer<()> {
+        match self.shape {
+            Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
+            _ => self.gather(env, place),
+        }
+    }
+
+    #[inline(never)]
+    fn gather(&self, env: &mut Env, place: Place<'_>) -> Answer<()> {
+        match self.shape {
+            Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
+            Shape::Picked(picked) => self.array.gather(env, picked, place, false),
+            Shape::Patch(patch) => self.array.str_gather(env, patch, place, false),
+        }
     }
 }
 
@@ -83,7 +135,80 @@ pub(crate) fn isend(
     synchronous: bool,
 ) -> Answer {
     let part = Part::check("source", &array, off, count)?;
-    handle::with_comm(comm, |comm| match start_send(env, comm, &part, dest, tag, synchronous)? {
+    isend_part(env, comm, &part, dest, tag, synchronous)
+}
+
+pub(crate) fn send_gathered(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    count: i32,
+    offs: i32,
+    indexes: IntArray,
+    dest: i32,
+    tag: i32,
+) -> Answer<()> {
+    let part = Part::picked(&array, count, offs, &indexes)?;
+    send_part(env, comm, &part, dest, tag)
+}
+
+pub(crate) fn isend_gathered(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    count: i32,
+    offs: i32,
+    indexes: IntArray,
+    dest: i32,
+    tag: i32,
+) -> Answer {
+    let part = Part::picked(&array, count, offs, &indexes)?;
+    isend_part(env, comm, &part, dest, tag, false)
+}
+
+pub(crate) fn send_patch(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: IntArray,
+    dest: i32,
+    tag: i32,
+) -> Answer<()> {
+    let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
+    send_part(env, comm, &Part::patch(&array, &patch), dest, tag)
+}
+
+pub(crate) fn isend_patch(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: IntArray,
+    dest: i32,
+    tag: i32,
+) -> Answer {
+    let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
+    isend_part(env, comm, &Part::patch(&array, &patch), dest, tag, false)
+}
+
+#[inline(never)]
+fn send_part(env: &mut Env, comm: i64, part: &Part<'_>, dest: i32, tag: i32) -> Answer<()> {
+    handle::with_comm(comm, |comm| match start_send(env, comm, part, dest, tag, false)? {
+        None => Ok(()),
+        Some(id) => await_send(env, comm, id),
+    })
+}
+
+#[inline(never)]
+fn isend_part(env: &mut Env, comm: i64, part: &Part<'_>, dest: i32, tag: i32, synchronous: bool) -> Answer {
+    handle::with_comm(comm, |comm| match start_send(env, comm, part, dest, tag, synchronous)? {
         None => Ok(0),
         Some(id) => handle::keep_request(Request { comm: comm.clone(), id, destination: None }),
     })
@@ -102,9 +227,7 @@ fn start_send(
     let len = layout::MESSAGE_OVERHEAD + sole_section::primary_len(section)?;
     handle::with_memory(|memory| {
         let message = memory.outgoing(len)?;
-        message.write_sole_section(section, |place| {
-            part.array.copy_out(env, part.off, part.count, place, false)
-        })?;
+        message.write_sole_section(section, |place| part.put(env, place))?;
         let started = comm.isend(message, dest, tag, mode(synchronous));
         memory.release_long();
         Ok(started?)
@@ -141,6 +264,38 @@ pub(crate) fn recv_from(
 ) -> Answer {
     let part = Part::check("destination", &array, off, count)?;
     receive(env, comm, &part, source, tag, Detail)
+}
+
+pub(crate) fn recv_scattered(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    count: i32,
+    offs: i32,
+    indexes: IntArray,
+    source: i32,
+    tag: i32,
+    out: NativeStatus,
+) -> Answer {
+    let part = Part::picked(&array, count, offs, &indexes)?;
+    receive(env, comm, &part, source, tag, WithEnvelope(out))
+}
+
+pub(crate) fn recv_patch(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: IntArray,
+    source: i32,
+    tag: i32,
+    out: NativeStatus,
+) -> Answer {
+    let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
+    receive(env, comm, &Part::patch(&array, &patch), source, tag, WithEnvelope(out))
 }
 
 /// Size of a message and number of elements in one number.
@@ -292,7 +447,7 @@ pub(crate) fn irecv(
         let from = checked_from(comm, source, tag)?;
         let spare = handle::with_memory(|memory| memory.take_spare());
         let id = comm.irecv(from, capacity(&part), spare)?;
-        let Part { off, count, .. } = part;
+        let (off, count) = (off as usize, count as usize);
         let destination = Destination::Array { element: array.element(), off, count };
         handle::keep_request(Request { comm: comm.clone(), id, destination: Some(destination) })
     })
@@ -322,7 +477,7 @@ fn destination<'a>(request: &Request, array: &'a Array) -> Answer<Part<'a>> {
         Some(Destination::Array { element, off, count })
             if array.element() == element && off + count <= array.len() =>
         {
-            Ok(Part { array, off, count })
+            Ok(Part { array, count, shape: Shape::Run(off) })
         }
         _ => Err(Fault::WrongKind { what: "request", why: "it does not receive into this array" }.into()),
     }

@@ -96,6 +96,22 @@ natives! {
     "sendrecvArray" Java_mpjdev_core_Native_sendrecvArray = direct::sendrecv,
         (comm: long, from/from_length/from_element: array, from_off: int, send_count: int, dest: int, send_tag: int,
          to/to_length/to_element: array, to_off: int, recv_count: int, source: int, recv_tag: int, out: status) -> long;
+    "sendGathered" Java_mpjdev_core_Native_sendGathered = direct::send_gathered,
+        (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, dest: int, tag: int) -> void;
+    "isendGathered" Java_mpjdev_core_Native_isendGathered = direct::isend_gathered,
+        (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, dest: int, tag: int) -> long;
+    "recvScattered" Java_mpjdev_core_Native_recvScattered = direct::recv_scattered,
+        (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, source: int, tag: int,
+         out: status) -> long;
+    "sendPatch" Java_mpjdev_core_Native_sendPatch = direct::send_patch,
+        (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
+         dest: int, tag: int) -> void;
+    "isendPatch" Java_mpjdev_core_Native_isendPatch = direct::isend_patch,
+        (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
+         dest: int, tag: int) -> long;
+    "recvPatch" Java_mpjdev_core_Native_recvPatch = direct::recv_patch,
+        (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
+         source: int, tag: int, out: status) -> long;
     "startBarrier" Java_mpjdev_core_Native_startBarrier = comm::start_barrier, (comm: long) -> long;
     "startDup" Java_mpjdev_core_Native_startDup = comm::start_dup, (comm: long) -> long;
     "startCreate" Java_mpjdev_core_Native_startCreate = comm::start_create, (comm: long, ids/length: ints) -> long;

@@ -214,6 +214,47 @@ class ArrayMessagesTest {
         }
     }
 
+    /** Index lists and patches at both ends, with whole and with shorter messages. */
+    static void shapes(Comm world) throws Exception {
+        int[] shape = {30, 7, 64, -2}; // extents, then strides
+        for (Type type : AnyArray.TYPES) {
+            Object array = sample(type, 4000);
+            int[] indexes = new Random(3).ints(500, 0, 2000).distinct().limit(210).toArray();
+            Object expected = AnyArray.make(type, 4000);
+            if (world.id() == 0) {
+                call(world, "sendGathered", array, 210, 0, indexes, 1, TAG);
+                ((Request) call(world, "isendPatch", array, 20, 2, 0, 2, shape, 1, TAG)).iwait();
+                ((Request) call(world, "isendGathered", array, 200, 10, indexes, 1, TAG)).iwait();
+                call(world, "sendPatch", array, 20, 2, 0, 2, shape, 1, TAG);
+                call(world, "send", array, 0, 25, 1, TAG);
+                continue;
+            }
+            int[] patch = new int[210];
+            Arrays.setAll(patch, k -> 20 + 64 * (k / 7) - 2 * (k % 7));
+            int[][] from = {indexes, patch, Arrays.copyOfRange(indexes, 10, 210), patch, null};
+            int[][] to = {patch, indexes, patch, null, patch};
+            for (int i = 0; i < from.length; i++) {
+                Object got = AnyArray.make(type, 4000);
+                Object status;
+                if (to[i] == patch) {
+                    status = call(world, "recvPatch", got, 20, 2, 0, 2, shape, i % 2 == 0 ? 0 : Comm.ANY_SOURCE, TAG);
+                } else if (to[i] == indexes) {
+                    status = call(world, "recvScattered", got, 210, 0, indexes, 0, TAG);
+                } else {
+                    status = call(world, "recv", got, 0, 210, 0, TAG);
+                }
+                int count = from[i] == null ? 25 : from[i].length;
+                checkStatus(type, count, 0, (Status) status);
+                Object wanted = AnyArray.copy(expected);
+                for (int k = 0; k < count; k++) {
+                    int at = from[i] == null ? k : from[i][k];
+                    System.arraycopy(array, at, wanted, to[i] == null ? k : to[i][k], 1);
+                }
+                assertTrue(AnyArray.same(wanted, got), i + " " + type);
+            }
+        }
+    }
+
     /** Runs all programs above in a process that is a rank. */
     static final class Program {
         private Program() {}
@@ -223,6 +264,7 @@ class ArrayMessagesTest {
             exchange(Comm.WORLD);
             mismatches(Comm.WORLD);
             windows(Comm.WORLD);
+            shapes(Comm.WORLD);
             Comm.WORLD.barrier();
             assertEquals(0, Native.openRequests());
             System.out.println("done");
@@ -242,6 +284,7 @@ class ArrayMessagesTest {
             exchange(world);
             mismatches(world);
             windows(world);
+            shapes(world);
         });
     }
 
@@ -288,6 +331,25 @@ class ArrayMessagesTest {
             assertEquals(3, world.recv(received, 0, 3, 0, TAG).count());
             assertArrayEquals(array, received);
             assertNull(world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG), "nothing else was sent");
+        });
+    }
+
+    @Test
+    void shouldChangeNoElementWhenAnIndexIsOutside() {
+        Comm.runThreads(1, world -> {
+            int[] array = {1, 2, 3};
+            int[] indexes = {0, 3, 2, 5};
+            Executable[] sends = {() -> world.sendGathered(array, 2, 0, indexes, 0, TAG),
+                () -> world.isendGathered(array, 2, 3, indexes, 0, TAG),
+                () -> world.sendPatch(array, 0, 1, 2, 3, indexes, 0, TAG),
+                () -> world.recvPatch(array, 0, 1, 2, 1, indexes, 0, TAG)};
+            for (Executable call : sends) {
+                assertThrows(ArrayIndexOutOfBoundsException.class, call);
+            }
+            assertNull(world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG), "nothing was sent");
+            world.send(array, 0, 2, 0, TAG);
+            assertThrows(ArrayIndexOutOfBoundsException.class, () -> world.recvScattered(array, 2, 0, indexes, 0, TAG));
+            assertArrayEquals(new int[] {1, 2, 3}, array);
         });
     }
 

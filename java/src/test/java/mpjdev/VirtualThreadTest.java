@@ -147,6 +147,13 @@ class VirtualThreadTest {
             }
             Status status = world.sendrecv(array, 0, 2, other, THREADS + number, array, 0, 2, other, THREADS + number);
             assertEquals(2, status.count());
+            int[] reversed = {1, 0};
+            world.sendGathered(new int[] {5, number}, 2, 0, reversed, other, number);
+            assertEquals(2, world.recvScattered(array, 2, 0, reversed, other, number).count());
+            assertEquals(number, array[1]);
+            world.sendPatch(array, 1, 1, 0, 1, new int[] {2, -1}, other, number);
+            world.recvPatch(array, 0, 1, 0, 1, new int[] {2, 1}, other, number);
+            assertEquals(number, array[0]);
         }));
     }
 

@@ -464,6 +464,36 @@ public final class Native {
             int sendCount, int dest, int sendTag, Object to, int toLength, int toElement, int toOff, int recvCount,
             int source, int recvTag, NativeStatus out);
 
+    /**
+     * Sends the elements {@code array[indexes[offs + k]]}, k from 0 to count - 1, as {@link #sendArray} does.
+     * {@code ints} is the length of {@code indexes}.
+     */
+    public static native void sendGathered(long comm, Object array, int length, int element, int count, int offs,
+            int[] indexes, int ints, int dest, int tag);
+
+    /** Starts a send; arguments as for {@link #sendGathered}. Does not block. Returns as {@link #isend}. */
+    public static native long isendGathered(long comm, Object array, int length, int element, int count, int offs,
+            int[] indexes, int ints, int dest, int tag);
+
+    /**
+     * Receives into the elements {@code array[indexes[offs + k]]} as {@link #recvArray} does. The indices are
+     * checked when the message is there: it is lost if one is outside the array.
+     */
+    public static native long recvScattered(long comm, Object array, int length, int element, int count, int offs,
+            int[] indexes, int ints, int source, int tag, NativeStatus out);
+
+    /** Sends a strided patch, as of {@link #strGather}, as {@link #sendArray} does. */
+    public static native void sendPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
+            int strs, int[] indexes, int ints, int dest, int tag);
+
+    /** Starts a send; arguments as for {@link #sendPatch}. Does not block. Returns as {@link #isend}. */
+    public static native long isendPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
+            int strs, int[] indexes, int ints, int dest, int tag);
+
+    /** Receives into the first elements of a strided patch, as {@link #recvArray} does. */
+    public static native long recvPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
+            int strs, int[] indexes, int ints, int source, int tag, NativeStatus out);
+
     // ---- Requests
 
     /**
