@@ -239,11 +239,12 @@ impl Comm {
         capacity: usize,
         place: &mut Option<Message>,
     ) -> Result<Status, FastRecv> {
-        let fast = self.engine.try_recv_spinning(self.selection(from)?, capacity, place);
-        match (fast, place) {
-            (FastRecv::Done(envelope), Some(message)) => Ok(self.status(&envelope, message)),
-            (FastRecv::Done(_), None) => Err(DeviceError::NoSuchRequest.into()),
-            (fast, _) => Err(fast),
+        match self.engine.try_recv_spinning(self.selection(from)?, capacity, place) {
+            FastRecv::Done(envelope) => match place {
+                Some(message) => Ok(self.status(&envelope, message)),
+                None => Err(DeviceError::NoSuchRequest.into()),
+            },
+            fast => Err(fast),
         }
     }
 
@@ -331,11 +332,13 @@ impl Comm {
         }
     }
 
+    #[inline(always)]
     fn status(&self, envelope: &Envelope, message: &Message) -> Status {
         let size = message.first_len() - mpjdev_buffer::layout::MESSAGE_OVERHEAD;
         Status { first: message.first_section(), ..self.seen(envelope, size) }
     }
 
+    #[inline(always)]
     fn seen(&self, envelope: &Envelope, size: usize) -> Status {
         Status { source: self.rank_of(envelope.source), tag: envelope.tag, size, first: None }
     }

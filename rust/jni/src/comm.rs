@@ -241,15 +241,16 @@ pub(crate) fn recv(
     tag: i32,
     out: NativeStatus,
 ) -> Answer {
-    receive(env, comm, buffer, source, tag, |env, status| pack(env, status, out))
+    receive(env, comm, buffer, source, tag, &|env: &mut Env, status: &Status| pack(env, status, out))
 }
 
 /// [`recv`] with a given source and tag: the remaining details fit the return value.
 pub(crate) fn recv_from(env: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
-    receive(env, comm, buffer, source, tag, |_, status| detail(status))
+    receive(env, comm, buffer, source, tag, &|_: &mut Env, status: &Status| detail(status))
 }
 
-/// Receives, and returns the number that `answer` makes of the status. Layers pass a number on in a register.
+/// Receives, and returns the number that `answer` makes of the status. Only that number is passed from
+/// function to function: it fits a register.
 #[inline(always)]
 fn receive(
     env: &mut Env,
@@ -257,34 +258,69 @@ fn receive(
     buffer: i64,
     source: i32,
     tag: i32,
-    answer: impl FnOnce(&mut Env, &Status) -> i64,
+    answer: &impl Fn(&mut Env, &Status) -> i64,
 ) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
-        let fast = match recv_in_place(comm, buffer, from)? {
-            Ok(status) => return Ok(answer(env, &status)),
-            Err(fast) => fast,
-        };
-        let (capacity, spare) = begin_receive(buffer)?;
-        let result = comm.recv_posted(fast, from, capacity, spare, &mut || env.may_wait());
-        let (status, message) = end_receive(buffer, result)?;
-        deliver(buffer, message);
-        Ok(answer(env, &status))
+        let mut fast = None;
+        let received = recv_in_place(env, comm, buffer, from, answer, &mut fast)?;
+        match fast {
+            None => Ok(received),
+            Some(fast) => receive_posted(env, comm, buffer, from, fast, answer),
+        }
     })
 }
 
-/// Receives a message that arrives at once directly into its buffer, which is held meanwhile.
+/// Receives a message that arrives at once directly into its buffer, which is held meanwhile. Another outcome
+/// goes to `other`.
 #[inline(always)]
-fn recv_in_place(comm: &Comm, buffer: i64, from: RecvFrom) -> Answer<Result<Status, FastRecv>> {
-    handle::with_idle_buffer(buffer, |b| {
-        let Kind::Read(reader) = &mut b.kind else { return Err(FastRecv::Unavailable) };
-        let capacity = reader.capacity();
-        let received = comm.try_recv_spinning(from, capacity, reader.landing(handle::session()));
-        if let Err(FastRecv::Failed(_)) = received {
-            reader.clear();
-        }
-        received
-    })
+fn recv_in_place(
+    env: &mut Env,
+    comm: &Comm,
+    buffer: i64,
+    from: RecvFrom,
+    answer: &impl Fn(&mut Env, &Status) -> i64,
+    other: &mut Option<FastRecv>,
+) -> Answer {
+    handle::with_idle_buffer(
+        buffer,
+        #[inline(always)]
+        |b| {
+            let Kind::Read(reader) = &mut b.kind else {
+                *other = Some(FastRecv::Unavailable);
+                return PENDING;
+            };
+            let capacity = reader.capacity();
+            match comm.try_recv_spinning(from, capacity, reader.landing(handle::session())) {
+                Ok(status) => answer(env, &status),
+                Err(fast) => {
+                    if let FastRecv::Failed(_) = fast {
+                        reader.clear();
+                    }
+                    *other = Some(fast);
+                    PENDING
+                }
+            }
+        },
+    )
+}
+
+/// Receives a message that has to be waited for.
+#[cold]
+#[inline(never)]
+fn receive_posted(
+    env: &mut Env,
+    comm: &Comm,
+    buffer: i64,
+    from: RecvFrom,
+    fast: FastRecv,
+    answer: &impl Fn(&mut Env, &Status) -> i64,
+) -> Answer {
+    let (capacity, spare) = begin_receive(buffer)?;
+    let result = comm.recv_posted(fast, from, capacity, spare, &mut || env.may_wait());
+    let (status, message) = end_receive(buffer, result)?;
+    deliver(buffer, message);
+    Ok(answer(env, &status))
 }
 
 pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
