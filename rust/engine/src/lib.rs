@@ -18,6 +18,7 @@ mod packet;
 mod rank;
 mod request;
 mod request_table;
+mod wait;
 
 pub use any_engine::FastRecv;
 pub use clients::Clients;

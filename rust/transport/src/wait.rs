@@ -167,10 +167,13 @@ impl Backoff {
         }
     }
 
-    /// Shortens the spinning before the sleep, because the processors are oversubscribed.
-    pub fn skip_spinning(&mut self) {
-        self.pauses = self.pauses.min(60);
-        self.yields = 0;
+    /// Shortens the spinning before the sleep if the processors are oversubscribed.
+    #[inline]
+    pub fn adapt_to(&mut self, oversubscription: &Oversubscription) {
+        if oversubscription.is_active() {
+            self.pauses = self.pauses.min(60);
+            self.yields = 0;
+        }
     }
 
     /// The action before the next poll.

@@ -10,6 +10,7 @@ use mpjdev_transport::wait::{Backoff, Step, WaitControl};
 
 use super::Rank;
 use crate::error::DeviceError;
+use crate::wait::WaitLimit;
 
 /// The shortest sleep.
 const SHORTEST: Duration = Duration::from_micros(20);
@@ -22,19 +23,19 @@ const NAP_PART: u32 = 8;
 const MOVED: Duration = Duration::from_micros(2);
 /// The bound on the time of an empty poll of one request.
 const LOOK: Duration = Duration::from_nanos(250);
-/// Yields after which a wait asks its wait control, which takes microseconds if Java answers.
-const ASKED: u32 = 256;
+/// Yields after which a wait checks its limit: the wait control takes microseconds if Java answers.
+const CHECKED: u32 = 256;
 /// Yields after which a wait drives all progress, beyond its own requests.
 const YIELDS: u32 = 16;
 /// Polls before a wait yields. More than elsewhere: a library may move a MiB in this number of polls, and
 /// only while it is called.
 pub(super) const SPINS: u32 = 1000;
 
-/// Whether a wait asks its wait control and checks the deadline in this round: never while it spins.
-fn asks(step: Step, round: u32) -> bool {
+/// Whether a wait checks its limit in this round: never while it spins.
+fn checks_limit(step: Step, round: u32) -> bool {
     match step {
         Step::Pause => false,
-        Step::Yield => round.is_multiple_of(ASKED),
+        Step::Yield => round.is_multiple_of(CHECKED),
         Step::Sleep => true,
     }
 }
@@ -88,10 +89,8 @@ impl Rank {
         wait_control: &mut dyn WaitControl,
         mut ready: impl FnMut() -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
-        if self.oversubscription.is_active() {
-            backoff.skip_spinning();
-        }
-        let begun = deadline.map(|_| Instant::now());
+        backoff.adapt_to(&self.oversubscription);
+        let mut limit = WaitLimit::begin(deadline, wait_control);
         let mut naps = Naps::default();
         let mut rounds = 0_u32;
         loop {
@@ -102,9 +101,7 @@ impl Rank {
             if looks.is_some_and(|begun| naps.end_after(begun.elapsed(), requests)) {
                 backoff = Backoff::after_pauses(&self.config);
                 // On an oversubscribed machine the poll may have taken long because of other processes.
-                if self.oversubscription.is_active() {
-                    backoff.skip_spinning();
-                }
+                backoff.adapt_to(&self.oversubscription);
             }
             rounds = rounds.wrapping_add(1);
             let step = backoff.step();
@@ -119,17 +116,10 @@ impl Rank {
                 }
                 Step::Sleep => self.progress(),
             }
-            if !asks(step, rounds) {
+            if !checks_limit(step, rounds) {
                 continue;
             }
-            if let (Some(deadline), Some(begun)) = (deadline, begun)
-                && Instant::now() >= deadline
-            {
-                return Err(DeviceError::TimedOut { after: begun.elapsed() });
-            }
-            if !wait_control.keep_waiting() {
-                return Err(DeviceError::Interrupted);
-            }
+            limit.check()?;
             if step == Step::Sleep {
                 std::thread::sleep(naps.next(Instant::now()));
             }
@@ -152,7 +142,7 @@ mod tests {
 
     #[test]
     fn spinning_wait_skips_the_interrupt_check() {
-        let asked = |step| (1..=2048).filter(|round| asks(step, *round)).count();
+        let asked = |step| (1..=2048).filter(|round| checks_limit(step, *round)).count();
         assert_eq!([Step::Pause, Step::Yield, Step::Sleep].map(asked), [0, 8, 2048]);
     }
 

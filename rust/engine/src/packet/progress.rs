@@ -11,12 +11,13 @@ use mpjdev_transport::wait::{Backoff, Step, WaitControl, Waiter};
 use crate::error::DeviceError;
 use crate::packet::engine::{BATCH, Core, PacketEngine, State};
 use crate::request::RequestId;
+use crate::wait::WaitLimit;
 
 /// A rank that only tests and probes drives the other ranks' progress after this number of empty polls.
 const EMPTY_POLLS: u32 = 64;
 /// Polls of which debug builds check the state once.
 const CHECKED_POLLS: u32 = 32;
-/// Polls after which a wait checks deadline and patience, even if packets arrive without end.
+/// Polls after which a wait checks its limit, even if packets arrive without end.
 const ROUNDS: u32 = 64;
 
 impl PacketEngine {
@@ -101,20 +102,14 @@ impl PacketEngine {
         wait_control: &mut dyn WaitControl,
         mut ready: impl FnMut(&mut Core) -> Result<Option<R>, DeviceError>,
     ) -> Result<R, DeviceError> {
-        if self.oversubscription.is_active() {
-            backoff.skip_spinning();
-        }
-        let begun = deadline.map(|_| Instant::now());
+        backoff.adapt_to(&self.oversubscription);
+        let mut limit = WaitLimit::begin(deadline, wait_control);
         let mut rounds = 0u32;
         loop {
             // Packets may arrive without end.
             rounds = rounds.wrapping_add(1);
             if rounds.is_multiple_of(ROUNDS) {
-                self.time_left(begun, deadline)?;
-                if !wait_control.keep_waiting() {
-                    self.lock().state.waiters.hand_over_driver();
-                    return Err(DeviceError::Interrupted);
-                }
+                self.check_limit(&mut limit)?;
             }
             let seen = self.signals.changes();
             {
@@ -139,13 +134,9 @@ impl PacketEngine {
                         }
                     }
                     Step::Sleep => {
-                        let left = self.time_left(begun, deadline)?;
-                        if !wait_control.keep_waiting() {
-                            self.lock().state.waiters.hand_over_driver();
-                            return Err(DeviceError::Interrupted);
-                        }
+                        let left = self.check_limit(&mut limit)?;
                         self.progress_for_neighbours();
-                        self.sleep(ids, seen, left);
+                        self.sleep(ids, seen, left.min(self.config.slice));
                         break;
                     }
                 }
@@ -153,14 +144,9 @@ impl PacketEngine {
         }
     }
 
-    fn time_left(&self, begun: Option<Instant>, deadline: Option<Instant>) -> Result<Duration, DeviceError> {
-        let Some(deadline) = deadline else { return Ok(self.config.slice) };
-        let now = Instant::now();
-        if now < deadline {
-            return Ok((deadline - now).min(self.config.slice));
-        }
-        self.lock().state.waiters.hand_over_driver();
-        Err(DeviceError::TimedOut { after: begun.map_or(Duration::ZERO, |b| now - b) })
+    /// Checks the limit of a wait. A thread that stops waiting hands the transport over to another one.
+    fn check_limit(&self, limit: &mut WaitLimit<'_>) -> Result<Duration, DeviceError> {
+        limit.check().inspect_err(|_| self.lock().state.waiters.hand_over_driver())
     }
 
     /// Counts an empty poll. This rank may wait for another one that does not call: a rank that never blocks
