@@ -52,6 +52,20 @@ impl Started {
         line.trim_end().to_owned()
     }
 
+    /// Reads the lines of its two ranks that have met the others.
+    ///
+    /// # Panics
+    /// They say something else or have ended; the text has its status and its standard error.
+    pub(crate) fn met(&mut self) {
+        let said = [self.line(), self.line()];
+        if said != ["met", "met"] {
+            let _ = self.child.kill();
+            let status = self.child.wait().expect("our child");
+            let err = self.err.take().expect("once").join().expect("no panic");
+            panic!("{said:?} before {status}: {err}");
+        }
+    }
+
     pub(crate) fn pid(&self) -> i32 {
         self.child.id() as i32
     }
