@@ -88,7 +88,9 @@ impl Party {
     fn choose(&mut self, order: Order) -> Result<usize, RankError> {
         let ways = self.link.ways(order.octets as usize);
         let times = match order.case {
-            Case::Arrays | Case::Buffers => (TRIAL_LEN / order.octets.max(1)).clamp(1, TRIAL_TIMES),
+            Case::Arrays | Case::Direct | Case::Buffers => {
+                (TRIAL_LEN / order.octets.max(1)).clamp(1, TRIAL_TIMES)
+            }
             _ => 1,
         };
         let mut best = (Duration::MAX, 0);
@@ -112,7 +114,7 @@ impl plain::Party for Party {
         if self.message.len() != HEADER_WORDS + octets / 8 {
             self.message = message(octets);
         }
-        let is_window = matches!(order.case, Case::RateArrays | Case::RateBuffers);
+        let is_window = matches!(order.case, Case::RateArrays | Case::RateDirect | Case::RateBuffers);
         self.link.want_trains(is_window || self.link.ways(octets) > 1)?;
         let key = (is_window, order.octets);
         self.cut = match self.best.get(&key) {

@@ -110,13 +110,16 @@ impl Party {
     /// # Errors
     /// Messages do not go, or this contestant does not know the case.
     pub fn run(&mut self, case: Case, times: u64) -> Result<Told, RankError> {
-        if self.contents.is_some() && !matches!(case, Case::Arrays | Case::RateArrays) {
+        if self.contents.is_some()
+            && !matches!(case, Case::Arrays | Case::Direct | Case::RateArrays | Case::RateDirect)
+        {
             return Err(RankError::Order(format!("{case} is not checked")));
         }
         match case {
-            Case::Arrays => self.arrays(times)?,
+            // Rust has no other way for an array.
+            Case::Arrays | Case::Direct => self.arrays(times)?,
             Case::Buffers => self.buffers(times)?,
-            Case::RateArrays => self.rate(times, true)?,
+            Case::RateArrays | Case::RateDirect => self.rate(times, true)?,
             Case::RateBuffers => self.rate(times, false)?,
             Case::Ring => self.ring(times)?,
             Case::Alltoall => self.alltoall(times)?,

@@ -180,13 +180,13 @@ static void ring(int count, long times) {
 
 static void run(const char *name, size_t octets, long times) {
     int count = (int)(octets / sizeof(double)) + extra;
-    if (!strcmp(name, "arrays") || !strcmp(name, "buffers")) {
+    if (!strcmp(name, "arrays") || !strcmp(name, "direct") || !strcmp(name, "buffers")) {
         ping_pong(count, MPI_DOUBLE, times);
     } else if (!strcmp(name, "strided") || !strcmp(name, "random")) {
         ping_pong(1, type, times);
     } else if (!strcmp(name, "sum")) {
         touched(count, times);
-    } else if (!strcmp(name, "rate-arrays") || !strcmp(name, "rate-buffers")) {
+    } else if (!strcmp(name, "rate-arrays") || !strcmp(name, "rate-direct") || !strcmp(name, "rate-buffers")) {
         rate(count, window(octets), times);
     } else if (!strcmp(name, "ring")) {
         ring(count, times);

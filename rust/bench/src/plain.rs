@@ -37,21 +37,21 @@ pub(super) fn run(party: &mut impl Party, order: Order, times: u64) -> Result<()
     let messages = window(order.octets) as usize;
     for _ in 0..times {
         match (order.case, party.rank()) {
-            (Case::Arrays | Case::Buffers, 0) => {
+            (Case::Arrays | Case::Direct | Case::Buffers, 0) => {
                 party.send()?;
                 party.receive(1)?;
             }
-            (Case::Arrays | Case::Buffers, _) => {
+            (Case::Arrays | Case::Direct | Case::Buffers, _) => {
                 party.receive(1)?;
                 party.send()?;
             }
-            (Case::RateArrays | Case::RateBuffers, 0) => {
+            (Case::RateArrays | Case::RateDirect | Case::RateBuffers, 0) => {
                 for _ in 0..messages {
                     party.send()?;
                 }
                 party.receive_answer()?;
             }
-            (Case::RateArrays | Case::RateBuffers, _) => {
+            (Case::RateArrays | Case::RateDirect | Case::RateBuffers, _) => {
                 party.receive(messages)?;
                 party.send_answer()?;
             }

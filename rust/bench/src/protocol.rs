@@ -26,6 +26,8 @@ pub const END: &str = "end";
 pub enum Case {
     /// There and back from array to array: write, send, receive, read.
     Arrays,
+    /// There and back from array to array without a buffer, where a contestant has a call for it.
+    Direct,
     /// There and back from buffer to buffer: send and receive of a message that is written already.
     Buffers,
     /// As arrays, every second double.
@@ -40,6 +42,8 @@ pub enum Case {
     Serial,
     /// Windows of messages from array to array.
     RateArrays,
+    /// Windows of messages from array to array without a buffer.
+    RateDirect,
     /// Windows of messages from buffer to buffer.
     RateBuffers,
     /// Windows of messages to a rank that computes meanwhile.
@@ -58,8 +62,9 @@ pub enum Case {
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 15] = [
+    pub const ALL: [Case; 17] = [
         Case::Arrays,
+        Case::Direct,
         Case::Buffers,
         Case::Strided,
         Case::Random,
@@ -67,6 +72,7 @@ impl Case {
         Case::Objects,
         Case::Serial,
         Case::RateArrays,
+        Case::RateDirect,
         Case::RateBuffers,
         Case::Busy,
         Case::SendCompute,
@@ -80,6 +86,7 @@ impl Case {
     pub fn name(self) -> &'static str {
         match self {
             Case::Arrays => "arrays",
+            Case::Direct => "direct",
             Case::Buffers => "buffers",
             Case::Strided => "strided",
             Case::Random => "random",
@@ -87,6 +94,7 @@ impl Case {
             Case::Objects => "objects",
             Case::Serial => "serial",
             Case::RateArrays => "rate-arrays",
+            Case::RateDirect => "rate-direct",
             Case::RateBuffers => "rate-buffers",
             Case::Busy => "busy",
             Case::SendCompute => "send-compute",
@@ -101,6 +109,7 @@ impl Case {
     pub fn title(self) -> &'static str {
         match self {
             Case::Arrays => "array to array",
+            Case::Direct => "array to array, direct",
             Case::Buffers => "buffer to buffer",
             Case::Strided => "every second double",
             Case::Random => "random doubles",
@@ -108,6 +117,7 @@ impl Case {
             Case::Objects => "1000 objects",
             Case::Serial => "1000 objects in one JVM",
             Case::RateArrays => "window, array to array",
+            Case::RateDirect => "window, direct",
             Case::RateBuffers => "window, buffer to buffer",
             Case::Busy => "window, receiver computes",
             Case::SendCompute => "sender computes behind it",
@@ -121,8 +131,14 @@ impl Case {
     /// Number of reported units in one time: ways, messages, hops.
     pub fn per_time(self, octets: u64, ranks: u32) -> u64 {
         match self {
-            Case::Arrays | Case::Buffers | Case::Strided | Case::Random | Case::Sum | Case::Objects => 2,
-            Case::RateArrays | Case::RateBuffers | Case::Busy => window(octets),
+            Case::Arrays
+            | Case::Direct
+            | Case::Buffers
+            | Case::Strided
+            | Case::Random
+            | Case::Sum
+            | Case::Objects => 2,
+            Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::Busy => window(octets),
             Case::Ring => u64::from(ranks.max(1)),
             Case::Serial | Case::Alltoall | Case::Garbage | Case::SendCompute | Case::RecvCompute => 1,
         }

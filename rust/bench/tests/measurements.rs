@@ -34,7 +34,8 @@ fn rows(args: &[&str]) -> Vec<Value> {
 fn every_size_is_measured_over_every_transport() {
     let rows = rows(&["pingpong", "--sizes", "8,64k"]);
     let seen: Vec<_> = rows.iter().map(|r| (r["case"].as_str(), r["octets"].as_u64())).collect();
-    let expected = ["arrays", "buffers"].map(|case| [8, 65_536].map(|octets| (Some(case), Some(octets))));
+    let expected =
+        ["arrays", "direct", "buffers"].map(|case| [8, 65_536].map(|octets| (Some(case), Some(octets))));
     assert_eq!(seen, expected.concat());
     for row in &rows {
         let names: Vec<_> =

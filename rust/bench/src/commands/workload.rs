@@ -27,12 +27,19 @@ pub enum Workload {
 impl Workload {
     pub(super) fn cases(self) -> &'static [Case] {
         match self {
-            Workload::Pingpong => &[Case::Arrays, Case::Buffers],
+            Workload::Pingpong => &[Case::Arrays, Case::Direct, Case::Buffers],
             Workload::Bandwidth => &[Case::RateArrays],
-            Workload::Rate => &[Case::RateArrays, Case::RateBuffers],
+            Workload::Rate => &[Case::RateArrays, Case::RateDirect, Case::RateBuffers],
             Workload::Alltoall => &[Case::Alltoall],
             Workload::Ring => &[Case::Ring],
-            Workload::Baseline => &[Case::Arrays, Case::Buffers, Case::RateArrays, Case::RateBuffers],
+            Workload::Baseline => &[
+                Case::Arrays,
+                Case::Direct,
+                Case::Buffers,
+                Case::RateArrays,
+                Case::RateDirect,
+                Case::RateBuffers,
+            ],
             Workload::Figures | Workload::Goodput => &[],
         }
     }

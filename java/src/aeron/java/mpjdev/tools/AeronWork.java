@@ -60,7 +60,7 @@ abstract class AeronWork extends Work.WithArray {
     private AeronWork(Comm world, AeronCarrier carrier, Task task) {
         super(world, task.octets);
         this.carrier = carrier;
-        isFromArray = task.what == Case.ARRAYS || task.what == Case.RATE_ARRAYS;
+        isFromArray = task.what != Case.BUFFERS && task.what != Case.RATE_BUFFERS;
         octets = task.octets;
         publication = task.publication;
         subscription = task.subscription;
@@ -75,8 +75,8 @@ abstract class AeronWork extends Work.WithArray {
     /** The work of a task. */
     static AeronWork of(Comm world, AeronCarrier carrier, Task task) {
         return switch (task.what) {
-            case ARRAYS, BUFFERS -> new Trips(world, carrier, task);
-            case RATE_ARRAYS, RATE_BUFFERS -> new Window(world, carrier, task);
+            case ARRAYS, DIRECT, BUFFERS -> new Trips(world, carrier, task);
+            case RATE_ARRAYS, RATE_DIRECT, RATE_BUFFERS -> new Window(world, carrier, task);
             default -> throw new IllegalArgumentException(task.what.word + " is not measured over Aeron");
         };
     }

@@ -76,8 +76,9 @@ final class BaselineCarrier implements Carrier {
     @Override
     public Work work(Case what, int octets) {
         return switch (what) {
-            case ARRAYS, BUFFERS -> new Trips(world, rank, octets, what == Case.ARRAYS);
-            case RATE_ARRAYS, RATE_BUFFERS -> new Window(world, rank, octets, what == Case.RATE_ARRAYS);
+            case ARRAYS, DIRECT, BUFFERS -> new Trips(world, rank, octets, what != Case.BUFFERS);
+            case RATE_ARRAYS, RATE_DIRECT, RATE_BUFFERS ->
+                new Window(world, rank, octets, what != Case.RATE_BUFFERS);
             default -> throw new IllegalArgumentException(what.word + " is not measured over the baseline");
         };
     }

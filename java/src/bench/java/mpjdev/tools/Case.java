@@ -11,6 +11,12 @@ enum Case {
             return new ArrayTrips(world, octets);
         }
     },
+    DIRECT("direct", "array to array, direct", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new DirectTrips(world, octets);
+        }
+    },
     BUFFERS("buffers", "buffer to buffer", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
         @Override
         Work work(Comm world, int octets) {
@@ -51,6 +57,12 @@ enum Case {
         @Override
         Work work(Comm world, int octets) {
             return new Windows.Arrays(world, octets);
+        }
+    },
+    RATE_DIRECT("rate-direct", "window, direct", Windows.PER_TIME, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Windows.Direct(world, octets);
         }
     },
     RATE_BUFFERS("rate-buffers", "window, buffer to buffer", Windows.PER_TIME, 8) {

@@ -17,21 +17,24 @@ final class Options {
               java -cp mpjdev-bench.jar mpjdev.tools.Bench rate --threads 2 --json
 
             WHAT is one of
-              pingpong   one way, half of there and back: arrays, buffers, strided, random, sum, objects
+              pingpong   one way, half of there and back: arrays, direct (without a buffer), buffers, strided, random,
+                         sum, objects
               bandwidth  octets per second in windows of 64 messages
-              rate       messages in windows of 64: rate-arrays, rate-buffers, busy (the receiver computes)
+              rate       messages in windows of 64: rate-arrays, rate-direct, rate-buffers, busy (the receiver
+                         computes)
               alltoall   from every rank to every other
               ring       one hop round a ring of all ranks
               garbage    Java heap that a send and a receive leave behind
               empty      nothing but the start and the end of a job
-            or any of these words of several: arrays buffers strided random sum objects serial rate-arrays rate-buffers busy
+            or any of these words of several: arrays direct buffers strided random sum objects serial rate-arrays
+            rate-direct rate-buffers busy
 
             Options
               --sizes 8,1k,1m    octets of a message, multiples of 8
               --time SECONDS     for each size, and as long before to warm up (0.5)
               --threads N        N ranks that are threads of this JVM; without it, the rank that mpjrun has started
-              --over PEER        messages over baseline, aeron-ipc or aeron-udp instead of mpjdev: arrays, buffers,
-                                 rate-arrays and rate-buffers; up to 64k over Aeron
+              --over PEER        messages over baseline, aeron-ipc or aeron-udp instead of mpjdev: arrays, direct,
+                                 buffers and their rates; up to 64k over Aeron
               --json             for programs
             """;
 
@@ -39,7 +42,8 @@ final class Options {
     private static final long OCTETS_MAX = 256 << 20;
     private static final int THREADS_MAX = 1024;
     /** Cases of every carrier. */
-    private static final Set<Case> OF_PEERS = EnumSet.of(Case.ARRAYS, Case.BUFFERS, Case.RATE_ARRAYS, Case.RATE_BUFFERS);
+    private static final Set<Case> OF_PEERS = EnumSet.of(Case.ARRAYS, Case.DIRECT, Case.BUFFERS,
+            Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS);
     private static final String BASELINE = "baseline";
     private static final String AERON_IPC = "aeron-ipc";
     private static final String AERON_UDP = "aeron-udp";
@@ -139,11 +143,12 @@ final class Options {
             case "empty":
                 return List.of();
             case "pingpong":
-                return List.of(Case.ARRAYS, Case.BUFFERS, Case.STRIDED, Case.RANDOM, Case.SUM, Case.OBJECTS);
+                return List.of(Case.ARRAYS, Case.DIRECT, Case.BUFFERS, Case.STRIDED, Case.RANDOM, Case.SUM,
+                        Case.OBJECTS);
             case "bandwidth":
                 return List.of(Case.RATE_ARRAYS);
             case "rate":
-                return List.of(Case.RATE_ARRAYS, Case.RATE_BUFFERS, Case.BUSY);
+                return List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS, Case.BUSY);
             default:
                 return List.of(Case.of(what));
         }

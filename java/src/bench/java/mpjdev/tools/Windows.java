@@ -54,6 +54,31 @@ abstract class Windows extends Work.WithArray {
         }
     }
 
+    /** From array to array, without a buffer. */
+    static final class Direct extends Windows {
+        Direct(Comm world, int octets) {
+            super(world, octets);
+        }
+
+        @Override
+        void run(long times) {
+            int n = array.length;
+            for (long i = 0; i < times && other >= 0; i++) {
+                if (me == 0) {
+                    for (int k = 0; k < window; k++) {
+                        world.send(array, 0, n, 1, TAG);
+                    }
+                    world.recv(array, 0, 0, 1, TAG);
+                } else {
+                    for (int k = 0; k < window; k++) {
+                        world.recv(array, 0, n, 0, TAG);
+                    }
+                    world.send(array, 0, 0, 0, TAG);
+                }
+            }
+        }
+    }
+
     /** From buffer to buffer. */
     static final class Buffers extends Windows {
         Buffers(Comm world, int octets) {

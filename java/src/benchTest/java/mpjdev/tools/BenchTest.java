@@ -26,7 +26,7 @@ class BenchTest {
     @Test
     void shouldReadOptions() {
         Options options = Options.of("rate", "--sizes", "8,1k,2M", "--time", "0.25", "--threads", "3", "--json");
-        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_BUFFERS, Case.BUSY), options.cases);
+        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS, Case.BUSY), options.cases);
         assertEquals(List.of(8, 1024, 2 << 20), options.sizes);
         assertEquals(0.25, options.seconds);
         assertEquals(3, options.threads);
@@ -34,7 +34,7 @@ class BenchTest {
         assertEquals(List.of(), Options.of("empty").cases);
         assertEquals(List.of(Case.STRIDED), Options.of("strided").cases);
         assertEquals(Path.of("a", "b"), Options.of("serve", "a/b").socket);
-        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_BUFFERS), Options.of("rate", "--over", "aeron-udp").cases);
+        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS), Options.of("rate", "--over", "aeron-udp").cases);
     }
 
     @ParameterizedTest
