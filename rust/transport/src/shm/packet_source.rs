@@ -160,8 +160,8 @@ impl ShmSource {
             match next {
                 Ok(true) => n += 1,
                 Ok(false) => break,
-                Err(damage) => {
-                    self.give_up(source, &damage);
+                Err(fault) => {
+                    self.give_up(source, &fault);
                     break;
                 }
             }

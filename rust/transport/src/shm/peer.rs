@@ -19,7 +19,7 @@ use super::layout::{
 };
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, LEAST_OCTETS};
-use super::segment_fault::{Damage, SegmentFault};
+use super::segment_fault::{Damage, PacketFault, SegmentFault};
 use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, parse_form};
 use crate::pool::LEAD;
 use crate::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
@@ -349,17 +349,17 @@ impl Source {
     /// Passes the next packet to `each`, which accepts or rejects it. Returns false when the queue is empty.
     ///
     /// # Errors
-    /// The record is no packet, or a packet that is not allowed.
+    /// The record is no packet, or `each` rejects the packet.
     #[inline]
     pub(super) fn next(
         &mut self,
         each: impl FnOnce(Header, Incoming<'_>) -> Result<(), ProtocolViolation>,
-    ) -> Result<bool, Damage> {
+    ) -> Result<bool, PacketFault> {
         let Source { peer, consumer, .. } = self;
         let Some((head, words)) = consumer.peek(peer.ring())? else { return Ok(false) };
         let (kind, body) = parse_form(head.form).ok_or(Damage::Form)?;
         if head.tag < 0 {
-            return Err(Damage::Tag);
+            return Err(Damage::Tag.into());
         }
         let mut header = Header { kind, context: head.context, tag: head.tag, token: 0 };
         // A packet whose sender waits goes by reference: it holds the sender's memory, not this rank's.
@@ -396,7 +396,7 @@ impl Source {
                 let first = peer.slab(octets[0], octets[1])?;
                 Incoming::Reference(Payload::Split(first, peer.slab(octets[2], octets[3])?))
             }
-            _ => return Err(Damage::PacketLen),
+            _ => return Err(Damage::PacketLen.into()),
         };
         each(header, incoming)?;
         Ok(true)

@@ -31,7 +31,15 @@ pub(super) enum Damage {
     ReturnedCount,
     #[error("the number of a slab it has returned")]
     ReturnedSlab,
-    /// The packet is whole, but not allowed.
+}
+
+/// Fault of a packet in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(super) enum PacketFault {
+    /// Its words make no sense.
+    #[error(transparent)]
+    Damage(#[from] Damage),
+    /// The engine rejects it.
     #[error(transparent)]
     Violation(#[from] ProtocolViolation),
 }
@@ -86,11 +94,21 @@ mod tests {
             (Damage::Slab, "the place of a slab"),
             (Damage::ReturnedCount, "the number of slabs it has returned"),
             (Damage::ReturnedSlab, "the number of a slab it has returned"),
-            (ProtocolViolation::Credit.into(), "more messages than its credit allows"),
-            (ProtocolViolation::Unmatched.into(), "more unmatched messages than may wait past its credit"),
         ];
         for (damage, text) in texts {
             assert_eq!(damage.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn packet_fault_has_the_text_of_its_reason() {
+        let texts = [
+            (PacketFault::from(Damage::Form), "the form of a packet"),
+            (ProtocolViolation::Credit.into(), "more messages than its credit allows"),
+            (ProtocolViolation::Unmatched.into(), "more unmatched messages than may wait past its credit"),
+        ];
+        for (fault, text) in texts {
+            assert_eq!(fault.to_string(), text);
         }
     }
 }
