@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use mpjdev_sys::futex::Futex;
 use mpjdev_sys::wake_request::WakeRequest;
 
-use super::atomic_state::{AtomicState, State};
+use super::atomic_state::{AtomicState, impl_state};
 use super::epoll_waiter::EpollWaiter;
 use super::poller::Poller;
 use crate::Progress;
@@ -103,19 +103,7 @@ enum ThreadState {
     Waiting,
 }
 
-impl State for ThreadState {
-    fn to_number(self) -> u8 {
-        self as u8
-    }
-
-    fn from_number(number: u8) -> ThreadState {
-        match number {
-            0 => ThreadState::Awake,
-            1 => ThreadState::Resting,
-            _ => ThreadState::Waiting,
-        }
-    }
-}
+impl_state!(ThreadState { Awake, Resting, Waiting });
 
 /// State shared by the thread and the rank.
 #[derive(Debug)]
@@ -382,13 +370,6 @@ mod tests {
         while !is_over() {
             assert!(begun.elapsed() < LONG, "{what}");
             yield_now();
-        }
-    }
-
-    #[test]
-    fn thread_states_come_back_from_their_numbers() {
-        for state in [ThreadState::Awake, ThreadState::Resting, ThreadState::Waiting] {
-            assert_eq!(ThreadState::from_number(state.to_number()), state);
         }
     }
 

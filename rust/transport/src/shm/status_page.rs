@@ -1,6 +1,7 @@
 //! Pages shared by all ranks beside their segments: the common page that all write, and the monitor's status
 //! page.
 
+use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
@@ -26,18 +27,43 @@ pub enum Death {
     Unknown,
 }
 
+/// Entries of the status page: the end of a process, with its status or signal in the low octet.
+const EXITED: u64 = 1 << 8;
+const KILLED: u64 = 2 << 8;
+const UNKNOWN: u64 = 3 << 8;
+/// Entry of a process that has ended after its finish.
+const ENDED: u64 = 4 << 8;
+
 impl Death {
     fn emit(self) -> u64 {
         match self {
-            Death::Exited(status) => 0x100 | u64::from(status),
-            Death::Killed(signal) => 0x200 | u64::from(signal),
-            Death::Unknown => 0x300,
+            Death::Exited(status) => EXITED | u64::from(status),
+            Death::Killed(signal) => KILLED | u64::from(signal),
+            Death::Unknown => UNKNOWN,
+        }
+    }
+
+    /// The end that an entry states; `None` for a process that runs or has finished.
+    fn parse(entry: u64) -> Option<Death> {
+        let low = entry as u8;
+        match entry & !0xff {
+            0 | ENDED => None,
+            EXITED => Some(Death::Exited(low)),
+            KILLED => Some(Death::Killed(low)),
+            _ => Some(Death::Unknown),
         }
     }
 }
 
-/// Entry of the status page for a process that has ended after its finish.
-const ENDED: u64 = 0x400;
+impl Display for Death {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Death::Exited(status) => write!(f, "its process exited with status {status}"),
+            Death::Killed(signal) => write!(f, "its process was killed by signal {signal}"),
+            Death::Unknown => f.write_str("its process has died"),
+        }
+    }
+}
 
 /// Both pages, held by the process that starts a job.
 #[derive(Debug)]
@@ -122,16 +148,9 @@ impl Pages {
         self.status.words()[DEATHS + rank as usize].load(Acquire) != 0
     }
 
-    /// Description of the end of a rank's process, if it ended without finishing.
-    pub(super) fn death_of(&self, rank: u32) -> Option<String> {
-        let word = self.status.words()[DEATHS + rank as usize].load(Acquire);
-        let low = word & 0xff;
-        Some(match word >> 8 {
-            0 | 4 => return None,
-            1 => format!("its process exited with status {low}"),
-            2 => format!("its process was killed by signal {low}"),
-            _ => "its process has died".to_owned(),
-        })
+    /// The end of a rank's process, if it ended without finishing.
+    pub(super) fn death_of(&self, rank: u32) -> Option<Death> {
+        Death::parse(self.status.words()[DEATHS + rank as usize].load(Acquire))
     }
 }
 
@@ -179,5 +198,41 @@ impl StatusReporter for SegmentPool {
 
     fn mark_finished(&self) {
         self.segment.words()[STATE].store(FINISHED, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_death_survives_the_round_trip_through_its_entry() {
+        let octets = || 0..=u8::MAX;
+        let deaths = octets().map(Death::Exited).chain(octets().map(Death::Killed)).chain([Death::Unknown]);
+        for death in deaths {
+            assert_eq!(Death::parse(death.emit()), Some(death));
+        }
+    }
+
+    #[test]
+    fn process_that_runs_or_has_finished_has_no_death() {
+        assert_eq!([0, ENDED].map(Death::parse), [None, None]);
+    }
+
+    #[test]
+    fn unknown_entry_is_a_death_of_unknown_cause() {
+        assert_eq!([0x500, u64::MAX].map(Death::parse), [Some(Death::Unknown); 2]);
+    }
+
+    #[test]
+    fn death_has_its_status_or_signal() {
+        let texts = [
+            (Death::Exited(3), "its process exited with status 3"),
+            (Death::Killed(9), "its process was killed by signal 9"),
+            (Death::Unknown, "its process has died"),
+        ];
+        for (death, text) in texts {
+            assert_eq!(death.to_string(), text);
+        }
     }
 }

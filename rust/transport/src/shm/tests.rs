@@ -74,6 +74,19 @@ impl Rank {
 }
 
 #[test]
+fn form_of_a_packet_survives_the_round_trip() {
+    let mut known = Vec::new();
+    for kind in [Kind::Eager, Kind::Synchronous, Kind::MatchAck] {
+        for body in NOTHING..=HEADED {
+            known.push(form(kind, body));
+            assert_eq!(parse_form(form(kind, body)), Some((kind, body)));
+        }
+    }
+    let unknown = (0..=ring::Form::MAX).filter(|form| !known.contains(form));
+    assert_eq!(unknown.filter_map(parse_form).count(), 0);
+}
+
+#[test]
 fn false_doorbells_are_ignored_and_true_ones_still_accepted() {
     let mut ranks = ranks(3);
     // All bits are set: its own, those of ranks that do not exist, and those of ranks that have sent nothing

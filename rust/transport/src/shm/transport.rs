@@ -260,7 +260,7 @@ impl Transport for ShmTransport {
 
     fn peer(&self, rank: u32) -> PeerState {
         match self.job.pages.death_of(rank) {
-            Some(how) => PeerState::Failed(how),
+            Some(death) => PeerState::Failed(death.to_string()),
             None => self.state_of(rank),
         }
     }

@@ -19,7 +19,7 @@ use std::io;
 
 use mpjdev_proto::impi::Dialect;
 
-use crate::net::atomic_state::State;
+use crate::net::atomic_state::impl_state;
 
 /// Octets that were put into a channel and not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,20 +48,7 @@ impl Backlog {
     }
 }
 
-impl State for Backlog {
-    fn to_number(self) -> u8 {
-        self as u8
-    }
-
-    #[inline]
-    fn from_number(number: u8) -> Backlog {
-        match number {
-            0 => Backlog::Empty,
-            1 => Backlog::Deferred,
-            _ => Backlog::Full,
-        }
-    }
-}
+impl_state!(Backlog { Empty, Deferred, Full });
 
 /// Packets of the host at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,20 +71,7 @@ impl HostState {
     }
 }
 
-impl State for HostState {
-    fn to_number(self) -> u8 {
-        self as u8
-    }
-
-    #[inline]
-    fn from_number(number: u8) -> HostState {
-        match number {
-            0 => HostState::Open,
-            1 => HostState::Finished,
-            _ => HostState::Closed,
-        }
-    }
-}
+impl_state!(HostState { Open, Finished, Closed });
 
 /// State of the sending direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,16 +179,6 @@ mod tests {
             (unreachable.clone(), ErrorKind::BrokenPipe, Dialect::Final, unreachable),
         ] {
             assert_eq!(after(before.clone(), kind, dialect), expected, "{before:?}, {kind:?}, {dialect:?}");
-        }
-    }
-
-    #[test]
-    fn states_come_back_from_their_numbers() {
-        for state in [Backlog::Empty, Backlog::Deferred, Backlog::Full] {
-            assert_eq!(Backlog::from_number(state.to_number()), state);
-        }
-        for state in [HostState::Open, HostState::Finished, HostState::Closed] {
-            assert_eq!(HostState::from_number(state.to_number()), state);
         }
     }
 }
