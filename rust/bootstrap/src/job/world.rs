@@ -45,6 +45,8 @@ const MEMBER_LEN: usize = 32;
 pub const KEY_MAX: usize = 64;
 /// The octets of the longest description.
 const LEN_MAX: usize = HEADER_LEN + KEY_MAX + HOSTS_MAX as usize * HOST_LEN + PROCS_MAX as usize * MEMBER_LEN;
+/// Dialects by their number.
+const DIALECTS: [Dialect; 2] = [Dialect::Final, Dialect::Draft];
 /// Flag: the ranks of this launcher share memory.
 const SHARES_MEMORY: u32 = 1;
 /// Flag: all other ranks are reached by datagrams.
@@ -181,10 +183,8 @@ impl World {
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_LEN);
         out.extend(MAGIC);
-        let dialect = match self.terms.dialect {
-            Dialect::Final => 0,
-            Dialect::Draft => 1,
-        };
+        let dialect = DIALECTS.iter().position(|dialect| *dialect == self.terms.dialect);
+        let dialect = dialect.expect("a number") as u32;
         let flags = if self.shares_memory { SHARES_MEMORY } else { 0 };
         let (flags, datagrams) = match self.carrier {
             Carrier::Tcp => (flags, Datagrams::default()),
@@ -253,7 +253,7 @@ impl World {
         if len != expected_len {
             return Err(WorldError::Len { len, expected_len });
         }
-        within("dialect", dialect, 0, 1)?;
+        within("dialect", dialect, 0, DIALECTS.len() as u32 - 1)?;
         within("flags", flags, 0, SHARES_MEMORY | DATAGRAMS | CHECKED)?;
         if flags & DATAGRAMS == 0 {
             // Values of datagrams in a world without them.
@@ -269,7 +269,7 @@ impl World {
             within("the longest datagram", datagram_len, *Datagrams::LENS.start(), *Datagrams::LENS.end())?;
         }
         within("the first port", first_port, last_port.min(1), last_port)?;
-        let dialect = if dialect == 0 { Dialect::Final } else { Dialect::Draft };
+        let dialect = DIALECTS[dialect as usize];
         let (key, rest) = rest.split_at(key_len);
         let (hosts, members) = rest.split_at(host_count * HOST_LEN);
         let world = World {

@@ -53,6 +53,14 @@ fn a_world_comes_back_from_its_octets_and_from_sealed_memory() {
 }
 
 #[test]
+fn dialect_survives_a_round_trip() {
+    for dialect in [Dialect::Final, Dialect::Draft] {
+        let again = parsed(|world| world.terms.dialect = dialect).expect("a world");
+        assert_eq!(again.terms.dialect, dialect);
+    }
+}
+
+#[test]
 fn carrier_survives_a_round_trip() {
     let lens = [0, DATAGRAM_LEN_MIN as u32, 65_507].map(NonZeroU32::new);
     let of = |len_max| Datagrams { rate_kbit: None, len_max, are_checked: len_max.is_none() };
