@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn long_runs_begin_at_a_huge_page_and_have_a_whole_one() {
+    fn long_memory_begins_at_a_huge_page_and_fills_one() {
         for len in [HUGE_FROM, HUGE_FROM + 64, HUGE, HUGE + 64] {
             let runs = [(); 3].map(|()| Memory::zeroed(len).expect("memory"));
             for memory in &runs {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_leaves_nothing_behind() {
+    fn dropped_memory_is_unmapped() {
         // The count is of the process, and other tests map meanwhile. What a mapping leaves counts each time.
         let pages = || {
             let said = std::fs::read_to_string("/proc/self/statm").expect("Linux");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_held_outlives_its_memory() {
+    fn held_run_outlives_its_memory() {
         for len in [64, MAPPED_FROM, HUGE_FROM, HUGE + 64] {
             let memory = Memory::zeroed(len).expect("memory");
             let (run, again) = (memory.run(), memory.run());
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_length_is_refused() {
+    fn memory_of_an_impossible_length_is_refused() {
         assert!(Memory::zeroed(usize::MAX).is_none());
         assert!(Memory::zeroed(1 << 60).is_none());
     }

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_queue_refuses_and_takes_again_after_one_is_gone() {
+    fn full_queue_refuses_until_a_value_is_popped() {
         let (queue, mut right) = Queue::<u32>::new(2);
         assert!(!queue.is_ready());
         assert!(queue.push(|v| *v = 1) && queue.push(|v| *v = 2));

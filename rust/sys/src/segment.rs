@@ -295,7 +295,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn room_for_segments_is_there_or_not_and_is_not_taken() {
+    fn has_room_answers_without_reserving() {
         assert!(has_room(4, 64 << 20) && has_room(3, 1) && has_room(0, 1 << 20) && has_room(3, 0));
         assert!(!has_room(1 << 10, 1 << 50) && !has_room(usize::MAX, 2));
         // All together exceed an address space.
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_owner_writes_the_others_see() {
+    fn other_mappings_read_the_words_of_the_owner() {
         let (own, file) = Segment::create("test", 8192, Writers::Owner).expect("memory");
         let other = Segment::open(file.as_fd(), 8192, Writers::Owner).expect("it is sealed");
         own.words()[1023].store(7, SeqCst);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_but_the_owner_can_write_or_change_the_length() {
+    fn mapping_and_length_are_writable_by_the_owner_only() {
         let (_own, file) = Segment::create("test", 4096, Writers::Owner).expect("memory");
         assert!(map(file.as_fd(), 4096, ProtFlags::READ | ProtFlags::WRITE).is_err());
         assert!(ftruncate(&file, 0).is_err() && ftruncate(&file, 8192).is_err());
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_short_or_without_seals_is_refused() {
+    fn short_or_unsealed_file_is_refused() {
         let (_own, file) = Segment::create("test", 4096, Writers::Owner).expect("memory");
         assert!(Segment::open(file.as_fd(), 8192, Writers::Owner).is_err());
         let open = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("memory");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_reserved_huge_pages_is_refused() {
+    fn file_in_reserved_huge_pages_is_refused() {
         const LEN: usize = 1 << 30;
         let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
         let Ok(huge) = rustix::fs::memfd_create("test", flags) else {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_can_be_taken_inside_the_file_only() {
+    fn allocation_outside_the_file_is_refused() {
         let (_own, file) = Segment::create("test", 1 << 20, Writers::Owner).expect("memory");
         // The part takes several calls, the last one for a shorter piece.
         allocate(file.as_fd(), 4096, (1 << 20) - 4096).expect("memory");
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_through_another_mapping_ends_a_sleep() {
+    fn wake_through_another_mapping_ends_a_sleep() {
         let (own, file) = Segment::create("test", 4096, Writers::All).expect("memory");
         let other = Segment::open(file.as_fd(), 4096, Writers::All).expect("it is sealed");
         std::thread::scope(|s| {

@@ -172,7 +172,7 @@ mod tests {
 
     /// Probes of a closed window are up to 2 min apart: the time between two of them is no silence.
     #[test]
-    fn silence_counts_while_questions_are_unanswered() {
+    fn unanswered_time_counts_from_the_second_probe() {
         assert_eq!(unanswered(0, 100_000), Duration::ZERO);
         assert_eq!(unanswered(1, 100_000), Duration::ZERO, "it may just have left");
         assert_eq!(unanswered(2, 100_000), Duration::from_secs(100));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_leave_and_arrive_as_one_stream_of_octets() {
+    fn parts_are_sent_and_received_as_one_stream() {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         let (first, second) = (words(b"0123456789abcdef"), words(b"ABCDEFGH"));
         let parts = [Part::new(&first, 3, 7), Part::new(&second, 0, 0), Part::new(&second, 1, 6)];
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_there_no_room_and_the_end_of_the_stream_are_told_apart() {
+    fn empty_full_and_ended_streams_differ() {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         let room = words(&[0; 8]);
         let none = receive(theirs.as_fd(), &[Part::new(&room, 0, 8)]).expect_err("nothing is there");
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "octets 9..17 of 16")]
-    fn a_part_ends_with_its_words() {
+    fn part_beyond_its_words_panics() {
         let _ = Part::new(&words(&[0; 16]), 9, 8);
     }
 }

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interfaces_have_different_names_or_it_is_said_why_there_are_none() {
+    fn interfaces_of_one_prefix_have_different_names() {
         match (open("mpjdevtest"), open("mpjdevtest")) {
             (Ok((_one, first)), Ok((_other, second))) => {
                 assert!(first.starts_with("mpjdevtest") && second.starts_with("mpjdevtest"));
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "is no beginning of an interface's name")]
-    fn a_name_is_plain() {
+    fn name_with_a_slash_panics() {
         let _ = open("a/b");
     }
 }

@@ -87,7 +87,7 @@ fn offload() -> Offload {
 }
 
 #[test]
-fn scattered_octets_leave_as_one_datagram_and_arrive_in_parts() {
+fn scattered_octets_are_sent_as_one_datagram_and_received_in_parts() {
     let (ours, theirs) = pair();
     let payload = words(16);
     payload[0].store(u64::from_ne_bytes(*b"abcdefgh"), Relaxed);
@@ -105,7 +105,7 @@ fn scattered_octets_leave_as_one_datagram_and_arrive_in_parts() {
 }
 
 #[test]
-fn several_datagrams_go_in_one_call_to_several_and_each_names_its_sender() {
+fn one_call_sends_to_several_sockets_and_each_names_the_sender() {
     let (ours, one, other) = (socket(), socket(), socket());
     let (to_one, to_other) = (Address::from(address(&one)), Address::from(address(&other)));
     let texts: Vec<String> = (0..BATCH_MAX).map(|number| format!("datagram {number}")).collect();
@@ -140,7 +140,7 @@ fn several_datagrams_go_in_one_call_to_several_and_each_names_its_sender() {
 }
 
 #[test]
-fn over_ipv6_too_addresses_come_and_go() {
+fn ipv6_addresses_are_sent_to_and_received() {
     let any = || UdpSocket::bind((Ipv6Addr::LOCALHOST, 0));
     let (Ok(ours), Ok(theirs)) = (any(), any()) else {
         eprintln!("NOT TESTED: this machine has no ::1");
@@ -159,7 +159,7 @@ fn over_ipv6_too_addresses_come_and_go() {
 }
 
 #[test]
-fn nothing_there_is_no_error_and_an_empty_datagram_is_something() {
+fn empty_socket_is_later_and_empty_datagram_is_received() {
     let (ours, theirs) = pair();
     let memory = words(64);
     let room = Part::new(&memory, 0, 64);
@@ -174,7 +174,7 @@ fn nothing_there_is_no_error_and_an_empty_datagram_is_something() {
 }
 
 #[test]
-fn what_a_room_does_not_hold_is_lost_and_told() {
+fn datagram_longer_than_its_buffer_is_truncated_with_its_length() {
     let (ours, theirs) = pair();
     let memory = words(64);
     let runs = [Run::from(&b"0123456789"[..])];
@@ -217,7 +217,7 @@ fn collect(socket: &UdpSocket, count: usize) -> (Vec<Vec<u8>>, usize) {
 }
 
 #[test]
-fn a_train_arrives_as_its_datagrams_joined_or_not() {
+fn gso_batch_arrives_as_its_datagrams() {
     let offload = offload();
     if !offload.cuts {
         return;
@@ -240,7 +240,7 @@ fn a_train_arrives_as_its_datagrams_joined_or_not() {
 }
 
 #[test]
-fn trains_and_single_datagrams_go_in_one_call() {
+fn gso_batches_and_single_datagrams_are_sent_in_one_call() {
     if !offload().cuts {
         return;
     }
@@ -258,7 +258,7 @@ fn trains_and_single_datagrams_go_in_one_call() {
 }
 
 #[test]
-fn part_of_a_train_that_a_room_does_not_hold_is_lost_and_the_whole_datagrams_before_it_are_there() {
+fn joined_datagrams_longer_than_their_buffer_keep_the_whole_ones() {
     let offload = offload();
     if !(offload.cuts && offload.joins) {
         return;
@@ -273,7 +273,7 @@ fn part_of_a_train_that_a_room_does_not_hold_is_lost_and_the_whole_datagrams_bef
 
 #[test]
 #[should_panic(expected = "65 datagrams in a train")]
-fn a_train_has_so_many_datagrams_at_most() {
+fn gso_batch_of_too_many_datagrams_panics() {
     let (ours, _theirs) = pair();
     let octets = [0; SEGMENTS_MAX * 10 + 1];
     let runs = [Run::from(&octets[..])];
@@ -281,7 +281,7 @@ fn a_train_has_so_many_datagrams_at_most() {
 }
 
 #[test]
-fn a_datagram_longer_than_the_way_takes_is_refused_by_name_and_the_longest_arrives() {
+fn datagram_longer_than_the_path_mtu_is_refused_with_the_limit() {
     let (ours, theirs) = pair();
     never_fragment(ours.as_fd()).expect("an option");
     set_buffers(ours.as_fd(), 1 << 20, 1 << 20).expect("buffers");
@@ -301,7 +301,7 @@ fn a_datagram_longer_than_the_way_takes_is_refused_by_name_and_the_longest_arriv
 }
 
 #[test]
-fn a_port_where_nobody_is_makes_an_event_and_the_socket_goes_on() {
+fn closed_port_is_reported_once_and_the_socket_stays_usable() {
     // Nobody else takes ports of this address meanwhile.
     let theirs = UdpSocket::bind((Ipv4Addr::new(127, 4, 3, 2), 0)).expect("a socket");
     let (ours, port) = (socket(), address(&theirs));
@@ -390,7 +390,7 @@ fn buffers_are_told_as_they_were_granted() {
 }
 
 #[test]
-fn a_full_socket_takes_no_more_for_now() {
+fn full_socket_refuses_until_later() {
     // What goes through the loopback interface never waits at its sender, so this is another kind of datagram
     // socket.
     let (ours, theirs) = UnixDatagram::pair().expect("sockets");

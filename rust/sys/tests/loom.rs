@@ -103,7 +103,7 @@ fn values_of_two_producers_arrive_once_and_in_order_per_producer() {
 
 /// Two producers and one cell: the one that finds it full is refused, and no value is lost or doubled.
 #[test]
-fn a_full_queue_refuses_and_loses_nothing() {
+fn full_queue_refuses_and_keeps_its_values() {
     explore_bounded(3, || {
         let (queue, mut right) = Queue::new(1);
         let producers = [1, 2].map(|value| {
@@ -124,7 +124,7 @@ fn a_full_queue_refuses_and_loses_nothing() {
 /// The head that is read may be newer than the stamp that is: then nothing is known to be there, and waiting
 /// for the newer stamp, which nothing has ordered, need not end.
 #[test]
-fn who_asks_whether_something_is_left_does_not_wait_for_the_consumer() {
+fn is_ready_returns_while_the_consumer_pops() {
     explore_bounded(3, || {
         let (queue, mut right) = Queue::<u32>::new(2);
         put(&queue, 1);
@@ -141,7 +141,7 @@ fn who_asks_whether_something_is_left_does_not_wait_for_the_consumer() {
 
 /// Another thread than the consumer may ask too: once everything is quiet, the answer is right.
 #[test]
-fn what_is_left_is_seen_by_whoever_asks() {
+fn is_ready_sees_every_value_in_the_queue() {
     explore(|| {
         let (queue, mut right) = Queue::<u32>::new(2);
         put(&queue, 1);
@@ -160,7 +160,7 @@ fn what_is_left_is_seen_by_whoever_asks() {
 
 /// Of two threads that use one value at once, one is refused and the other alone with it.
 #[test]
-fn a_value_is_used_by_one_thread_at_a_time() {
+fn value_is_used_by_one_thread_at_a_time() {
     explore(|| {
         let table = Arc::new(HandleTable::new());
         let handle = table.insert(0).unwrap();
@@ -199,7 +199,7 @@ fn lock_spinning_waits_for_the_other_use() {
 
 /// A use and a removal: the use is either over before, or finds the handle stale.
 #[test]
-fn a_value_is_not_removed_while_it_is_used() {
+fn value_in_use_is_not_removed() {
     explore(|| {
         let table = Arc::new(HandleTable::new());
         let handle = table.insert(0).unwrap();
@@ -224,7 +224,7 @@ fn a_value_is_not_removed_while_it_is_used() {
 
 /// Only one of two removals gets the value.
 #[test]
-fn a_value_is_removed_once() {
+fn two_removals_return_the_value_once() {
     explore(|| {
         let table = Arc::new(HandleTable::new());
         let handle = table.insert(7).unwrap();
@@ -238,7 +238,7 @@ fn a_value_is_removed_once() {
 /// One thread removes and inserts again into the same slot, another one uses the old handle all the while: it
 /// sees the old value or nothing.
 #[test]
-fn a_stale_handle_never_shows_another_value() {
+fn stale_handle_never_finds_another_value() {
     explore_bounded(3, || {
         let table = Arc::new(HandleTable::new());
         let old = table.insert(1).unwrap();
@@ -264,7 +264,7 @@ fn a_stale_handle_never_shows_another_value() {
 /// A slot that one thread gives back is written by the other one, which has heard of it from the free list
 /// alone.
 #[test]
-fn a_slot_that_was_given_back_is_reused_by_another_thread() {
+fn removed_handle_stays_stale_while_another_thread_reuses_its_slot() {
     explore(|| {
         let table = Arc::new(HandleTable::new());
         let first = table.insert(1).unwrap();
@@ -284,7 +284,7 @@ fn a_slot_that_was_given_back_is_reused_by_another_thread() {
 
 /// A handle that got to another thread unordered, or was guessed, shows the whole value or nothing.
 #[test]
-fn a_handle_is_good_for_who_has_not_heard_of_the_insertion() {
+fn handle_of_an_unseen_insertion_finds_its_value_or_is_stale() {
     explore(|| {
         let table = Arc::new(HandleTable::new());
         let earlier = table.insert(6).unwrap();
@@ -304,7 +304,7 @@ fn a_handle_is_good_for_who_has_not_heard_of_the_insertion() {
 
 /// The table is full with two values here, and refuses the third one unharmed.
 #[test]
-fn threads_that_insert_at_once_get_slots_of_their_own() {
+fn concurrent_insertions_get_different_slots() {
     explore(|| {
         let table = Arc::new(HandleTable::new());
         let other = table.clone();
@@ -328,7 +328,7 @@ fn sleep_until(futex: &Futex, flag: &AtomicBool) {
 
 /// The flag is as weak as can be: the futex's own fences must make up for it.
 #[test]
-fn no_ring_is_lost() {
+fn wake_before_or_during_a_sleep_ends_it() {
     explore(|| {
         let shared = Arc::new((Futex::new(), AtomicBool::new(false)));
         let sleeper = {
@@ -342,7 +342,7 @@ fn no_ring_is_lost() {
 }
 
 #[test]
-fn one_ring_wakes_both_sleepers() {
+fn one_wake_ends_both_sleeps() {
     explore_bounded(3, || {
         let shared = Arc::new((Futex::new(), AtomicBool::new(false)));
         let sleepers = [(); 2].map(|()| {
@@ -357,7 +357,7 @@ fn one_ring_wakes_both_sleepers() {
 
 /// Each waits for its own word; the wake of one must not use up the other's.
 #[test]
-fn two_ringers_and_one_sleeper_lose_nothing() {
+fn wakes_of_two_threads_reach_one_sleeper() {
     explore_bounded(3, || {
         let shared = Arc::new((Futex::new(), [AtomicBool::new(false), AtomicBool::new(false)]));
         let ringers = [0, 1].map(|i| {
@@ -378,7 +378,7 @@ fn two_ringers_and_one_sleeper_lose_nothing() {
 /// Work is left while an earlier request is still set: the request is set again, or the answering thread
 /// finds the work. The store of the work is relaxed, so the fences of the request must order it.
 #[test]
-fn work_left_before_a_request_is_found_though_an_earlier_request_is_set() {
+fn work_before_a_request_is_found_though_an_earlier_request_is_set() {
     explore(|| {
         let shared = Arc::new((WakeRequest::default(), Futex::new(), AtomicBool::new(false)));
         assert!(shared.0.set());
@@ -406,7 +406,7 @@ fn work_left_before_a_request_is_found_though_an_earlier_request_is_set() {
 
 /// A settlement never hides work: it is pending when the request was set after the last take.
 #[test]
-fn settlement_keeps_a_request_that_is_set_meanwhile() {
+fn settle_keeps_a_request_that_is_set_meanwhile() {
     explore(|| {
         let request = Arc::new(WakeRequest::default());
         assert!(request.set() && request.take());
@@ -424,7 +424,7 @@ fn settlement_keeps_a_request_that_is_set_meanwhile() {
 
 /// The consumer sleeps on the futex while the queue is empty.
 #[test]
-fn a_consumer_that_sleeps_is_woken_by_a_push() {
+fn push_wakes_a_sleeping_consumer() {
     explore_bounded(3, || {
         let futex = Arc::new(Futex::new());
         let (queue, mut right) = Queue::<u32>::new(2);
@@ -453,7 +453,7 @@ fn a_consumer_that_sleeps_is_woken_by_a_push() {
 /// One thread sleeps, another one takes the first value, a third one puts the second: the sleeper must see
 /// that one, though its own idea of the queue's head may be old.
 #[test]
-fn a_sleeper_sees_what_another_thread_has_left_in_the_queue() {
+fn sleeper_sees_the_values_that_another_consumer_left() {
     explore_bounded(3, || {
         let futex = Arc::new(Futex::new());
         let (queue, right) = Queue::<u32>::new(4);

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_says_which_family_it_is_of() {
+    fn family_is_known_by_the_text_of_the_library() {
         let of = |version| Family::of(version, false);
         assert_eq!(of("Open MPI v4.1.4, package: Debian Open MPI, ident: 4.1.4"), Some(Family::OpenMpi));
         assert_eq!(of("MPICH Version:      4.0.2\nMPICH Release date: Thu Apr  7"), Some(Family::Mpich));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_are_words_and_back() {
+    fn handles_survive_the_round_trip_through_words() {
         for handle in [0x4400_0000, -1, i32::MIN, 0] {
             assert_eq!(c_int::from_word(handle.word()), handle);
         }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_what_each_family_calls_them() {
+    fn thread_level_is_translated_for_each_family() {
         assert_eq!(thread_level::<OpenMpi>(3), ThreadLevel::Multiple);
         assert_eq!(thread_level::<Mpich>(1), ThreadLevel::Funneled);
         assert_eq!(thread_level::<Standard>(2048), ThreadLevel::Serialized);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_no_library_is_told_what_was_tried_and_what_to_do() {
+    fn missing_library_error_names_the_tried_ones_and_the_remedy() {
         let tried = |name: &str, why| Tried { name: name.into(), why };
         let loader = "libmpi.so.40: cannot open shared object file".to_owned();
         let missing = tried("libmpi.so.40", Unusable::Loader(loader));

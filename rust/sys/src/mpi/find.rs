@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_launcher_says_which_mpi_is_tried_first() {
+    fn library_of_the_launcher_is_tried_first() {
         let first = |set: &[(&str, &str)]| {
             let found = of(set);
             (found.launcher, found.size, found.names[0].clone())
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_launcher_says_how_many_processes_are_on_this_machine() {
+    fn launcher_states_the_number_of_local_processes() {
         let open_mpi =
             [("OMPI_COMM_WORLD_RANK", "9"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "4"), ("MPI_LOCALNRANKS", "3")];
         assert_eq!(of(&open_mpi).here, Some(4));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_tried_once_unless_one_is_named() {
+    fn each_library_is_tried_once_unless_one_is_named() {
         let all = of(&[]).names;
         assert_eq!(all.len(), 8);
         assert!((1..all.len()).all(|at| !all[..at].contains(&all[at])));

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_is_given_back() {
+    fn changed_signal_action_is_restored_and_named() {
         let kept = Kept::now();
         assert_eq!(kept.restore(), []);
         // No process sends SIGILL here meanwhile.
