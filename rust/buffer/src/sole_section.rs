@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn another_content_is_named() {
+    fn unfit_content_is_refused_by_name() {
         let doubles = written(|buffer| buffer.write(&[1.0]).expect("room"));
         let mismatch = BufferError::TypeMismatch { wanted: Type::Int, found: Type::Double, section: 0 };
         assert_eq!(ints(&doubles, 9), Err(mismatch));

@@ -40,7 +40,7 @@ fn mark(slab: &Slab) -> &AtomicU64 {
 
 /// The accesses of a former holder happen before a slab is exclusive, and before its memory is freed.
 #[test]
-fn an_exclusive_slab_has_been_left_by_all_others() {
+fn exclusive_slab_shows_the_writes_of_other_threads() {
     loom::model(|| {
         let slab = Slab::new(Marked(AtomicU64::new(0)));
         let other = slab.clone();
@@ -55,7 +55,7 @@ fn an_exclusive_slab_has_been_left_by_all_others() {
 
 /// A clone keeps the other holder from exclusive use, though the count is read without order.
 #[test]
-fn a_slab_that_another_thread_clones_is_not_exclusive() {
+fn slab_cloned_by_another_thread_is_not_exclusive() {
     loom::model(|| {
         let slab = Slab::new(Marked(AtomicU64::new(1)));
         let (first, second) = (slab.clone(), slab.clone());
@@ -91,7 +91,7 @@ fn written(parts: &[&[i64]]) -> Vec<u8> {
 /// A writer continues while a receiver still has the message, or just has not any more: neither sees what the
 /// other one does.
 #[test]
-fn a_message_stays_what_it_was_while_its_writer_goes_on() {
+fn message_read_by_a_thread_is_unchanged_by_later_writes() {
     loom::model(|| {
         let (begun, whole, afresh) = (written(&[&BEFORE]), written(&[&BEFORE, &AFTER]), written(&[&AFTER]));
         let mut buffer = WriteBuffer::new(Arc::new(PlainSource), 64, Encoding::NATIVE).expect("a capacity");

@@ -74,7 +74,7 @@ fn errors_of_writes_carry_the_numbers() {
 
 /// Proves that a section that was staged but given up leaves no trace, even after its place was written.
 #[test]
-fn a_section_that_was_staged_and_given_up_leaves_no_trace() {
+fn abandoned_staged_section_leaves_the_message_unchanged() {
     for finished in [false, true] {
         let mut buffer = written(&Ledger::new());
         if finished {
@@ -89,7 +89,7 @@ fn a_section_that_was_staged_and_given_up_leaves_no_trace() {
 
 /// Proves that memory that runs out, at whatever step, loses nothing: the same call works once there is some.
 #[test]
-fn memory_that_runs_out_loses_nothing() {
+fn write_without_memory_fails_and_keeps_the_message() {
     let ledger = Ledger::new();
     let mut fresh = WriteBuffer::new(ledger.clone(), 40, Encoding::Big).expect("a capacity");
     let mut shared = written(&ledger);
@@ -166,7 +166,7 @@ fn failed_reads_leave_position_and_destination_as_they_were() {
 
 /// Proves that whatever is staged and then abandoned cannot push the position past the message.
 #[test]
-fn a_staged_read_that_is_abandoned_moves_nothing() {
+fn abandoned_staged_read_keeps_the_position() {
     let mut message = Message::new(true);
     message.section(&[1i16]);
     message.section(&[2i16]);
@@ -181,7 +181,7 @@ fn a_staged_read_that_is_abandoned_moves_nothing() {
 
 /// Proves that octets of memory that change behind the check are data only: the header is read once.
 #[test]
-fn a_section_that_changes_after_it_was_staged_keeps_its_checked_size() {
+fn section_changed_after_staging_keeps_its_checked_size() {
     let mut message = Message::new(true);
     message.section(&[1i32, 2]);
     let mut buffer = ReadBuffer::new(Ledger::new(), 100).expect("a capacity");

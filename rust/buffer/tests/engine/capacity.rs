@@ -75,7 +75,7 @@ fn a_secondary_payload_is_appended_below_the_rounded_capacity() {
 
 /// Proves that the rule is a sum: the second section has what the first one left, to the unit.
 #[test]
-fn what_is_left_is_what_the_sections_before_did_not_take() {
+fn overflow_error_has_the_capacity_left_by_earlier_sections() {
     let ledger = Ledger::new();
     for (capacity, fits) in [(40, true), (32, false), (24, false), (16, false)] {
         let mut buffer = room(&ledger, capacity);
@@ -150,7 +150,7 @@ fn huge_counts_are_refused_with_numbers() {
 
 /// Proves that a growth lasts until it is restored, discards the contents always, and never shrinks.
 #[test]
-fn capacity_grows_for_a_while_and_goes_back() {
+fn capacity_grows_and_is_restored() {
     let ledger = Ledger::new();
     let mut buffer = room(&ledger, 16);
     buffer.write(&[1i8]).expect("it fits");
@@ -177,7 +177,7 @@ fn capacity_grows_for_a_while_and_goes_back() {
 
 /// Proves the same of the reading side, and that what arrives is measured by the capacity of the moment.
 #[test]
-fn a_read_buffer_takes_what_its_capacity_of_the_moment_allows() {
+fn read_buffer_loads_up_to_its_current_capacity() {
     let ledger = Ledger::new();
     let mut writer = room(&ledger, 64);
     writer.write(&[1i64, 2]).expect("it fits");

@@ -33,7 +33,7 @@ fn fill(buffer: &mut WriteBuffer) -> Message {
 
 /// Proves copy-on-write for each single thing a writer may do next, inline and split.
 #[test]
-fn a_finished_message_does_not_see_what_its_writer_does_next() {
+fn finished_message_is_unchanged_by_later_writes() {
     type Next = (&'static str, fn(&mut WriteBuffer));
     let nexts: [Next; 9] = [
         ("write", |b| b.write(&[9i64]).expect("it fits")),
@@ -76,7 +76,7 @@ fn a_finished_message_does_not_see_what_its_writer_does_next() {
 /// Proves that the octets already sent stay when the secondary payload grows further, and are not copied
 /// twice.
 #[test]
-fn a_secondary_payload_that_grows_after_a_send_continues_the_message() {
+fn write_after_a_send_continues_both_payloads() {
     for mut buffer in buffers() {
         let held = fill(&mut buffer);
         grow(&mut buffer, b"more");
@@ -198,7 +198,7 @@ fn an_adopted_message_larger_than_the_buffer_is_kept_whole() {
 
 /// Proves that no octets of secondary payload can be staged first of all.
 #[test]
-fn staging_no_octets_of_secondary_payload_is_fine() {
+fn staging_an_empty_secondary_payload_succeeds() {
     let mut buffer = WriteBuffer::new(Ledger::new(), 0, Encoding::Big).expect("a capacity");
     grow(&mut buffer, b"");
     assert_eq!(octets_of(buffer.finish().expect("memory")), [0; 16]);

@@ -70,7 +70,7 @@ fn explore(octets: &[u8]) -> Result<Vec<(Type, usize, Vec<u8>)>, BufferError> {
 
 /// Proves that the error of every truncation has the octets that are there and the octets needed.
 #[test]
-fn every_truncation_is_an_error_that_says_what_is_there_and_what_is_needed() {
+fn truncated_message_error_has_the_octets_present_and_needed() {
     for message in messages() {
         let whole = message.octets();
         for have in 0..whole.len() {
@@ -91,7 +91,7 @@ fn every_truncation_is_an_error_that_says_what_is_there_and_what_is_needed() {
 /// Proves that a flip in an ignored octet changes nothing, and that any other flip in a header is an error or
 /// reads as a different message: never a panic, never memory beyond the input.
 #[test]
-fn every_flipped_header_bit_is_ignored_or_seen() {
+fn flipped_header_bit_is_ignored_or_reported() {
     for message in messages() {
         let whole = message.octets();
         let sound = explore(&whole).expect("sound");
@@ -163,7 +163,7 @@ fn huge_and_negative_sizes_are_errors_at_their_field() {
 
 /// Proves that a damaged section does not hide the sound ones before it, and keeps the position.
 #[test]
-fn sections_before_the_damage_read_and_the_position_stays_at_it() {
+fn sections_before_the_damage_are_read_and_the_position_stays_at_it() {
     let mut message = Message::new(true);
     message.section(&[1i32, 2]);
     message.header(77, 1);

@@ -32,7 +32,9 @@ proptest! {
 
     /// Proves that the odometer visits what nested loops visit, in their order, however runs are cut.
     #[test]
-    fn runs_visit_what_nested_loops_visit(dims in dims(), spare in 0..4i64, limit in prop_oneof![1..9usize, 9..90usize]) {
+    fn runs_visit_the_elements_of_nested_loops(
+        dims in dims(), spare in 0..4i64, limit in prop_oneof![1..9usize, 9..90usize]
+    ) {
         let (extents, strides): (Vec<i32>, Vec<i32>) = dims.into_iter().unzip();
         let lowest = positions(0, &extents, &strides).into_iter().min().unwrap_or(0);
         let offset = spare - lowest;
@@ -49,7 +51,7 @@ proptest! {
 
     /// Proves that a patch is accepted exactly when all its elements are inside.
     #[test]
-    fn a_patch_is_refused_exactly_when_an_element_is_outside(
+    fn patch_is_refused_exactly_when_an_element_is_outside(
         dims in dims(), offset in -3..60i64, length in 0..80usize
     ) {
         let (extents, strides): (Vec<i32>, Vec<i32>) = dims.into_iter().unzip();

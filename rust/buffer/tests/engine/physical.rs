@@ -45,7 +45,7 @@ fn one_message_or_two_give_the_same_logical_message() {
 
 /// Proves that the pairing number of the secondary header is never part of the logical message.
 #[test]
-fn the_pairing_number_does_not_show_in_the_logical_octets() {
+fn pairing_number_is_absent_from_the_logical_octets() {
     for big in [true, false] {
         let octets = message(big).octets();
         let mut first = octets[..40].to_vec();
@@ -99,7 +99,7 @@ fn contradicting_lengths_are_refused_with_numbers() {
 
 /// Proves that a message without secondary payload that is followed by one all the same is refused.
 #[test]
-fn a_second_message_that_nothing_announces_is_refused() {
+fn second_message_is_refused_unless_the_first_states_it() {
     let octets = naive::Message::new(true).octets();
     assert!(received(&octets, None).is_ok());
     assert!(received(&octets, Some(b"x")).is_err());

@@ -51,7 +51,7 @@ fn write(buffer: &mut WriteBuffer, with_objects: bool) -> bool {
 /// Proves that a buffer older than shared memory moves there when it is cleared, both payloads, and stays
 /// there.
 #[test]
-fn a_buffer_leaves_private_memory_when_it_is_cleared() {
+fn cleared_buffer_changes_from_private_to_shared_memory() {
     for with_objects in [false, true] {
         let source = Arc::new(Source::default());
         let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::NATIVE).expect("a capacity");
@@ -70,7 +70,7 @@ fn a_buffer_leaves_private_memory_when_it_is_cleared() {
 
 /// Proves that a message that was captured before keeps the memory that it is in.
 #[test]
-fn a_captured_message_stays_as_it_is_when_its_buffer_leaves() {
+fn captured_message_is_unchanged_when_its_buffer_changes_memory() {
     let source = Arc::new(Source::default());
     let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::Little).expect("a capacity");
     write(&mut buffer, true);
@@ -88,7 +88,7 @@ fn a_captured_message_stays_as_it_is_when_its_buffer_leaves() {
 
 /// Proves that memory of an earlier session is kept neither for what is written nor for what is received.
 #[test]
-fn buffers_leave_the_memory_of_an_earlier_round() {
+fn buffer_takes_new_memory_in_a_new_session() {
     for with_objects in [false, true] {
         let source = Arc::new(Source::default());
         let mut buffer = WriteBuffer::new(source.clone(), 64, Encoding::NATIVE).expect("a capacity");

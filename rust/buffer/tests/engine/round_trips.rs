@@ -179,7 +179,7 @@ proptest! {
     /// Proves that whatever is written, in whatever way, comes out as the octets of the format, at exactly
     /// the capacity of the formula and above.
     #[test]
-    fn what_the_engine_writes_the_naive_encoder_writes(
+    fn engine_writes_the_octets_of_the_naive_encoder(
         plans in plans(0..6), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40), spare in 0..60usize
     ) {
         let wanted = whole(&plans, big, secondary);
@@ -215,7 +215,7 @@ proptest! {
 
     /// Proves that the reader gives back what the naive encoder wrote, in any way and either order, twice.
     #[test]
-    fn what_the_naive_encoder_writes_the_engine_reads(
+    fn engine_reads_the_octets_of_the_naive_encoder(
         plans in plans(0..6), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40)
     ) {
         let message = whole(&plans, big, secondary);
@@ -238,7 +238,7 @@ proptest! {
 
     /// Proves that a logical message can be taken out in pieces of any size, from any offset.
     #[test]
-    fn octets_of_a_message_come_out_in_any_pieces(
+    fn octets_of_a_message_are_copied_in_any_pieces(
         plans in plans(0..6), secondary in prop::collection::vec(any::<u8>(), 0..20), spare in 0..30i64, step in 1..30usize
     ) {
         let wanted = whole(&plans, true, secondary);

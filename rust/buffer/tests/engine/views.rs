@@ -28,7 +28,7 @@ fn expected(first: i32) -> Vec<u8> {
 /// Proves that a view is where the message is, that padding is zero beside it, and that a section is there
 /// only when it was committed.
 #[test]
-fn what_is_put_through_a_view_is_in_the_message() {
+fn values_put_through_a_view_are_in_the_message() {
     let ledger = Ledger::new();
     let mut buffer = buffer(&ledger);
     buffer.stage_view(Type::Long, 2).expect("it fits");
@@ -43,7 +43,7 @@ fn what_is_put_through_a_view_is_in_the_message() {
 /// Proves that memory with views serves its buffer again as soon as no message is there, with the views held
 /// or not.
 #[test]
-fn a_buffer_uses_memory_with_views_again() {
+fn buffer_reuses_memory_with_views() {
     let ledger = Ledger::new();
     let mut buffer = buffer(&ledger);
     let mut held = Vec::new();
@@ -63,7 +63,7 @@ fn a_buffer_uses_memory_with_views_again() {
 /// Proves that messages which somebody holds stay as they are, that the buffer comes back to their memory
 /// afterwards, and that what it keeps is bounded.
 #[test]
-fn held_messages_keep_their_memory_and_give_it_back_to_their_buffer() {
+fn released_message_returns_its_memory_to_its_buffer() {
     let ledger = Ledger::new();
     let mut buffer = buffer(&ledger);
     let mut messages: Vec<Message> = Vec::new();
@@ -98,7 +98,7 @@ fn held_messages_keep_their_memory_and_give_it_back_to_their_buffer() {
 
 /// Proves that a message that continues after it was sent does so in memory of its own.
 #[test]
-fn writing_on_leaves_a_held_message_and_its_views_behind() {
+fn write_after_a_finish_leaves_a_held_message_unchanged() {
     let ledger = Ledger::new();
     let mut buffer = buffer(&ledger);
     let (view, message) = write(&mut buffer, 5);
@@ -113,7 +113,7 @@ fn writing_on_leaves_a_held_message_and_its_views_behind() {
 
 /// Proves that memory with a view is nobody else's: not a receiver's, whatever becomes of the buffer.
 #[test]
-fn a_slab_with_a_view_is_never_handed_on() {
+fn slab_with_a_view_is_not_reused() {
     let ledger = Ledger::new();
     let mut buffer = buffer(&ledger);
     let (view, message) = write(&mut buffer, 5);
