@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_a_random_run_are_those_of_a_list() {
+    fn table_and_list_have_the_same_requests_in_random_steps() {
         let mut table = RequestTable::default();
         let mut model: Vec<(RequestId, u64)> = Vec::new();
         let mut seed = 7u64;

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contexts_of_a_time_have_tags_of_their_own() {
+    fn live_contexts_have_different_tags() {
         let contexts = (0..40).flat_map(|rank| (1..500).map(move |counter| (rank << 32) | (2 * counter)));
         let mut tags: Vec<i32> = contexts.map(|context| tag_of(context, (1 << 28) - 1)).collect();
         let made = tags.len();

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_stalls_gives_more_and_more_until_something_leaves() {
+    fn stalled_lane_doubles_its_window_until_a_send_completes() {
         let (mut lane, start) = (lane(1000), Instant::now());
         let at = |lane: &mut Lane, millis| lane.adjust(false, || start + Duration::from_millis(millis));
         at(&mut lane, 0);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_without_waiting_sends_does_not_stall() {
+    fn lane_without_waiting_sends_does_not_stall() {
         let (mut lane, start) = (lane(0), Instant::now());
         (0..100).for_each(|second| lane.adjust(false, || start + Duration::from_secs(second)));
         assert_eq!(lane.window, WINDOW);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_for_a_length_that_no_system_has_is_refused() {
+    fn memory_of_an_impossible_length_is_refused() {
         assert_eq!(words(9).map(|words| words.len()), Some(2));
         for len in [isize::MAX as usize, usize::MAX] {
             assert!(words(len).is_none(), "{len} octets");

@@ -22,7 +22,7 @@ mod tests {
     use rustix::thread::{CpuSet, sched_setaffinity};
 
     #[test]
-    fn a_rank_that_is_bound_to_one_processor_shares_those_of_its_launcher() {
+    fn rank_bound_to_one_processor_counts_those_of_its_launcher() {
         let allowed = sched_getaffinity(None).unwrap();
         // The binding of the test's own thread alone.
         let bound = move || {

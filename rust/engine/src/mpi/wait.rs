@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeps_are_a_part_of_the_time_since_the_first() {
+    fn sleep_is_a_fraction_of_the_time_since_the_first() {
         let (mut naps, start) = (Naps::default(), Instant::now());
         assert!(!naps.have_begun());
         let next = |naps: &mut Naps, micros| naps.next(start + Duration::from_micros(micros)).as_micros();

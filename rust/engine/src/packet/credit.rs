@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn match_acks_that_were_not_asked_for_change_nothing() {
+    fn unexpected_match_ack_changes_nothing() {
         let mut table = CreditTable::new(3, LIMIT);
         table.note_answered(2);
         table.note_unanswered(2);

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_of_a_message_that_was_given_up_is_replayed() {
+    fn deferred_messages_behind_an_abandoned_one_are_replayed() {
         let mut order = ForeignOrder::default();
         order.note_ambiguous(envelope(7), 100, Vec::new());
         order.defer(envelope(7), 0);

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn receive_that_is_given_up_ends_the_ambiguity() {
+    fn abandoned_receive_ends_the_ambiguity() {
         let mut queue = RecvQueue::default();
         let ambiguous = envelope(WORLD, 1, 7);
         queue.note_ambiguous(ambiguous, 9);

@@ -88,7 +88,7 @@ impl Rank {
 }
 
 #[test]
-fn a_rank_that_sends_past_its_credit_is_heard_no_more() {
+fn peer_that_exceeds_its_credit_is_ignored() {
     let mut ranks = ranks(2);
     let flooder = ranks.pop().expect("two ranks");
     let flooded = ranks.pop().expect("one rank").into_endpoint(2);
@@ -104,7 +104,7 @@ fn a_rank_that_sends_past_its_credit_is_heard_no_more() {
 }
 
 #[test]
-fn a_rank_with_more_unmatched_messages_than_may_wait_is_heard_no_more() {
+fn peer_with_too_many_unmatched_messages_is_ignored() {
     let config = Config { envelopes: 100 * ENVELOPE_LEN, ..config() };
     let limit = config.unmatched_limit() as usize;
     let mut ranks = ranks(2);
@@ -119,7 +119,7 @@ fn a_rank_with_more_unmatched_messages_than_may_wait_is_heard_no_more() {
 }
 
 #[test]
-fn a_message_that_finds_no_place_in_a_full_segment_is_refused_with_the_numbers() {
+fn message_without_room_in_the_segment_is_refused_with_its_length() {
     let mut ranks = ranks(2);
     let pool = ranks[0].pool.clone();
     let sender = ranks.remove(0).into_endpoint(2);
@@ -154,7 +154,7 @@ fn sender_that_waits_for_room() -> (PacketEngine, Rank, Vec<RequestId>) {
 }
 
 #[test]
-fn room_at_a_rank_that_has_finished_is_not_waited_for() {
+fn sender_stops_waiting_for_room_at_a_finished_rank() {
     let (sender, mut receiver, _) = sender_that_waits_for_room();
     receiver.transport.finish();
     sender.leftovers();
@@ -163,7 +163,7 @@ fn room_at_a_rank_that_has_finished_is_not_waited_for() {
 }
 
 #[test]
-fn room_for_messages_that_are_cancelled_is_not_waited_for() {
+fn sender_stops_waiting_for_room_for_cancelled_messages() {
     let (sender, mut receiver, sends) = sender_that_waits_for_room();
     for id in sends {
         let _ = sender.cancel(id);

@@ -32,7 +32,7 @@ fn message(octets: usize) -> Message {
 
 /// An honest rank fails the send.
 #[test]
-fn a_rank_with_more_unmatched_messages_than_may_wait_is_given_up() {
+fn peer_with_too_many_unmatched_messages_is_disconnected() {
     let config = Config { credit: 1 << 16, envelopes: 100 * ENVELOPE_LEN, ..Config::default() };
     let limit = config.unmatched_limit() as usize;
     let [(sender, mut answers), (receiver, packet_source)] = pair();
