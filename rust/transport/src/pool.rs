@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_holds_its_octets_and_its_slabs_fall_into_the_same_class() {
+    fn slab_of_a_class_holds_its_octets_and_is_in_that_class() {
         let mut last = 0;
         for octets in (0..100_000).chain([1 << 20, (1 << 20) + 1, 1 << 26, (1 << 31) - 1]) {
             let (class, len) = class_of(octets);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_of_two_and_the_headers_beside_it_waste_less_than_a_line() {
+    fn power_of_two_with_headers_wastes_less_than_a_line() {
         for shift in 6..31 {
             let (_, len) = class_of((1 << shift) + 16 + LEAD);
             assert_eq!(len, (1 << shift) + 64);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_of_a_first_section_begin_at_a_line() {
+    fn data_of_the_first_section_begin_at_a_line() {
         let pool = HeapPool::new(1 << 30);
         for octets in [16, 1000, 100_000, 10_000_000] {
             let slab = pool.take(octets).unwrap();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_counts_what_is_in_use_and_kept_slabs_make_room() {
+    fn kept_slabs_are_freed_at_the_limit() {
         let pool = HeapPool::new(4 * 1088);
         let all: Vec<_> = (0..4).map(|_| pool.take(1024 + 16).unwrap()).collect();
         assert_eq!(pool.used(), 4 * 1088);

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_free_when_its_octets_are_released_and_it_is_answered() {
+    fn token_is_free_after_its_octets_and_its_answer() {
         let source = HeapPool::new(1 << 20);
         let mut store = Store::default();
         let first = store.put(&slab(8, 1), 8, Owner::Request(70), &*source);
@@ -272,7 +272,7 @@ mod tests {
 
     /// A long-lived buffer is not kept for a few octets.
     #[test]
-    fn a_small_message_in_a_large_slab_is_copied() {
+    fn small_message_in_a_large_slab_is_copied() {
         let source = HeapPool::new(1 << 20);
         let large = slab(1 << 16, 9);
         let mut store = Store::default();
