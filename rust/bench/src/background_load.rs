@@ -75,14 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_read_from_the_texts_of_the_system() {
+    fn ticks_are_parsed_from_proc() {
         assert_eq!(busy("cpu  10 20 30 1000 500 1 2 3 99 99\ncpu0 1 1 1 1\n"), Some(66));
         assert_eq!(used("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 40 2 0 0"), Some(42));
         assert_eq!((busy(""), used("7 (a)")), (None, None));
     }
 
     #[test]
-    fn somebody_uses_what_is_used() {
+    fn load_of_other_processes_is_not_negative() {
         let others = BackgroundLoad::begin().processors_of_others();
         assert!(others.is_some_and(|processors| processors >= 0.0), "{others:?}");
     }

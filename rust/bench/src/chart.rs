@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_line_for_each_contestant_and_case_that_a_drawing_is_for() {
+    fn chart_has_a_line_per_contestant_and_case() {
         let names = ["Rust shm", "C Open MPI 4 & <more>"];
         let rows: Vec<Row> = [Case::Arrays, Case::Buffers]
             .iter()
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn written_messages_have_a_bandwidth_over_tcp_and_plain_sockets_are_drawn_once() {
+    fn chart_draws_bandwidth_over_tcp_and_plain_sockets_once() {
         let names = ["Rust tcp", "plain TCP sockets"];
         let rows: Vec<Row> = [Case::Arrays, Case::Buffers].iter().map(|case| row(*case, 8, &names)).collect();
         let svg = draw("a title", &rows).expect("it fits").expect("a picture");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn decades_are_whole_numbers() {
+    fn decade_labels_are_powers_of_ten() {
         assert_eq!([0.001, 0.1, 1.0, 1000.0].map(decade), ["0.001", "0.1", "1", "1000"]);
         assert_eq!(
             [10.0, 100.0, 1000.0, 1e4, 1e6].map(decade_of_time),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn one_point_is_a_picture_and_none_is_not() {
+    fn chart_needs_one_point() {
         let svg = draw("a title", &[row(Case::Ring, 8, &["Rust shm"])]).expect("it fits").expect("a picture");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert_eq!(draw("a title", &[]).expect("nothing fits"), None);

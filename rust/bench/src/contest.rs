@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_adapted_to_the_turn_but_not_at_one_go() {
+    fn repetitions_grow_to_the_turn_in_bounded_steps() {
         let turn = Duration::from_millis(1);
         assert_eq!(adapted(10, 1e6, turn), 10);
         assert_eq!(adapted(10, 1e7, turn), 1);

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_see_what_is_of_one_message_and_what_of_all() {
+    fn counters_are_printed_per_message_and_in_total() {
         let numbers = Datagrams { packets_sent: 30, pure_acks: 4, send_calls: 15, ..Datagrams::default() };
         let counted = Counted { messages: 10, numbers }.plus(&Counted { messages: 10, ..Counted::default() });
         let row = |counted| Row {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_message_comes_and_nothing_is_lost() {
+    fn datagram_message_arrives_whole() {
         let mut orders = Vec::new();
         for octets in [8, 1440, 1448, 1456, 65_480, 65_488, 1 << 20] {
             orders.push(Order { case: Case::Arrays, octets, times: 2 });
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_rank_cuts_as_rank_0_does() {
+    fn both_ranks_cut_messages_alike() {
         let (one, other) = pair().expect("sockets");
         let order = Order { case: Case::Arrays, octets: 20_000, times: 1 };
         let party = |rank, socket| {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_one_datagram_is_one_send_with_its_answer_as_the_only_word_back() {
+    fn short_message_is_one_send_and_one_answer() {
         let times = 100;
         let sent = exchange(&[Order { case: Case::Arrays, octets: 8, times }], |party| party.link.sent());
         assert_eq!(sent, times);

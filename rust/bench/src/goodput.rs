@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_as_fair_as_jain_says() {
+    fn fairness_is_jains_index() {
         assert_eq!(fairness(10.0, 10.0), 1.0);
         assert_eq!(fairness(10.0, 0.0), 0.5);
         assert!((fairness(3.0, 1.0) - 0.8).abs() < 1e-9);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_of_what_was_measured() {
+    fn goodput_figures_have_the_measured_values() {
         let giver = Told { sent: 1000, rtt_us: 10_000, timeouts: 1, retransmitted: 4, ..Told::default() };
         let taker = Told { nanos: 1_000_000_000, pure_acks: 400, ..Told::default() };
         let streams = Streams {

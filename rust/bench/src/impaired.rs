@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_with_a_rate_or_a_delay_is_one_between_machines() {
+    fn network_with_a_rate_or_a_delay_is_inter_node() {
         let far = |text: &str| {
             let impairment = text.parse().expect("an impairment");
             Conditions { impairment, seed: 1, link_rate: None }.is_far()

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn launcher_and_jars_are_found_beside_or_in_the_folder_of_the_benchmarks() {
+    fn launcher_and_jars_are_found_in_the_installation() {
         let folder = Folder::new().expect("a folder");
         let home = folder.path().join("mpjdev-bench");
         let program = file(&home, "bin/mpjdev-bench");

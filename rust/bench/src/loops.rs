@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_known_by_its_content() {
+    fn wrong_contents_are_reported_with_message_and_element() {
         let (mut sent, mut got) = (Contents::default(), Contents::default());
         let mut array = [0.0; 3];
         for _ in 0..3 {

@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_may_have_any_name() {
+    fn parent_is_parsed_behind_any_process_name() {
         assert_eq!(parent("7 (a) b (c) S 42 7 7 0"), Some(42));
         assert_eq!(parent(""), None);
     }
 
     #[test]
-    fn only_files_of_ranks_count() {
+    fn memory_counts_the_files_of_ranks_only() {
         let smaps = "\
 7f00-7f10 rw-s 00000000 00:01 17     /memfd:mpjdev-rank-0 (deleted)
 Size:                 64 kB
@@ -158,7 +158,7 @@ Pss:                   2 kB
     }
 
     #[test]
-    fn this_process_is_below_its_parent() {
+    fn process_is_a_descendant_of_its_parent() {
         let own = std::process::id();
         let parent = parent(&fs::read_to_string("/proc/self/stat").expect("proc")).expect("a parent");
         assert!(descendants(parent).expect("proc").contains(&own));

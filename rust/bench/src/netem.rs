@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_impairment_has_netems_words() {
+    fn impairment_is_translated_to_netem() {
         let words =
             |text: &str| netem_words(text.parse().expect("an impairment")).map(|words| words.join(" "));
         assert_eq!(words("").expect("words"), "limit 10000");
@@ -263,7 +263,7 @@ mod tests {
     /// Proves that what is sent on one side comes to the other, that only this way leads there, and that
     /// nothing is left.
     #[test]
-    fn sides_reach_each_other_by_the_way_alone() {
+    fn sides_reach_each_other_over_the_path_only() {
         let way = match Way::new(Impairment::NONE, 1, None) {
             Ok(way) => way,
             Err(error) => {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_median_is_in_the_middle() {
+    fn median_is_the_middle_value() {
         assert_eq!(median(vec![]), None);
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_common_mode_all_turns_count_and_it_is_said() {
+    fn turns_without_a_common_mode_are_compared_as_mixed() {
         let compared = compare(&[samples(30.0, &[1.0, 2.0, 3.0]), samples(220.0, &[4.0, 5.0, 6.0])]);
         assert_eq!(compared.mode, Mode::Mixed);
         assert_eq!(compared.summaries[1].map(|s| s.median), Some(5.0));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_during_which_the_line_changed_has_no_mode() {
+    fn turn_with_a_changed_line_time_is_mixed() {
         assert_eq!(Mode::of(Some(30.0), Some(220.0)), Mode::Mixed);
         assert_eq!(Mode::of(None, Some(30.0)), Mode::Mixed);
         assert_eq!(Mode::of(Some(180.0), Some(220.0)), Mode::Slow);

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_the_first_word_that_begins_with_a_digit() {
+    fn version_is_the_first_word_with_a_leading_digit() {
         assert_eq!(number("mpirun (Open MPI) 4.1.4\n\nReport bugs to"), "4.1.4");
         assert_eq!(number("HYDRA build details:\n    Version:      4.0.2\n"), "4.0.2");
         assert_eq!(number("none"), "");
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn open_mpi_is_told_to_use_its_shared_memory_and_to_yield_where_it_is_crowded() {
+    fn open_mpi_uses_shared_memory_and_yields_if_oversubscribed() {
         assert!(line(&program(Peer::OpenMpi, "4.1.4"), false).ends_with("--mca btl vader,self p s"));
         let crowded = line(&program(Peer::OpenMpi, "5.0.1"), true);
         assert!(crowded.ends_with("--mca btl sm,self --mca mpi_yield_when_idle 1 p s"));
     }
 
     #[test]
-    fn open_mpi_is_told_to_use_tcp_and_mpich_is_not_and_both_are_told_of_threads() {
+    fn peer_over_tcp_or_with_threads_has_the_options_of_its_library() {
         let over_tcp = program(Peer::OpenMpi, "4.1.4").over(Transport::Tcp).expect("a transport");
         assert!(line(&over_tcp, false).ends_with("--mca btl tcp,self --mca btl_tcp_if_include lo p s"));
         assert_eq!(over_tcp.name(), "C Open MPI 4.1.4 tcp");

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_comes_back_from_its_line() {
+    fn order_survives_the_round_trip_through_its_line() {
         for case in Case::ALL {
             let order = Order { case, octets: 1 << 20, times: 7 };
             assert_eq!(order.to_string().parse(), Ok(order));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_64_messages_or_256_mib() {
+    fn window_has_at_most_64_messages_and_256_mib() {
         let mib = 1 << 20;
         assert_eq!([8, mib, 4 * mib, 4 * mib + 8, 16 * mib, 256 * mib].map(window), [64, 64, 64, 63, 16, 1]);
         assert_eq!([window(0), window(u64::MAX)], [64, 1]);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_one_number_or_two_and_what_was_counted() {
+    fn answer_has_one_or_two_times_and_the_counters() {
         assert_eq!("1500".parse(), Ok(Answer { nanos: 1500.0, ..Answer::default() }));
         let answer = Answer { nanos: 1500.0, extra: 32.5, counted: None };
         assert_eq!("1500 32.5".parse(), Ok(answer));

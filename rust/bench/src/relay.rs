@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_impairment_all_comes_in_order_both_ways() {
+    fn relay_without_impairment_keeps_all_datagrams_in_order() {
         let (one, other, relay) = peers("");
         for number in 0..100 {
             send(&one, number);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn relay_treats_datagrams_as_the_model_does() {
+    fn relay_drops_and_duplicates_like_the_model() {
         const COUNT: u32 = 200;
         let bad = "loss=20%,dup=20%,reorder=4/20%,delay=1ms";
         let (one, other, relay) = peers(bad);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_holds_a_datagram_so_long_at_least() {
+    fn datagram_is_delayed_by_at_least_the_delay() {
         let (one, other, relay) = peers("delay=30ms");
         let begin = Instant::now();
         send(&one, 5);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_gone_ends_no_relay() {
+    fn relay_survives_the_end_of_a_peer() {
         // Nobody else takes ports of this address meanwhile.
         let any = || UdpSocket::bind((Ipv4Addr::new(127, 6, 5, 4), 0)).expect("a socket");
         let (one, other) = (any(), any());
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn over_ipv6_it_goes_as_well() {
+    fn relay_forwards_over_ipv6() {
         let any = || UdpSocket::bind((Ipv6Addr::LOCALHOST, 0));
         let (Ok(one), Ok(other)) = (any(), any()) else {
             eprintln!("NOT TESTED: this machine has no ::1");

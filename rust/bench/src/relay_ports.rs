@@ -148,7 +148,7 @@ mod tests {
     /// Proves that each rank sees each other one at a port of its own, through which datagrams go there and
     /// back.
     #[test]
-    fn each_pair_has_its_own_way() {
+    fn relay_ports_differ_for_each_pair() {
         const RANKS: u32 = 4;
         let ports = RelayPorts::open(RANKS, Impairment::NONE, 1).expect("a relay");
         let socket = |_| {

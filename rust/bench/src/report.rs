@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_unit_that_suits_them() {
+    fn number_has_the_unit_of_its_size() {
         assert_eq!([8, 1024, 16 << 20].map(size), ["8 B", "1 KiB", "16 MiB"]);
         assert_eq!(
             [0.5, 93.2, 999.0, 1500.0, 2.5e6, 3e9].map(time),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contestant_that_did_not_take_part_has_a_dash() {
+    fn absent_contestant_has_a_dash() {
         let summary = Summary { median: 100.0, best: 90.0, extra: 0.0, turns: 7, counted: None };
         let row = |octets, name: &str| Row {
             case: Case::Arrays,

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_a_header_and_all_of_a_window_is_read() {
+    fn socket_message_has_a_header_and_a_window_is_read_whole() {
         for case in [Case::Arrays, Case::Buffers, Case::RateArrays, Case::RateBuffers] {
             assert_eq!(exchange(case, 8), 136, "{case}");
             assert_eq!(exchange(case, 1 << 20), 128 + (1 << 20), "{case}");

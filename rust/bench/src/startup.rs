@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_server_is_said() {
+    fn startup_of_a_wrong_server_command_fails_with_its_reason() {
         assert_eq!(failure("exit 2"), "mpjdev impi-server: it says no address");
         assert!(failure("echo nowhere").starts_with("mpjdev impi-server: client "));
         let mut missing = Command::new("/no/such/command");

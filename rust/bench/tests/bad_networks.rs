@@ -15,7 +15,7 @@ fn command(args: &[&str]) -> Command {
 /// Proves that two programs find each other through a relay that says where, that what it loses is lost, and
 /// that it tells what it has done when its input ends.
 #[test]
-fn a_relay_is_a_process_between_two_others() {
+fn relay_command_forwards_between_two_processes() {
     let any = || UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
     let (one, other) = (any(), any());
     let address = |socket: &UdpSocket| socket.local_addr().expect("an address").to_string();
@@ -52,7 +52,7 @@ fn a_relay_is_a_process_between_two_others() {
 /// Proves that a stream of the system's own TCP takes a path that loses packets, as a whole, or that the
 /// output names the reason why there is none.
 #[test]
-fn a_stream_goes_through_a_bad_network_or_it_is_said_why_not() {
+fn stream_through_an_impaired_network_reports_its_goodput() {
     let args = [
         "stream",
         "--impair",

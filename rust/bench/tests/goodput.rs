@@ -42,7 +42,7 @@ fn goodput_is_measured_by_all_machines_in_one_run() {
 }
 
 #[test]
-fn goodput_refuses_what_is_of_other_measurements() {
+fn goodput_refuses_options_of_other_measurements() {
     for words in [&["goodput", "--sizes", "8"][..], &["goodput", "--java"], &["rate", "--by", "relay"]] {
         let (status, said, why) = bench(words);
         assert_eq!((status, said.as_str()), (2, ""), "{words:?}: {why}");

@@ -68,7 +68,7 @@ fn names(row: &Value) -> Vec<&str> {
 /// Proves that plain sockets take part where ranks use TCP, and that those ranks are measured or said not to
 /// be there.
 #[test]
-fn ranks_over_tcp_are_beside_plain_sockets() {
+fn tcp_ranks_are_compared_with_plain_sockets() {
     for (what, sizes, count) in [("pingpong", "8,1m", 4), ("bandwidth", "64k", 1), ("rate", "8", 2)] {
         let args = [what, "--sizes", sizes, "--transport", "tcp", "--time", "0", "--no-peer", "--json"];
         let (status, out, err) = run(&args);
@@ -90,7 +90,7 @@ fn ranks_over_tcp_are_beside_plain_sockets() {
 /// Proves that plain sockets take part where ranks use datagrams, and that these tell what they have counted,
 /// in sum and only of what was measured.
 #[test]
-fn ranks_over_datagrams_tell_what_they_have_counted() {
+fn udp_ranks_report_their_counters() {
     for (what, sizes, count) in [("pingpong", "8,64k", 4), ("bandwidth", "64k", 1)] {
         let rows = rows(&[what, "--sizes", sizes, "--transport", "udp"]);
         assert_eq!(rows.len(), count);
@@ -117,7 +117,7 @@ fn ranks_over_datagrams_tell_what_they_have_counted() {
 /// Proves that a bad network does what is asked for to all datagrams, that messages come all the same, and
 /// that the text and the JSON report both.
 #[test]
-fn ranks_over_datagrams_go_through_a_bad_network() {
+fn udp_ranks_survive_an_impaired_network() {
     let bad = "loss=5%,dup=5%,reorder=4/20%";
     let args = ["rate", "--transport", "udp", "--sizes", "8,32k", "--time", "0", "--impair", bad, "-n", "3"];
     let (status, out, err) = run(&[&args[..], &["--seed", "7", "--json"]].concat());
@@ -142,7 +142,7 @@ fn ranks_over_datagrams_go_through_a_bad_network() {
 
 /// Proves that a way with a rate is one between machines, and that the text has its lines.
 #[test]
-fn a_slow_way_is_one_between_machines() {
+fn slow_network_is_sent_to_as_inter_node() {
     let slow = ["--impair", "delay=1ms,rate=100mbit", "--link-rate", "100mbit"];
     let args = ["pingpong", "--transport", "udp", "--sizes", "8k", "--time", "0"];
     let (status, out, err) = run(&[&args[..], &slow].concat());
@@ -173,7 +173,7 @@ fn open_mpi_takes_the_transports_that_ranks_take() {
 /// Proves that ranks run under the launcher of each MPI that is there, beside C over the same one, and end
 /// well.
 #[test]
-fn ranks_over_an_mpi_are_beside_c_over_the_same() {
+fn mpi_ranks_are_compared_with_c_over_the_same_library() {
     for (peer, name) in [("openmpi", "Open MPI"), ("mpich", "MPICH")] {
         let args = ["pingpong", "--sizes", "8,64k", "--time", "0", "--json", "--peer", peer];
         let (status, out, err) = run(&[&args[..], &["--transport", "mpi"]].concat());
@@ -197,7 +197,7 @@ fn ranks_over_an_mpi_are_beside_c_over_the_same() {
 
 /// Proves that a contestant that cannot be started is named, and that the others are measured all the same.
 #[test]
-fn a_contestant_that_is_not_there_is_named_and_the_others_are_measured() {
+fn missing_contestant_is_named_and_the_others_are_measured() {
     let args = ["rate", "--sizes", "8", "--time", "0", "--no-peer", "--transport", "local", "--java"];
     let nowhere = [("PATH", "/no/such/folder"), ("JAVA_HOME", "/no/such/folder")];
     let args = [&args[..], &["--class-path", env!("CARGO_TARGET_TMPDIR")]].concat();
@@ -213,7 +213,7 @@ fn a_contestant_that_is_not_there_is_named_and_the_others_are_measured() {
 /// Proves that clients start up with the server of this command and let it end; without that they say that
 /// there is none.
 #[test]
-fn the_start_up_of_clients_is_measured_where_there_is_a_server() {
+fn startup_of_clients_is_measured_or_the_missing_server_is_named() {
     let own = Path::new(env!("CARGO_BIN_EXE_mpjdev-bench"));
     let help = Command::new(own).args(["impi-server", "--help"]).output().expect("it runs");
     let taken = startup::measure(&mut startup::server(own, 4), 4);
@@ -226,7 +226,7 @@ fn the_start_up_of_clients_is_measured_where_there_is_a_server() {
 
 /// Proves that the text is a table, and that text and JSON are written to files on request.
 #[test]
-fn people_get_a_table_and_a_picture() {
+fn pingpong_prints_a_table_and_saves_json_and_svg() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (json, svg) = (folder.join("bench.json"), folder.join("bench.svg"));
     let mut args = vec!["pingpong", "--sizes", "8,1k", "--time", "0", "--no-peer", "--transport", "local"];
@@ -318,7 +318,7 @@ fn wrong_usage_is_named_with_status_2() {
 
 /// Proves that a peer that was asked for by name and is not there is not passed over, and is if nobody asked.
 #[test]
-fn a_peer_that_is_not_installed_is_said_with_how_to_install_it() {
+fn missing_peer_error_names_its_package() {
     // A PATH on which no MPI is.
     let path = [("PATH", "/no/such/folder")];
     let short = ["rate", "--sizes", "8", "--time", "0", "--transport", "local"];
@@ -331,7 +331,7 @@ fn a_peer_that_is_not_installed_is_said_with_how_to_install_it() {
 
 /// Proves that Aeron is not passed over where it was asked for, and has a part only where it can.
 #[test]
-fn aeron_that_is_not_installed_is_said_with_how_to_install_it() {
+fn unavailable_aeron_error_names_its_remedy() {
     let class_path = env!("CARGO_TARGET_TMPDIR");
     for (args, word) in [
         (&["rate", "--transport", "shm"][..], "./gradlew installBench"),
@@ -369,7 +369,7 @@ fn plain_datagrams_are_a_contestant() {
 
 /// Proves that a rank does not start ranks, and that nothing is left in the folder for temporary files.
 #[test]
-fn it_is_no_rank_and_leaves_nothing_behind() {
+fn benchmark_refuses_to_be_a_rank_and_leaves_no_files() {
     let (status, _, err) = run_with(&["rate"], &[("MPJDEV_CONTROL", "3")]);
     assert!(status == 2 && err.contains("rank of a job"), "{err}");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench");
@@ -383,7 +383,7 @@ fn it_is_no_rank_and_leaves_nothing_behind() {
 
 /// Proves that a rank without anybody to follow says so and ends.
 #[test]
-fn a_rank_needs_a_launcher_and_orders() {
+fn rank_without_launcher_or_orders_fails() {
     let own = env!("CARGO_BIN_EXE_mpjdev-bench");
     let plain = [&["--sockets", "2"][..], &["--datagrams", "2"], &["--rank", "2"], &["--rank", "2", "--udp"]];
     for option in [&[][..], &["--threads", "2"]].into_iter().chain(plain) {

@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_every_length_bring_their_elements() {
+    fn message_of_any_length_keeps_its_elements() {
         let (_a, _b, [mut one, mut two]) = pair();
         for count in [1, 4, 5, 26, 27, 28, 128, 8192, 1 << 17] {
             let capacity = SECTION_HEADER_LEN + 8 * count;
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_another_tag_waits_for_its_receive() {
+    fn message_with_another_tag_waits_for_its_receive() {
         let (_a, _b, [mut one, mut two]) = pair();
         let (out, into) = (one.new_buffer(16), two.new_buffer(16));
         for tag in [1, 2, 3] {
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slab_is_used_again_when_it_was_returned() {
+    fn returned_slab_is_reused() {
         let (_a, _b, [mut one, mut two]) = pair();
         let (out, into) = (one.new_buffer(8200), two.new_buffer(8200));
         for turn in 0..10_000 {
@@ -539,7 +539,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a freed buffer")]
-    fn the_handle_of_a_freed_buffer_is_refused() {
+    fn handle_of_a_freed_buffer_is_refused() {
         let (_a, _b, [mut one, _two]) = pair();
         let buffer = one.new_buffer(16);
         one.free_buffer(buffer);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn aeron_is_beside_memory_and_datagrams() {
+    fn aeron_takes_part_over_shared_memory_and_udp() {
         use Transport::{Local, Shm, Tcp, Udp};
         let over = |transports| selection(transports, &[]).over_aeron().collect::<Vec<_>>();
         assert_eq!([over(&[Local, Shm]), over(&[Udp, Tcp])], [[Shm], [Udp]]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_baseline_is_beside_memory_alone() {
+    fn baseline_takes_part_over_shared_memory_only() {
         let wants = |transports, peers| selection(transports, peers).wants_baseline().ok();
         assert_eq!(wants(&[Transport::Shm], &[]), Some(true));
         assert_eq!(wants(&[Transport::Udp], &[]), Some(false));

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_turn_in_the_middle_counts() {
+    fn datagram_figure_is_the_median_turn() {
         let turn = |retransmitted| {
             let numbers = Datagrams {
                 retransmitted,

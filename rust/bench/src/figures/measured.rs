@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_reached_up_to_what_is_asked() {
+    fn upper_limit_is_reached_up_to_its_value() {
         let samples = [turns(130.0, 0.0), turns(100.0, 0.0), vec![]];
         assert_eq!(held(Of::Ratio(0, 1), 1.3, &samples), (Some(1.3), Verdict::Reached));
         assert_eq!(held(Of::Ratio(0, 1), 1.2, &samples), (Some(1.3), Verdict::Missed));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_reached_from_what_is_asked_on() {
+    fn lower_limit_is_reached_from_its_value() {
         let samples = [turns(100.0, 0.0), turns(500.0, 0.0), vec![]];
         assert_eq!(limited(Of::Speed(0, 1), Limit::Least(5.0), &samples), (Some(5.0), Verdict::Reached));
         assert_eq!(limited(Of::Speed(0, 1), Limit::Least(5.1), &samples), (Some(5.0), Verdict::Missed));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_is_asked_and_whether_it_is_reached() {
+    fn table_has_the_limit_and_the_verdict() {
         let asked = |title, limit| Asked { title, of: Of::Micros(0), limit };
         let (most, least) = (asked("most", Limit::Most(1.25)), asked("least", Limit::Least(5.0)));
         let held = [most.value(Some(1.3)), least.value(Some(12.0)), least.value(None)];
@@ -193,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn several_sizes_are_held_against_one_another_and_against_another_one() {
+    fn sizes_are_compared_with_each_other_and_with_one_size() {
         let samples = [turns(50.0, 0.0), turns(70.0, 0.0), turns(77.0, 0.0), turns(72.0, 0.0)];
         assert_eq!(held(Of::Flat(1, 3), 1.2, &samples).0, Some(77.0 / 70.0));
         assert_eq!(held(Of::Slowest(1, 3, 0), 1.5, &samples).0, Some(77.0 / 50.0));
     }
 
     #[test]
-    fn the_worst_turn_counts_in_whatever_mode_it_was() {
+    fn worst_turn_counts_in_any_mode() {
         let mut ring = turns(2000.0, 32.0);
         ring.push(Sample { nanos: 30_000.0, extra: 32.0, ..Sample::default() });
         assert_eq!(held(Of::WorstMicros(0), 20.0, &[ring.clone()]), (Some(30.0), Verdict::Missed));
