@@ -188,7 +188,7 @@ mod tests {
 
     /// The kinds of contexts made from one communicator differ from each other and from those of any other.
     #[test]
-    fn kinds_of_contexts_never_meet() {
+    fn kinds_of_contexts_are_disjoint() {
         let mut allocator = ContextAllocator::new(0).unwrap();
         let mut contexts = vec![WORLD];
         contexts.extend(allocator.allocate_many(3).unwrap());
@@ -219,7 +219,7 @@ mod tests {
 
     /// The id is world rank << 32 | even counter, and the collective context is the next number.
     #[test]
-    fn ids_carry_the_rank_and_an_even_counter() {
+    fn context_id_has_the_rank_and_an_even_counter() {
         let mut allocator = ContextAllocator::new(7).unwrap();
         assert_eq!(allocator.allocate(), Ok(7 << 32 | 2));
         assert_eq!(allocator.allocate_many(2), Ok(vec![7 << 32 | 4, 7 << 32 | 6]));
@@ -229,7 +229,7 @@ mod tests {
 
     /// The last id is given, the next is an error with numbers, and a block is all or nothing.
     #[test]
-    fn ends_with_an_error_and_does_not_wrap() {
+    fn exhausted_contexts_are_an_error_and_do_not_wrap() {
         let mut allocator = ContextAllocator { world_rank: 3, next_counter: COUNTER_END - 4 };
         let exhausted = |needed, left| ContextError::Exhausted { world_rank: 3, needed, left };
         assert_eq!(allocator.allocate_many(3), Err(exhausted(3, 2)));
@@ -242,7 +242,7 @@ mod tests {
 
     /// A rank beyond 30 bits would reach into the reserved bits.
     #[test]
-    fn refuses_a_rank_that_reaches_the_reserved_bits() {
+    fn rank_within_the_reserved_bits_is_refused() {
         assert!(ContextAllocator::new(WORLD_RANK_MAX).is_ok());
         assert_eq!(
             ContextAllocator::new(1 << 30),

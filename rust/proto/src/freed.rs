@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_range_is_forgotten_past_the_bound() {
+    fn oldest_range_is_dropped_past_the_bound() {
         let mut freed = FreedContexts::default();
         // The later a communicator is freed here, the lower is its context.
         let context = |i: usize| id(0, 2 + 4 * (2 * RANGES_MAX - i) as u64);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_grows_is_not_old() {
+    fn growing_range_is_not_the_oldest() {
         let mut freed = FreedContexts::default();
         let alone = |i: usize| id(1, 2 + 4 * i as u64);
         let grown = |i: usize| id(0, 2 + 2 * i as u64);

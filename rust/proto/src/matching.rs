@@ -266,7 +266,7 @@ mod tests {
 
     /// Equal source and tag in another context is another message, also where only the reserved bits differ.
     #[test]
-    fn contexts_never_meet() {
+    fn messages_match_receives_of_their_context_only() {
         for mut matcher in [Numbers::new(), lengthened()] {
             let shadow = crate::context::shadow(0);
             matcher.add_unexpected(Envelope { context: shadow, ..envelope(1, 7) }, 1);
@@ -311,7 +311,7 @@ mod tests {
 
     /// Removed messages are in order, and the rest stays in order.
     #[test]
-    fn removes_in_order() {
+    fn messages_are_removed_in_order() {
         let mut matcher = Numbers::new();
         for number in 0..40 {
             let source = number % 3;
@@ -350,7 +350,7 @@ mod tests {
 
     /// Long queues taken from the far end: counts stay right, and an empty queue gives its storage back.
     #[test]
-    fn emptied_queues_give_their_storage_back() {
+    fn emptied_queues_free_their_storage() {
         let mut matcher = Numbers::new();
         let names = (0..100_000u32).map(|n| (n % 64, n.cast_signed()));
         for (source, tag) in names.clone() {
@@ -376,7 +376,7 @@ mod tests {
     /// A million distinct tags and contexts leave nothing behind: not in a short queue, not in a queue that
     /// stays long.
     #[test]
-    fn a_million_tags_leave_no_storage_behind() {
+    fn storage_is_freed_after_a_million_tags() {
         for mut matcher in [Numbers::new(), lengthened()] {
             for number in 0..1_000_000u32 {
                 let context = u64::from(number % 1000) * 1_000_000;

@@ -99,7 +99,7 @@ mod tests {
 
     /// The octets stand where the diagram says.
     #[test]
-    fn has_its_fields_in_their_places() {
+    fn rts_fields_are_at_their_offsets() {
         let announcement = Rts { number: 0x0102_0304, first_len: 5000, second_len: 7, is_synchronous: false };
         let octets = announcement.emit();
         assert_eq!(octets, [4, 3, 2, 1, 0x88, 0x13, 0, 0, 7, 0, 0, 0]);
@@ -113,7 +113,7 @@ mod tests {
     /// The largest message there can be is announced; what is larger, or shorter than its headers, or has no
     /// number, is not.
     #[test]
-    fn knows_what_no_sender_says() {
+    fn rts_with_impossible_values_is_refused() {
         let parse = |number, first_len, second_len| {
             let announcement = Rts { number, first_len, second_len, is_synchronous: false };
             Rts::parse(&announcement.emit()).is_ok()

@@ -214,7 +214,7 @@ mod tests {
 
     /// Every physical length of the worked example gets its own answer, each error with its numbers.
     #[test]
-    fn judges_every_length_of_the_worked_example() {
+    fn policy_of_every_length_is_that_of_the_worked_example() {
         for first_len in 0..=100 {
             let expected = match first_len {
                 0..16 => Err(LengthError::NoHeaders { first_len }),
@@ -231,7 +231,7 @@ mod tests {
     /// Truncation is decided before anything else, at exactly one octet above capacity + 16, whatever the
     /// headers say.
     #[test]
-    fn truncation_comes_first() {
+    fn truncation_is_reported_before_other_errors() {
         let absurd = Headers { primary_len: usize::MAX, secondary_len: usize::MAX, pair_number: 0 };
         for headers in [EXAMPLE, absurd] {
             assert_eq!(
@@ -266,7 +266,7 @@ mod tests {
 
     /// A truncated first message still tells of its second one, so that both halves can be consumed.
     #[test]
-    fn truncated_message_tells_of_its_second() {
+    fn truncated_message_has_the_length_of_its_second_half() {
         assert_eq!(Arrival::second_of_truncated(64, EXAMPLE), Some((12, Pair::Numbered(9))));
         assert_eq!(Arrival::second_of_truncated(76, EXAMPLE), None);
         assert_eq!(Arrival::second_of_truncated(65, EXAMPLE), None);
@@ -274,7 +274,7 @@ mod tests {
 
     /// The second message is neither cut nor padded.
     #[test]
-    fn second_message_has_the_announced_length_exactly() {
+    fn second_message_of_another_length_is_refused() {
         assert_eq!(check_second(12, 12), Ok(()));
         for actual in [0, 11, 13, usize::MAX] {
             assert_eq!(check_second(12, actual), Err(LengthError::SecondLength { expected: 12, actual }));
@@ -283,7 +283,7 @@ mod tests {
 
     /// The texts carry the numbers that a user needs.
     #[test]
-    fn texts_name_the_numbers() {
+    fn error_texts_have_the_numbers() {
         assert_eq!(
             check_first(117, 100).unwrap_err().to_string(),
             "message truncated: it needs a capacity of 101, the receive buffer has 100"

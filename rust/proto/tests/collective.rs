@@ -298,7 +298,7 @@ fn damaged_request_does_not_leave_others_waiting() {
 
 /// A request is taken once, from a rank that has one to make, and by rank 0 only.
 #[test]
-fn messages_out_of_place_are_refused() {
+fn misplaced_messages_are_refused() {
     let request = [0; 8];
     let not_asked_for = |source_rank, tag| Err(ProtocolError::NotAskedFor { source_rank, tag });
     let mut root = Creation::split(0, 3, 0, 0);

@@ -163,7 +163,7 @@ mod tests {
 
     /// Rank 1 of 6: distances 1, 2, 4, each round's receive only after the round before.
     #[test]
-    fn sends_to_distances_that_double() {
+    fn barrier_sends_to_doubling_distances() {
         let mut barrier = Barrier::new(1, 6);
         for (tag, dest, source) in [(0, 2, 0), (1, 3, 5), (2, 5, 3)] {
             assert_eq!(barrier.result(), None);
@@ -178,7 +178,7 @@ mod tests {
 
     /// Place 1 of 3, which are the ranks 4 to 6 of 9; any of the 9 may be named as gone.
     #[test]
-    fn a_part_of_a_communicator_keeps_to_itself() {
+    fn barrier_of_some_ranks_sends_to_no_other() {
         let mut barrier = Barrier::among(4..7, 5, 9);
         barrier.note_gone(8);
         for (tag, dest, source) in [(0, 6, 4), (1, 4, 6)] {
@@ -193,7 +193,7 @@ mod tests {
 
     /// A communicator of one rank has nobody to wait for.
     #[test]
-    fn alone_is_done_at_once() {
+    fn barrier_of_one_rank_is_done_at_once() {
         let mut barrier = Barrier::new(0, 1);
         assert_eq!(barrier.poll_action(), None);
         assert_eq!(barrier.result(), Some(()));
@@ -201,7 +201,7 @@ mod tests {
 
     /// The greatest size has 32 rounds, and nothing overflows on the way.
     #[test]
-    fn largest_size_takes_32_rounds() {
+    fn barrier_of_the_largest_size_takes_32_rounds() {
         let mut barrier = Barrier::new(u32::MAX - 1, u32::MAX);
         for _ in 0..32 {
             assert!(matches!(barrier.poll_action(), Some(Action::Send { .. })));
@@ -216,7 +216,7 @@ mod tests {
     /// Wrong sender, wrong round, octets that should not be there, a message after the end: errors, and no
     /// step is taken.
     #[test]
-    fn refuses_what_it_did_not_ask_for() {
+    fn barrier_refuses_an_unexpected_message() {
         let mut barrier = Barrier::new(0, 2);
         let not_asked_for = |source_rank, tag| Err(ProtocolError::NotAskedFor { source_rank, tag });
         assert_eq!(barrier.handle_received(1, 0, &[]), not_asked_for(1, 0));

@@ -238,7 +238,7 @@ mod tests {
 
     /// Every verdict is read back as it was written, also with its unused octets set.
     #[test]
-    fn verdicts_are_read_as_written() {
+    fn verdict_survives_the_round_trip() {
         let verdicts = [
             Verdict::Member { context: 2, members: vec![1, 0, 2] },
             Verdict::NoMember,

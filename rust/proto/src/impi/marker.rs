@@ -73,7 +73,7 @@ mod tests {
     const WAYS: [Way; 2] = [Way::Packets, Way::Datagrams];
 
     #[test]
-    fn what_a_process_of_ours_announces_is_known_and_differs_by_process() {
+    fn marker_of_our_process_is_recognised_and_unique() {
         for (dialect, announced) in BOTH.into_iter().flat_map(|dialect| WAYS.map(|way| (dialect, way))) {
             for pid in [1, 2, 4711, 65_535, PID_MAX] {
                 let marked = marked(dialect, pid, announced);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn no_process_id_of_linux_and_no_other_number_is_taken_for_ours() {
+    fn other_process_ids_have_no_marker() {
         let near = 0x6d70_6a00_0000_1234_i64;
         let others = [0, 1, i64::from(PID_MAX), -1, i64::MIN, i64::MAX, near ^ 1 << 22, near ^ 1 << 62];
         for dialect in BOTH {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_draft_announces_fits_into_4_octets() {
+    fn draft_marker_fits_into_4_octets() {
         for way in WAYS {
             assert!(u32::try_from(marked(Dialect::Draft, PID_MAX, way)).is_ok());
             assert!(marked(Dialect::Final, PID_MAX, way) > 0);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_id_that_linux_does_not_have_is_announced_as_it_is() {
+    fn process_id_beyond_linux_is_sent_unmarked() {
         for (dialect, way) in BOTH.into_iter().flat_map(|dialect| WAYS.map(|way| (dialect, way))) {
             assert_eq!(marked(dialect, PID_MAX + 1, way), i64::from(PID_MAX) + 1);
             assert!(!is_marked(dialect, marked(dialect, u32::MAX, way)), "{dialect:?}");

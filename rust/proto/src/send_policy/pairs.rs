@@ -112,7 +112,7 @@ mod tests {
     /// A number that was never opened, or is closed already, is not confused with the open one that shares
     /// its tag.
     #[test]
-    fn closing_twice_or_a_stranger_changes_nothing() {
+    fn close_of_an_unknown_number_changes_nothing() {
         let mut pairs = Pairs::new(9);
         let number = pairs.open().unwrap();
         assert!(!pairs.close(0));

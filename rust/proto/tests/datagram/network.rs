@@ -34,7 +34,7 @@ fn packets_of(arrived: &[(u64, u64)]) -> Vec<u64> {
 
 /// Proves that without impairment all arrive, in order, at once.
 #[test]
-fn a_good_network_does_nothing() {
+fn unimpaired_network_delivers_everything_in_order() {
     let mut network = Network::new(Impairment::NONE, 1);
     let arrived = run(&mut network, 1000);
     assert_eq!(packets_of(&arrived), (0..1000).collect::<Vec<_>>());
@@ -44,7 +44,7 @@ fn a_good_network_does_nothing() {
 
 /// Proves that the same seed gives the same run, and another seed another one.
 #[test]
-fn a_seed_is_a_run() {
+fn equal_seeds_give_equal_runs() {
     let bad = impairment("loss=5%,burst=1%/30%,dup=5%,reorder=9/20%,delay=1ms,jitter=50us,rate=1gbit");
     let of = |seed| run(&mut Network::new(bad, seed), 2000);
     assert_eq!(of(1), of(1));
@@ -96,7 +96,7 @@ fn packets_are_overtaken_by_up_to_the_distance() {
 
 /// Proves that a packet that nothing overtakes arrives all the same.
 #[test]
-fn the_last_packet_is_not_held_for_ever() {
+fn last_packet_is_delivered_without_a_successor() {
     let mut network = Network::new(impairment("reorder=3/100%,delay=1ms"), 3);
     network.send(5, 10, 'a');
     assert_eq!(network.next_time_ns(), Some(5 + MS + HOLD_MAX_NS));
@@ -137,7 +137,7 @@ fn a_full_queue_drops_and_the_rest_leaves_at_the_rate() {
 
 /// Proves that a filter kills exactly the packets that it names, before anything else happens to them.
 #[test]
-fn a_filter_names_what_dies() {
+fn filter_selects_the_lost_packets() {
     let mut network = Network::new(Impairment::NONE, 3);
     network.set_filter(|number, packet| number == 2 || *packet % 10 == 7);
     let arrived = packets_of(&run(&mut network, 20));
@@ -161,7 +161,7 @@ fn nothing_passes_a_partition() {
 
 /// Proves that the network is bounded, however long packets take.
 #[test]
-fn what_is_under_way_is_bounded() {
+fn number_of_packets_in_flight_is_bounded() {
     let mut network = Network::new(impairment("delay=1s,dup=100%"), 3);
     for packet in 0..UNDER_WAY_MAX as u32 {
         network.send(0, 1, packet);
@@ -172,7 +172,7 @@ fn what_is_under_way_is_bounded() {
 
 /// Proves that every part of the text means its field.
 #[test]
-fn a_text_is_an_impairment() {
+fn impairment_is_parsed_from_its_text() {
     let all = "loss=1%, dup=0.02,reorder=16,delay=5ms,jitter=1.5us,rate=100mbit,burst=0.1%/30%,queue=9,\
                partition=1s/500ms";
     let chance = |billionths| Chance::from_billionths(billionths).expect("a chance");

@@ -7,7 +7,7 @@ const COUNT: u64 = 1 << 15;
 
 /// Proves that next goes through all numbers once, and that they have 15 bits.
 #[test]
-fn next_goes_round() {
+fn next_number_wraps() {
     let mut sequence = Sequence::default();
     for number in 0..2 * COUNT {
         assert_eq!((sequence, u64::from(sequence.bits())), (Sequence::of(number), number % COUNT));

@@ -175,7 +175,7 @@ fn the_left_edge_is_sent_again_at_doubled_times() {
 
 /// Proves that a driver that looks late sends once, and that the next wait begins when it has looked.
 #[test]
-fn a_late_look_sends_once() {
+fn late_timeout_retransmits_once() {
     let mut machine = sent(1);
     machine.handle_timeout(10_000);
     machine.handle_timeout(10_000);
@@ -246,7 +246,7 @@ fn finishing_with_nothing_sent_is_complete() {
 /// Proves that the limit ends it with a warning that names what is missing, and that it stays so; who stays
 /// still answers.
 #[test]
-fn the_limit_ends_it_with_a_warning() {
+fn finish_limit_ends_with_a_warning() {
     let mut machine = sent(3);
     assert_eq!(machine.handle_packet(0, numbers(None, Some(1))), Ok(Event::Nothing));
     machine.finish(10, 250);

@@ -252,7 +252,7 @@ fn both_finish_at_once() {
 /// Proves that a peer that computes causes one spurious retransmission after the other, at doubled times: a
 /// timer is a poor sign of loss (1.1).
 #[test]
-fn a_peer_that_computes_is_sent_the_left_edge_in_vain() {
+fn left_edge_is_retransmitted_to_a_computing_peer() {
     let mut world = World::new(1, SETTINGS, [streams(1), SILENT], [Impairment::NONE; 2]);
     // Two seconds in which nothing is looked at: packets wait in the receive queue.
     world.wires[0].set_impairment(impairment("delay=2s"));

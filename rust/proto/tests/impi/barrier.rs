@@ -177,7 +177,7 @@ fn maxlinear_chooses_between_line_and_tree() {
 /// Proves that messages from elsewhere, too early, too late or with data are refused, and that nothing is
 /// lost by it.
 #[test]
-fn what_was_not_asked_for_is_refused() {
+fn unexpected_message_in_a_barrier_is_refused() {
     let masters = world_masters(&tables(&[1, 1, 1]));
     let mut barrier = Barrier::new(&masters, 0, 4);
     let not_asked_for = |source_rank| Err(BarrierError::NotAskedFor { source_rank });
@@ -315,7 +315,7 @@ impl Job {
 /// entered, that all are in the end, and that no message is left: with 1 to 32 clients, one process each or
 /// several, line and tree.
 #[test]
-fn no_master_is_through_before_all_have_entered() {
+fn no_master_leaves_before_all_have_entered() {
     for seed in 1..=300 {
         let mut random = Random::new(seed);
         let m = 1 + random.below(32);

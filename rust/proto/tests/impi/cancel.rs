@@ -66,7 +66,7 @@ fn a_message_that_is_matched_or_complete_is_not_cancelled() {
 
 /// Proves that a message which the peer gives back is complete, and that its id may be used again (rule 6).
 #[test]
-fn a_message_that_comes_back_is_cancelled_and_its_id_is_free() {
+fn cancelled_message_frees_its_id() {
     for send in [cancellable(7, 3), synchronous(7, 3), synchronous(7, 0), standard(7, 30)] {
         let mut pair = asked(send);
         assert_eq!(give(&mut pair, reply(YES, 7)), Ok(Event::Cancelled { token: 7 }));
@@ -115,7 +115,7 @@ fn a_syncack_that_crosses_the_cancel_counts() {
 /// Proves that a CancelNo for an unmatched message, as LAM sends it, changes nothing: the send stays pending,
 /// and no other Cancel is sent.
 #[test]
-fn a_refusal_before_the_match_changes_nothing() {
+fn refused_cancel_before_the_match_keeps_the_send() {
     for (send, parts) in [(synchronous(7, 3), 0), (standard(7, 25), 2)] {
         let mut pair = asked(send);
         assert_eq!(give(&mut pair, reply(NO, 7)), Ok(Event::NotCancelled { token: 7 }));
@@ -141,7 +141,7 @@ fn a_short_standard_message_that_is_refused_is_complete() {
 
 /// Proves that to ask twice is one packet, before and after it has left.
 #[test]
-fn one_request_leaves_for_a_message() {
+fn repeated_cancel_sends_one_request() {
     let mut pair = pair();
     pair.send(synchronous(7, 3)).unwrap();
     assert_eq!(sent(&mut pair).len(), 1);
@@ -155,7 +155,7 @@ fn one_request_leaves_for_a_message() {
 /// Proves that a request that waits for the flow is counted and answered like any other, also when the
 /// SyncAck comes first.
 #[test]
-fn a_request_that_waits_for_the_flow_leaves_all_the_same() {
+fn cancel_request_behind_flow_control_is_sent() {
     let mut pair = pair_with(1, 1);
     pair.send(synchronous(7, 3)).unwrap();
     assert_eq!(sent(&mut pair).len(), 1);
@@ -174,7 +174,7 @@ fn a_request_that_waits_for_the_flow_leaves_all_the_same() {
 
 /// Proves that an answer needs a question, and that a message cannot both be matched and come back.
 #[test]
-fn answers_that_nothing_waits_for_are_refused() {
+fn unexpected_cancel_answers_are_refused() {
     for kind in [YES, NO] {
         let mut pair = pair();
         refused(&mut pair, kind, 0);
@@ -194,7 +194,7 @@ fn answers_that_nothing_waits_for_are_refused() {
 
 /// Proves that a token stays in use until the answer, also when the request is complete for everybody else.
 #[test]
-fn a_message_is_not_forgotten_before_its_answer() {
+fn forgotten_message_is_kept_until_its_answer() {
     let mut one = asked(cancellable(7, 3));
     one.forget(7);
     assert_eq!(give(&mut one, reply(YES, 7)), Ok(Event::Cancelled { token: 7 }));
@@ -211,7 +211,7 @@ fn a_message_is_not_forgotten_before_its_answer() {
 /// Proves that what waits here is given back, whatever it is, without a SyncAck, and that its id names
 /// nothing any more (rule 3).
 #[test]
-fn a_message_that_waits_is_given_back() {
+fn unmatched_message_is_withdrawn_by_a_cancel() {
     for packet in [data(7, 3, 3), datasync(7, 3, 3), datasync(7, 10, 25), datasync(0, 0, 0)] {
         let mut pair = pair();
         let id = arrive(&mut pair, packet);
@@ -228,7 +228,7 @@ fn a_message_that_waits_is_given_back() {
 /// Proves that a matched message is not cancelled, and that the transfer of a long message continues from
 /// every state (rules 2 and 3).
 #[test]
-fn a_message_that_is_matched_stays() {
+fn matched_message_is_not_withdrawn() {
     let cancel = reply(PacketType::Cancel, 7);
     for packet in [data(7, 3, 3), datasync(7, 3, 3), datasync(7, 10, 25)] {
         let mut pair = pair();
@@ -266,7 +266,7 @@ fn every_request_gets_one_answer() {
 /// Proves that of several messages that wait under one id the latest is meant, and no other after it (rule
 /// 4): an id is used again when its request has ended, and the request of an ended one cannot be cancelled.
 #[test]
-fn the_latest_of_several_messages_with_one_id_is_meant() {
+fn cancel_withdraws_the_latest_message_of_its_id() {
     let mut pair = pair();
     let ids = [data(7, 1, 1), datasync(7, 2, 2), datasync(6, 1, 1), datasync(7, 4, 4), data(8, 1, 1)]
         .map(|packet| arrive(&mut pair, packet));
@@ -281,7 +281,7 @@ fn the_latest_of_several_messages_with_one_id_is_meant() {
 /// Proves that the latest is meant also when it is matched: then an earlier one with its id, which waits,
 /// stays where it is.
 #[test]
-fn an_earlier_message_is_not_given_back_for_a_later_one() {
+fn earlier_message_is_not_withdrawn_for_a_later_one() {
     for later in [data(7, 1, 1), datasync(7, 1, 1), datasync(7, 10, 25)] {
         let mut pair = pair();
         let earlier = arrive(&mut pair, data(7, 3, 3));
@@ -295,7 +295,7 @@ fn an_earlier_message_is_not_given_back_for_a_later_one() {
 
 /// Proves that the latest is still known when an earlier one with its id is matched first.
 #[test]
-fn a_message_is_given_back_although_an_earlier_one_is_matched() {
+fn message_is_withdrawn_although_an_earlier_one_is_matched() {
     let mut pair = pair();
     let [earlier, latest] = [data(7, 3, 3), datasync(7, 1, 1)].map(|packet| arrive(&mut pair, packet));
     pair.matched(earlier).unwrap();
@@ -304,7 +304,7 @@ fn a_message_is_given_back_although_an_earlier_one_is_matched() {
 
 /// Proves that an id that came back is a new message's.
 #[test]
-fn an_id_that_was_given_back_is_used_again() {
+fn id_of_a_withdrawn_message_is_reused() {
     let mut pair = pair();
     let old = arrive(&mut pair, datasync(7, 1, 1));
     assert_eq!(give(&mut pair, reply(PacketType::Cancel, 7)), Ok(Event::Withdraw { arrival: old }));

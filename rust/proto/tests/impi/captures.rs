@@ -173,7 +173,7 @@ fn flow_control() {
 
 /// Proves that the conversations hold the packets that the tests above are about.
 #[test]
-fn captures_have_what_they_are_to_show() {
+fn captures_have_the_packets_that_they_demonstrate() {
     let count = |name: &str, kind: PacketType| {
         vectors::read(name).packets.iter().filter(|d| d.packet.kind == kind).count()
     };

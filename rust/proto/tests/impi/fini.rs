@@ -22,7 +22,7 @@ fn a_fini_leaves_once_when_the_host_has_finished() {
 
 /// Proves that ProtoAcks behind a Fini are taken, and data or a second one are not (IMPI 14).
 #[test]
-fn only_answers_come_behind_a_fini() {
+fn only_answers_follow_a_fini() {
     let mut fini = FiniState::new(Dialect::Final);
     for kind in [PacketType::Data, PacketType::DataSync, PacketType::ProtoAck, PacketType::Fini] {
         assert_eq!(fini.handle_packet(kind), Ok(()));
@@ -37,7 +37,7 @@ fn only_answers_come_behind_a_fini() {
 /// Proves that an end of stream without a Fini is a death, and that the draft cannot tell until we have
 /// finished.
 #[test]
-fn an_end_of_stream_without_a_fini_is_a_death() {
+fn end_of_stream_without_fini_is_a_failure() {
     let mut fini = FiniState::new(Dialect::Final);
     assert_eq!(fini.handle_end_of_stream(), EndOfStream::Died);
     fini.finish();
@@ -55,7 +55,7 @@ fn an_end_of_stream_without_a_fini_is_a_death() {
 /// Proves that a pair leaves every captured Fini to its channel, with any process in it, and does not
 /// count it.
 #[test]
-fn a_pair_passes_a_fini_on() {
+fn fini_of_a_pair_is_forwarded() {
     let mut finis = 0;
     for described in vectors::all().iter().flat_map(|vector| &vector.packets) {
         if described.packet.kind == PacketType::Fini {

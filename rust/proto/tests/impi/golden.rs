@@ -87,7 +87,7 @@ fn a_draft_tag_is_a_tag_behind_lsrank_zero_until_it_is_negative() {
 /// Proves that src and dest are those of the packet, also where it answers one of the other direction (IMPI
 /// 7.2).
 #[test]
-fn src_is_who_sends_the_packet_and_dest_who_gets_it() {
+fn src_and_dest_are_swapped_in_the_other_direction() {
     for vector in vectors::all() {
         let named = vector.packets.iter().filter(|d| d.packet.kind != PacketType::Fini);
         for one in named.clone() {

@@ -8,7 +8,7 @@ use crate::script::*;
 
 /// Proves the lengths of all packets around M, and that the drqid is echoed bit for bit (IMPI 8.3).
 #[test]
-fn a_long_message_goes_on_when_it_is_matched() {
+fn long_message_continues_when_it_is_matched() {
     let full = format!("Data 7 {} 10/", u64::MAX);
     let last = |len: u64| format!("Data 7 {} {len}/{} 7@10 last", u64::MAX, 10 + len);
     for (msglen, parts) in [
@@ -119,7 +119,7 @@ fn a_discarded_long_message_is_drained() {
 
 /// Proves that two long messages may come at once, and that their parts do not mix.
 #[test]
-fn long_messages_that_alternate_are_told_apart() {
+fn alternating_long_messages_are_distinguished() {
     let mut pair = pair();
     let a = arrive(&mut pair, datasync(1, 10, 20));
     let b = arrive(&mut pair, datasync(2, 10, 30));
@@ -282,7 +282,7 @@ fn two_ends_full_of_messages_that_are_matched_at_once_answer_all() {
 /// Proves that long messages count until a receive has taken them: matched ones do not stop the peer, which
 /// must send their rest, and unwanted ones do.
 #[test]
-fn long_messages_that_nobody_wants_stop_the_peer() {
+fn unmatched_long_messages_stop_the_peer() {
     for is_wanted in [true, false] {
         let settings = Settings { ackmark: 1, hiwater: 1, arrivals_max: 4, ..SETTINGS };
         let mut pair = Pair::new(settings).unwrap();
@@ -307,7 +307,7 @@ fn long_messages_that_nobody_wants_stop_the_peer() {
 
 /// Proves that a process is not done while its peer waits for an answer, or for the rest of what it sends.
 #[test]
-fn a_process_is_done_when_its_answers_have_left() {
+fn process_is_done_when_its_answers_are_sent() {
     let mut pair = pair();
     pair.finish();
     assert!(pair.is_done());
@@ -321,7 +321,7 @@ fn a_process_is_done_when_its_answers_have_left() {
 /// Proves that after the loss of a channel everything that was pending is known, and nothing else: a message
 /// that has left and is waited for by nobody is complete.
 #[test]
-fn all_that_is_pending_is_known_when_the_channel_is_lost() {
+fn lost_channel_reports_all_pending_requests() {
     let mut pair = pair_with(4, 8);
     for send in [standard(9, 1), cancellable(8, 1), cancellable(7, 1), synchronous(6, 1), standard(5, 15)] {
         pair.send(send).unwrap();

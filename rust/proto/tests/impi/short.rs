@@ -30,7 +30,7 @@ fn a_short_message_is_one_data_packet_without_an_id() {
 
 /// Proves that what leaves at once is the same as what leaves by way of the queue.
 #[test]
-fn a_message_that_is_sent_now_is_the_same_packet() {
+fn send_now_emits_the_packet_of_send() {
     let (mut now, mut queued) = (pair(), pair());
     for (token, msglen) in [(1, 0), (2, 7), (3, u64::from(M))] {
         let send = standard(token, msglen);
@@ -43,7 +43,7 @@ fn a_message_that_is_sent_now_is_the_same_packet() {
 
 /// Proves that nothing is sent now that would overtake, that the flow does not permit, or that must be kept.
 #[test]
-fn nothing_is_sent_now_that_has_to_wait_or_to_be_kept() {
+fn send_now_refuses_messages_that_wait_or_are_kept() {
     let short = standard(1, 1);
     let mut one = pair();
     for send in [synchronous(1, 1), cancellable(1, 1), standard(1, u64::from(M) + 1)] {
@@ -105,7 +105,7 @@ fn a_short_message_without_an_id_arrives_and_is_forgotten() {
 /// Proves that the SyncAck leaves when the message is matched, once, with its srqid, and not before (IMPI
 /// 8.2).
 #[test]
-fn a_syncack_leaves_when_the_message_is_matched() {
+fn match_sends_a_syncack() {
     let mut pair = pair();
     let first = arrive(&mut pair, datasync(7, 3, 3));
     let second = arrive(&mut pair, datasync(u64::MAX, 0, 0));
@@ -121,7 +121,7 @@ fn a_syncack_leaves_when_the_message_is_matched() {
 /// Proves that a message with an id which nobody waits for can be named until it is matched, and draws no
 /// packet then.
 #[test]
-fn nothing_leaves_when_a_standard_message_with_an_id_is_matched() {
+fn match_of_a_standard_message_sends_nothing() {
     let mut pair = pair();
     let id = arrive(&mut pair, data(7, 3, 3));
     pair.matched(id).unwrap();
@@ -142,7 +142,7 @@ fn a_discarded_message_is_acknowledged() {
 
 /// Proves that an id is never given twice in a row, also when its place is used again.
 #[test]
-fn the_id_of_a_message_that_is_gone_names_nothing() {
+fn id_of_a_completed_message_is_unknown() {
     let mut pair = pair();
     let mut ids = Vec::new();
     for _ in 0..10 {
@@ -179,7 +179,7 @@ fn every_message_has_its_number() {
 /// Proves that sends are bounded, those that wait and those that are waited for, and that a complete one
 /// makes room.
 #[test]
-fn one_send_too_many_is_refused() {
+fn send_beyond_the_limit_is_refused() {
     let mut pair = Pair::new(Settings { sends_max: 2, ..SETTINGS }).unwrap();
     pair.send(synchronous(1, 0)).unwrap();
     assert_eq!(sent(&mut pair), ["DataSync 1 0 0/0 1@0 last"]);
@@ -197,7 +197,7 @@ fn one_send_too_many_is_refused() {
 
 /// Proves that settings which contradict each other are refused by name.
 #[test]
-fn settings_that_cannot_work_are_refused() {
+fn impossible_settings_are_refused() {
     let refused = |settings: Settings| Pair::new(settings).unwrap_err();
     assert_eq!(refused(Settings { maxdatalen: 0, ..SETTINGS }), SettingsError::Maxdatalen);
     assert_eq!(refused(Settings { sends_max: 0, ..SETTINGS }), SettingsError::SendsMax);

@@ -243,7 +243,7 @@ fn each_message_is_received_once_and_all_are_in_the_end() {
 /// Proves that both ends of a lost channel report all that was pending on it, and that the other channels
 /// continue.
 #[test]
-fn a_lost_channel_is_known_to_both_ends_and_the_others_go_on() {
+fn lost_channel_is_reported_at_both_ends_and_the_others_continue() {
     let counts = run_all(1_000_000..1_000_000 + runs(), true);
     assert!(counts.lost > 100 && counts.received > 1000, "{counts:?}");
 }
@@ -251,7 +251,7 @@ fn a_lost_channel_is_known_to_both_ends_and_the_others_go_on() {
 /// Proves that the runs above are about what they are to be about: both dialects, marks of 1 and 1, packets
 /// of one octet.
 #[test]
-fn the_extremes_are_among_the_runs() {
+fn simulated_runs_include_the_extremes() {
     let settings: Vec<Settings> = (0..150).map(|seed| World::new(seed).settings()).collect();
     for dialect in [Dialect::Draft, Dialect::Final] {
         let of_it = settings.iter().filter(|s| s.dialect == dialect);

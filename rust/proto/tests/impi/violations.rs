@@ -54,7 +54,7 @@ fn lengths_that_contradict_are_refused() {
 /// Proves that data for a message which nobody asked for name nothing: ids that were never given, of messages
 /// that are short, gone, complete, or whose SyncAck has not left.
 #[test]
-fn data_for_no_message_are_refused() {
+fn data_without_a_message_are_refused() {
     let refused = |pair: &mut Pair, drqid: u64| {
         let found = give(pair, rest(drqid, 1, 25));
         assert_eq!(found, Err(ProtocolError::Drqid { drqid }));
@@ -109,7 +109,7 @@ fn the_largest_msglen_is_counted() {
 /// Proves that a SyncAck needs a message that waits for it: not a queued, a standard, a matched or a complete
 /// one.
 #[test]
-fn syncacks_that_nothing_waits_for_are_refused() {
+fn unexpected_syncacks_are_refused() {
     let refused = |pair: &mut Pair, srqid: u64| {
         let error = ProtocolError::Answer { kind: PacketType::SyncAck, srqid };
         assert_eq!(give(pair, syncack(srqid, 1)), Err(error));

@@ -34,7 +34,7 @@ fn meet(offered: Auth, enabled: Auth, dialect: Dialect) -> Result<(), Fault> {
 }
 
 #[test]
-fn all_combinations_of_methods_meet_as_they_must() {
+fn each_combination_of_methods_has_its_outcome() {
     let wrong = Auth { none: false, key: Some(OTHER_KEY) };
     let wrong_or_none = Auth { none: true, key: Some(OTHER_KEY) };
     let no_method = |auth: Auth| Err(Fault::NoMethod { offered_mask: auth.mask() });
@@ -87,7 +87,7 @@ fn an_auth_of_the_other_dialect_is_named() {
 /// Proves that a server does not get a key that its user has not enabled, and that no other method makes it
 /// talk.
 #[test]
-fn a_client_does_only_what_it_offers() {
+fn client_refuses_a_method_that_it_did_not_offer() {
     let asked = |auth, which: i32, len: i32| {
         let mut client = Client::new(Settings { auth, ..settings(0) }).expect("sound");
         assert!(client.poll_output().is_some());
@@ -137,7 +137,7 @@ fn a_server_ignores_methods_that_it_does_not_know() {
 }
 
 #[test]
-fn whoever_has_no_method_does_not_begin() {
+fn client_and_server_without_a_method_are_refused() {
     let nothing = Auth::default();
     assert_eq!(Client::new(Settings { auth: nothing, ..settings(0) }).err(), Some(SettingsError::NoAuth));
     let server = ServerSettings { clients: 1, dialect: Dialect::Final, auth: nothing, limits: LIMITS };

@@ -89,7 +89,7 @@ fn a_server_may_end_after_any_octet() {
 }
 
 #[test]
-fn texts_say_what_the_server_may_have_had_to_object_to() {
+fn closed_connection_text_has_the_likely_reason() {
     let text = |stage| ClientError::Closed { stage }.to_string();
     assert!(text(Stage::Auth).contains("no method in common"), "{}", text(Stage::Auth));
     assert!(text(Stage::Join).contains("wrong key"), "{}", text(Stage::Join));

@@ -48,7 +48,7 @@ fn a_connection_must_join_in_its_time() {
 }
 
 #[test]
-fn the_time_to_form_the_job_names_who_is_missing() {
+fn form_timeout_names_the_missing_clients() {
     let mut watched = started(Some(5000));
     watched.connect(1000, 0);
     watched.say(0, &joining(1));
@@ -70,7 +70,7 @@ fn joined(form_ms: Option<u64>) -> Watched {
 }
 
 #[test]
-fn the_time_to_start_the_job_names_who_keeps_the_others_waiting() {
+fn start_timeout_names_the_late_clients() {
     let failure = || Failure::NotStarted { silent: Ranks(vec![1]) };
     assert_eq!(failure().to_string(), "the time to start the job is over, all wait for client 1");
     for (form_ms, end_ms) in [(None, 63_000), (Some(10_000), 11_000), (Some(100_000), 63_000)] {

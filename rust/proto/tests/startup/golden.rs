@@ -90,7 +90,7 @@ fn converse(vector: &Vector, client: usize, piece_len: usize) -> Vec<Event> {
 /// Proves that the client says what living clients say, when they say it, whatever pieces the replies come
 /// in.
 #[test]
-fn clients_say_what_the_captures_say_octet_for_octet() {
+fn clients_send_the_octets_of_the_captures() {
     for vector in vectors::all() {
         for client in 0..2 {
             let whole = converse(&vector, client, usize::MAX);
@@ -158,7 +158,7 @@ fn serve(vector: &Vector, piece_len: usize) {
 /// Proves that the server answers living clients as they were answered, in that order, whatever pieces it
 /// gets.
 #[test]
-fn the_server_says_what_the_captures_say_octet_for_octet() {
+fn server_sends_the_octets_of_the_captures() {
     for vector in vectors::all() {
         [usize::MAX, 1, 3, 7, 8].into_iter().for_each(|piece_len| serve(&vector, piece_len));
     }
@@ -216,7 +216,7 @@ fn captured_jobs_have_the_tables_that_their_numbers_give() {
 /// Proves that hosts, processes and versions are cut from the concatenations where they belong, in both
 /// dialects.
 #[test]
-fn several_hosts_processes_and_versions_are_told_apart() {
+fn hosts_processes_and_versions_are_distinguished() {
     for (name, pids) in [("key", [101, -1, 1 << 40]), ("draft", [101, 0xffff_ffff, 7])] {
         let tables = tables(name);
         let clients: Vec<_> = tables.clients.iter().map(|c| (c.hosts.clone(), c.procs.clone())).collect();

@@ -54,7 +54,7 @@ fn strangers_words() -> Vec<(Vec<u8>, Fault)> {
 /// Proves that each of these closes its connection with the reason, at any octet, and that the job forms,
 /// runs and ends without an error.
 #[test]
-fn a_stranger_is_refused_and_the_others_go_on() {
+fn unauthenticated_client_is_refused_and_the_others_continue() {
     for (words, fault) in strangers_words() {
         for piece_len in [1, usize::MAX] {
             let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
@@ -84,7 +84,7 @@ fn finish(watched: &mut Watched, clients: &mut [Client; 2]) {
 /// Proves that a client too many gets the refusal: when the others are complete, and when it comes after
 /// that.
 #[test]
-fn a_client_too_many_is_refused() {
+fn surplus_client_is_refused() {
     let full = Some(Fault::Full { clients: 1 });
     let mut watched = Watched::new(server(1, NO_KEY, Dialect::Final));
     (0..3).for_each(|conn| watched.connect(0, conn));
@@ -238,7 +238,7 @@ fn labels_without_data_are_counted() {
 /// Proves that labels are passed on when all have said them, and not before, with the clients that have them;
 /// whatever the clients know besides (IMPI 5.4).
 #[test]
-fn labels_that_only_some_know_are_passed_on_with_their_mask() {
+fn labels_of_some_clients_are_forwarded_with_their_mask() {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
     (0..2).for_each(|conn| watched.connect(0, conn));
     (0..2).for_each(|rank| watched.say(rank, &joining(rank as i32)));

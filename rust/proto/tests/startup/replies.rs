@@ -96,7 +96,7 @@ fn error(said: Said) -> TableError {
 }
 
 #[test]
-fn the_sound_replies_are_understood() {
+fn valid_replies_are_accepted() {
     let tables = sound().heard().expect("sound");
     assert_eq!((tables.maxdatalen, tables.tag_ub, tables.xsize, tables.maxlinear), (1000, 40000, 1024, 4));
     assert_eq!((tables.ackmark, tables.hiwater), (9, 20));
@@ -137,7 +137,7 @@ fn contradictions_are_found_and_named() {
 }
 
 #[test]
-fn a_disagreement_names_each_clients_value() {
+fn disagreement_error_has_the_value_of_each_client() {
     for label in [Label::C_COLL_XSIZE, Label::C_COLL_MAXLINEAR] {
         let default = if label == Label::C_COLL_XSIZE { 1024 } else { 4 };
         let found = error(sound().with(label, 7, u32s(&[u32::MAX, 5, 0])));
@@ -196,7 +196,7 @@ fn versions_are_cut_where_a_list_begins() {
 
 /// Proves the defaults of a client that leaves labels out (IMPI 5.4), and which may not be left out.
 #[test]
-fn a_client_may_leave_out_what_has_a_default() {
+fn omitted_label_has_its_default() {
     let leaves_out = |label| {
         let (_, _, mut data) =
             sound().replies.into_iter().find(|reply| reply.0 == label).expect("it is there");

@@ -170,6 +170,6 @@ fn every_interleaving_gives_the_same_tables_to_all() {
 
 /// Proves that as many clients as there may be find together.
 #[test]
-fn thirty_two_clients_find_together() {
+fn thirty_two_clients_form_a_job() {
     (1000..1004).for_each(|seed| run(seed, 32));
 }

@@ -46,7 +46,7 @@ mod tests {
 
     /// The numbers that the authors' own program gives for this seed.
     #[test]
-    fn it_is_the_generator_that_it_says() {
+    fn generator_is_splitmix64() {
         let mut random = Random::new(1_234_567);
         let expected = [
             6_457_827_717_110_365_317,
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_within_their_bounds_and_reach_them() {
+    fn numbers_reach_their_bounds_and_stay_within() {
         let mut random = Random::new(7);
         let mut seen = [0; 5];
         for _ in 0..1000 {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_are_what_they_say() {
+    fn chance_is_the_stated_frequency() {
         let mut random = Random::new(3);
         let third = Chance::from_billionths(333_333_333).expect("a chance");
         let count = (0..100_000).filter(|_| random.happens(third)).count();

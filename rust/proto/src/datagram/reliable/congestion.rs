@@ -381,7 +381,7 @@ mod tests {
 
     /// A spurious cut is undone; a window without a cut does not grow by that.
     #[test]
-    fn an_undone_cut_gives_the_window_back_once() {
+    fn undone_cut_restores_the_window_once() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 64, 1024);
         assert!(!congestion.undo());
         congestion.packet_lost(0, 64);
@@ -395,7 +395,7 @@ mod tests {
     /// A declared link is filled whatever is lost, until the path is not what it was; then only when as much
     /// has come through again.
     #[test]
-    fn a_declared_link_stays_filled() {
+    fn window_fills_a_declared_link() {
         let mut congestion = Congestion::new(Algorithm::Private, 64, 1024);
         congestion.declare(170);
         for loss in 0..10 {

@@ -159,7 +159,7 @@ mod tests {
 
     /// Each loss that was none raises the threshold, up to 16.
     #[test]
-    fn the_threshold_rises_with_each_loss_that_was_none() {
+    fn threshold_rises_with_each_spurious_loss() {
         let mut detection = Detection::new();
         for round in 0..20 {
             detection.retransmitted(round * 2 * RTT, Cause::Loss);
@@ -174,7 +174,7 @@ mod tests {
     /// A duplicate without a retransmission is the network's: reports are then not trusted for a while. The
     /// same holds for reports that arrive too early or too late.
     #[test]
-    fn copies_that_the_network_makes_prove_nothing() {
+    fn duplicates_of_the_network_change_no_threshold() {
         for (sent_at, heard_at) in [(RTT, RTT + RTT / 2), (0, 10 * RTT)] {
             let mut detection = Detection::new();
             detection.retransmitted(sent_at, Cause::Loss);
@@ -203,7 +203,7 @@ mod tests {
 
     /// The number of remembered retransmissions has a limit.
     #[test]
-    fn only_the_latest_are_remembered() {
+    fn number_of_remembered_retransmissions_is_bounded() {
         let mut detection = Detection::new();
         for number in 0..1000 {
             detection.retransmitted(number, Cause::Loss);

@@ -182,7 +182,7 @@ mod tests {
 
     /// A quarter of the window, or fewer where that is asked for; of small windows 2 packets.
     #[test]
-    fn a_quarter_of_the_window_is_acknowledged_at_once() {
+    fn quarter_of_the_window_is_acked_at_once() {
         for (window, every, expected) in
             [(64, 0, 16), (64, 2, 2), (64, 100, 16), (64, 1, 1), (3, 0, 2), (1, 0, 1)]
         {
@@ -200,7 +200,7 @@ mod tests {
 
     /// Neither a drained socket nor a timer sends an ack early, or without a packet to ack.
     #[test]
-    fn a_reply_has_50_us_when_the_socket_is_drained_and_else_max_ack_delay() {
+    fn ack_waits_50_us_on_a_drained_socket_and_else_max_ack_delay() {
         let mut acks = PendingAcks::new(MILLISECOND, 64, 0);
         acks.handle_drained(REPLY_WAIT);
         acks.expire(MILLISECOND);
@@ -219,7 +219,7 @@ mod tests {
     /// A stream with ACK_REQs gets acks on request; when the requests stop, a drained socket sends the last
     /// one.
     #[test]
-    fn a_stream_that_asks_is_told_when_it_asks() {
+    fn stream_with_ack_requests_is_acked_on_request() {
         let mut acks = PendingAcks::new(100 * MILLISECOND, 1000, 0);
         for packet in 1..100 {
             let now = packet * MILLISECOND;

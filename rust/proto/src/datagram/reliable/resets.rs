@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_a_checksum_where_the_packet_has_one() {
+    fn reset_has_a_checksum_if_the_packet_has_one() {
         let mut checked = packet(7);
         checked.extension.checked = true;
         let answer = Resets::new().answer(0, 1, &checked, None).expect("an answer");
@@ -81,7 +81,7 @@ mod tests {
 
     /// One answer in 100 ms for each, none to an answer, and no memory without bound.
     #[test]
-    fn answers_are_rare_and_bounded() {
+    fn resets_are_limited_by_time_and_number() {
         let mut resets = Resets::new();
         assert_eq!(resets.answer(0, 1, &packet(7), None), Some(reset(7)));
         assert_eq!(resets.answer(RESET_EVERY - 1, 1, &packet(7), None), None);

@@ -208,7 +208,7 @@ mod tests {
 
     /// The formulas of 5.3, V before S.
     #[test]
-    fn samples_are_weighted_as_rfc_6298_does() {
+    fn samples_are_weighted_by_rfc_6298() {
         let mut rtt = rtt();
         assert_eq!((rtt.smoothed(), rtt.pto()), (None, 200 * MILLISECOND));
         rtt.sample(8 * MILLISECOND, 0);
@@ -258,7 +258,7 @@ mod tests {
 
     /// Doubles with each expiry up to the ceiling, also after many, and returns at once.
     #[test]
-    fn backoff_doubles_ends_at_the_ceiling_and_is_taken_back() {
+    fn backoff_doubles_up_to_the_ceiling_and_is_reset() {
         let mut rtt = rtt();
         rtt.sample(20 * MICROSECOND, 0);
         for expiry in 0..200 {

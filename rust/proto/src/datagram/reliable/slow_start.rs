@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_that_grows_ends_slow_start_with_care() {
+    fn growing_rtt_changes_slow_start_to_css() {
         let told = run(&[10, 10, 13, 18, 19, 20, 25, 30, 31, 32]);
         let css = told.iter().position(|(_, growth)| *growth < 1.0);
         assert_eq!(css, Some(3), "the eighth of 13 ms is less than 4 ms, 5 ms are more: {told:?}");
@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_that_was_long_once_ends_nothing() {
+    fn single_long_rtt_does_not_end_slow_start() {
         let told = run(&[10, 20, 10, 10, 10, 10, 10, 10, 10]);
         assert_eq!(told.iter().filter(|(_, growth)| *growth < 1.0).count(), 1, "{told:?}");
         assert!(told.iter().all(|(is_over, _)| !is_over), "{told:?}");
     }
 
     #[test]
-    fn one_sample_says_nothing_and_a_round_without_any_does_not_forget() {
+    fn round_needs_two_samples_and_an_empty_one_keeps_the_minimum() {
         let mut slow_start = SlowStart::new();
         slow_start.sample(10 * MILLISECOND);
         slow_start.end_round(1, 2);

@@ -257,7 +257,7 @@ mod tests {
 
     /// The counts that were measured: no more are promised, and at most a tenth less.
     #[test]
-    fn capacities_are_those_that_were_measured() {
+    fn capacity_is_that_measured_for_each_length() {
         let measured = [
             (16, 256, 10082),
             (80, 256, 10082),
@@ -279,7 +279,7 @@ mod tests {
 
     /// All peers together have half of the socket, as long as that gives each of them a datagram.
     #[test]
-    fn all_peers_together_have_half_of_the_socket() {
+    fn windows_of_all_peers_share_half_of_the_socket() {
         for capacity in [2, 3, 4, 12, 92, 256, 10082, 1 << 20] {
             for peers in 1..300 {
                 let Ok(mut shares) = Shares::new(capacity, peers) else {
@@ -300,7 +300,7 @@ mod tests {
 
     /// A receiver that holds its window takes nothing back; one that continues says so.
     #[test]
-    fn a_held_window_runs_empty_and_opens_again() {
+    fn held_window_closes_and_reopens() {
         let mut window = ReceiveWindow::new(4, 10);
         window.hold(true, 10);
         for next in 10..=14 {
@@ -329,7 +329,7 @@ mod tests {
 
     /// From PTO on, doubling, a second apart at most; an opened window ends it.
     #[test]
-    fn questions_for_a_closed_window_back_off() {
+    fn probes_of_a_closed_window_back_off() {
         let mut window = SendWindow::new(0, 0);
         let pto = SECOND / 100;
         assert_eq!(window.schedule_probe(0, pto), pto);

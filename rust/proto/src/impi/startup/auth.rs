@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_itself_and_no_other() {
+    fn key_equals_itself_only_and_is_not_printed() {
         let key = Key(0x0123_4567_89ab_cdef);
         assert!(key.is(Key(0x0123_4567_89ab_cdef)));
         (0..64).for_each(|bit| assert!(!key.is(Key(key.0 ^ 1 << bit)), "bit {bit}"));
@@ -72,7 +72,7 @@ mod tests {
 
     /// All sets of both sides; the table is IMPI 5.2 with "the strongest common one".
     #[test]
-    fn the_strongest_common_method_is_chosen_and_never_one_that_was_not_offered() {
+    fn strongest_common_method_is_chosen() {
         let set = |mask: u32| Auth { none: mask & 1 != 0, key: (mask & 2 != 0).then_some(Key(5)) };
         let chosen = |own: u32| [0, 1, 2, 3, 0xffff_fffc].map(|offered| set(own).strongest(offered));
         assert_eq!(chosen(0), [None; 5]);

@@ -41,7 +41,7 @@ mod tests {
 
     /// Proves that pieces come out alike however the stream is cut, and that nothing is taken beyond them.
     #[test]
-    fn pieces_are_the_same_however_the_stream_is_cut() {
+    fn stream_cut_anywhere_gives_the_same_pieces() {
         let stream: Vec<u8> = (0..30).collect();
         for cut in 1..=stream.len() {
             let mut reader = Reader::new(8);
@@ -67,7 +67,7 @@ mod tests {
 
     /// Proves that a promised length costs nothing.
     #[test]
-    fn memory_is_taken_for_octets_that_have_come() {
+    fn reader_allocates_for_received_octets_only() {
         let mut reader = Reader::new(usize::MAX);
         assert_eq!(reader.take(&mut &[1, 2, 3][..]), None);
         assert!(reader.piece.capacity() < 64);

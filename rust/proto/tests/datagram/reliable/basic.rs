@@ -20,7 +20,7 @@ fn stream_both_ways(seed: u64, path: Path, impairment: &str, count: u64) -> Worl
 
 /// Proves that no message is lost at any loss rate (5.12, 1).
 #[test]
-fn everything_comes_once_and_in_order_under_loss() {
+fn messages_arrive_once_and_in_order_under_loss() {
     for impairment in ["delay=20us", "delay=20us,loss=1e-4", "delay=20us,loss=1%", "delay=1ms,loss=30%"] {
         for path in PATHS {
             for_seeds(0..scaled(4, 1000), |seed| drop(stream_both_ways(seed, path, impairment, 300)));
@@ -31,7 +31,7 @@ fn everything_comes_once_and_in_order_under_loss() {
 /// 14 lost round trips in a row on a path that drops 30 % each way do not fail a live peer. The backoff
 /// leaves room for 14 probes within the 30 s.
 #[test]
-fn a_peer_behind_a_lossy_path_is_not_given_up_after_many_lost_acks() {
+fn peer_behind_a_lossy_path_stays_alive_after_many_lost_acks() {
     drop(stream_both_ways(2253, Path::UNKNOWN, "delay=1ms,loss=30%", 300));
 }
 
@@ -129,7 +129,7 @@ fn sequence_numbers_wrap_under_loss() {
 /// Proves that messages of all kinds and lengths come once, intact, the first packets in order, that each is
 /// matched, taken back or refused as it must be, and that nothing of them is left.
 #[test]
-fn messages_of_all_kinds_come_once_and_intact() {
+fn messages_of_all_kinds_arrive_once_and_intact() {
     let mut counts = [0; 4];
     for impairment in ["delay=20us", "delay=50us,loss=5%,dup=2%,reorder=8", "delay=1ms,loss=30%"] {
         let counted = std::sync::Mutex::new(&mut counts);
@@ -158,7 +158,7 @@ fn messages_of_all_kinds_come_once_and_intact() {
 /// Proves the same with the smallest of all limits, and that two ends with full windows never wait for each
 /// other's answers.
 #[test]
-fn the_smallest_windows_and_datagrams_do() {
+fn smallest_windows_and_datagrams_carry_all_messages() {
     for window in [1, 2, 3, 5] {
         for_seeds(0..scaled(50, 100), |seed| {
             let settings = Settings {
@@ -185,7 +185,7 @@ fn the_smallest_windows_and_datagrams_do() {
 /// Proves that datagrams may become shorter while messages of all kinds are in flight: earlier parts arrive
 /// as they are, and later ones have the new length.
 #[test]
-fn datagrams_become_shorter_under_way() {
+fn datagram_length_shrinks_while_messages_are_in_flight() {
     for shorter in [DATAGRAM_LEN_MIN, 300, 1199] {
         for_seeds(0..scaled(2, 200), |seed| {
             let settings = Settings { checked: seed % 2 == 0, ..Settings::new(PATHS[seed as usize % 2]) };

@@ -57,7 +57,7 @@ fn a_stream_one_way_needs_no_timer() {
 /// Proves that a loss costs one packet and about a round trip, where that of 1997 sends again all that
 /// followed, a time-out each.
 #[test]
-fn losses_cost_what_is_lost() {
+fn reliable_resends_a_quarter_of_what_unet_does() {
     for path in ["delay=10us,loss=1%", "delay=1ms,loss=5%", "delay=100us,reorder=3"] {
         let (unet, reliable) = (unet(path), reliable(path));
         assert!(reliable.resent * 4 < unet.resent, "{path}: {reliable:?}, {unet:?}");

@@ -27,7 +27,7 @@ fn close_within(world: &mut World, k: usize, limit: Nanos) {
 /// Proves that both ends close well, one after the other or both at once, with everything delivered, under
 /// any loss.
 #[test]
-fn both_ends_close_well() {
+fn both_ends_close_in_order() {
     for impairment in ["delay=10us", "delay=10us,loss=10%", "delay=10us,loss=30%,dup=30%,reorder=3"] {
         for_seeds(0..scaled(10, 200), |seed| {
             let mut world = world(seed, settings(), impairment);
@@ -53,7 +53,7 @@ fn both_ends_close_well() {
 /// Proves that an end may close while messages of all kinds are in flight, wait for their match or are being
 /// cancelled: FIN waits for these messages alone.
 #[test]
-fn an_end_closes_well_in_the_midst_of_its_messages() {
+fn close_delivers_the_pending_messages() {
     const COUNT: u64 = 60;
     for impairment in ["delay=10us", "delay=1ms,loss=10%,dup=10%,reorder=3"] {
         for_seeds(0..scaled(20, 200), |seed| {
@@ -103,7 +103,7 @@ fn the_last_acknowledgment_may_be_lost() {
 /// Proves that an end whose peer has gone says so at the deadline: how many messages have not come, and from
 /// where on.
 #[test]
-fn a_peer_that_is_gone_is_reported_at_the_deadline() {
+fn unreachable_peer_is_reported_at_the_close_deadline() {
     let mut world = world(1, settings(), "delay=10us");
     world.ends[0].streams(10);
     world.run_to_completion(SECOND);
@@ -126,7 +126,7 @@ fn a_peer_that_is_gone_is_reported_at_the_deadline() {
 
 /// Proves that a peer that never closes is reported too, though everything has come.
 #[test]
-fn a_peer_that_never_closes_is_reported_at_the_deadline() {
+fn peer_that_never_closes_is_reported_at_the_close_deadline() {
     let mut world = world(1, settings(), "delay=10us");
     world.ends[0].streams(10);
     world.run_to_completion(SECOND);
@@ -220,7 +220,7 @@ fn only_the_peers_reset_counts() {
 
 /// Proves that nothing leaves behind our FIN, whatever is asked for then.
 #[test]
-fn nothing_leaves_behind_the_last_packet() {
+fn nothing_is_sent_after_the_last_packet() {
     let mut world = world(1, settings(), "delay=10us");
     world.ends[0].plan.message = |number| Send { cancellable: true, ..short(number) };
     world.ends[0].streams(5);

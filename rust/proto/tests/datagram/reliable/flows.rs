@@ -196,7 +196,7 @@ fn slow_start_ends_before_the_queue_is_full_for_long() {
 /// Proves that at 1 % loss the goodput is what the rule of Reno and CUBIC gives (Mathis: 1.22 windows divided
 /// by the root of the loss, in a round trip; RFC 9438, 5.2): repairs cost next to nothing beside the cuts.
 #[test]
-fn losses_cost_no_more_than_their_cuts() {
+fn throughput_under_loss_is_bounded_by_its_cuts() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
         let impairment = "delay=5ms,rate=100mbit,loss=1%";
         let mut flows = Flows::new(&[path(algorithm)], settings(), impairment, 2);

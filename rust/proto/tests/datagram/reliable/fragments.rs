@@ -119,7 +119,7 @@ fn parts_without_a_grant_must_follow_each_other() {
 /// Proves that an announcement brings no more octets than are announced: what waits for its match takes
 /// memory for those alone.
 #[test]
-fn announcements_bring_their_first_octets_alone() {
+fn rts_with_more_than_its_first_octets_is_refused() {
     let mut end = End::new();
     for (len, total, violations) in
         [(8, 8000, 0), (9, 8000, 1), (1000, 8000, 2), (9, 9, 3), (8, 8, 3), (0, 0, 3)]
@@ -153,7 +153,7 @@ fn message_ids_name_one_message() {
 /// Proves that nothing leaves for a grant that was not asked for, that is not for the whole message, or that
 /// names no place; and that a grant counts once.
 #[test]
-fn grants_must_be_asked_for() {
+fn unrequested_grant_is_refused() {
     let mut end = End::new();
     let send = Send { rendezvous: true, len: TOTAL, ..short(0) };
     let request = end.sends(send).extension.request.expect("it is announced");
@@ -188,7 +188,7 @@ fn grants_must_be_asked_for() {
 /// Proves that a peer that has more messages wait than it says it keeps makes an end answer those that are
 /// matched, and no more than it may send.
 #[test]
-fn a_peer_that_lies_about_its_sends_is_answered_within_limits() {
+fn false_sends_of_a_peer_are_answered_within_limits() {
     let settings =
         Settings { receive_window: 4, peer_sends_max: 1, arrivals_max: 100, ..Settings::new(Path::PRIVATE) };
     let mut end = End { connection: Connection::new(settings, 0).expect("settings"), next: 0 };

@@ -171,7 +171,7 @@ fn run(seed: u64) -> (u64, u64) {
 /// Proves that made-up packets neither panic nor break an invariant, and that what they name stays within the
 /// messages.
 #[test]
-fn made_up_packets_break_nothing() {
+fn forged_packets_keep_the_connection_valid() {
     let sums = std::sync::Mutex::new((0, 0));
     for_seeds(0..scaled(60, 500), |seed| {
         let (violations, received) = run(seed);
@@ -184,7 +184,7 @@ fn made_up_packets_break_nothing() {
 
 /// Proves that an acknowledgment of what was never sent is refused, and that one from long ago does no harm.
 #[test]
-fn acknowledgments_of_what_never_left_are_refused() {
+fn acks_of_unsent_packets_are_refused() {
     let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");
     let half = 1 << 30;
     for (ack, expected) in [(1, 1), (100, 2), (half, 3), (half + 1, 3), (2 * half - 1, 3), (0, 3)] {
@@ -199,7 +199,7 @@ fn acknowledgments_of_what_never_left_are_refused() {
 /// Proves that a copy of a packet that the network delivers 2^15 packets late is a duplicate, and is never
 /// delivered in place of the packet whose low 15 bits are the same.
 #[test]
-fn stale_duplicate() {
+fn packet_delivered_2_to_the_15_late_is_a_duplicate() {
     let settings = Settings { receive_window: 1024, arrivals_max: 1 << 14, ..Settings::new(Path::PRIVATE) };
     let mut connection = Connection::new(settings, 0).expect("settings");
     let packet = |seq: u64| {

@@ -50,7 +50,7 @@ fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
 /// Proves that an acknowledgment that leaves when a repair was handed over, and what was kept behind it was
 /// not, is no last word: another thread of the driver may send just then.
 #[test]
-fn what_was_kept_behind_a_repair_is_acknowledged_behind_whatever_left_before() {
+fn buffered_packet_is_acked_after_an_ack_sent_before_it() {
     let [mut a, mut b] = pair();
     let (again, now) = repair(&mut a, &mut b);
     assert!(matches!(b.handle_datagram(now, &again), Verdict::Deliver(_)));
@@ -67,7 +67,7 @@ fn what_was_kept_behind_a_repair_is_acknowledged_behind_whatever_left_before() {
 /// Proves that what a peer takes back is asked for again: an acknowledgment names a packet as missing that an
 /// earlier one had named as come. No timer is due for ever because nothing is left to ask for.
 #[test]
-fn what_is_acknowledged_and_then_missing_is_asked_for_again() {
+fn packet_acked_and_later_reported_missing_is_probed_again() {
     let [mut a, mut b] = pair();
     let (again, mut now) = repair(&mut a, &mut b);
     assert!(matches!(b.handle_datagram(now, &again), Verdict::Deliver(_)));
@@ -101,7 +101,7 @@ fn a_lone_packet_is_probed_by_two_datagrams_from_the_second_expiry_on() {
 /// Proves that an end that has all, and whose peer has all, has closed well when its peer knows nothing of it
 /// any more: it may have gone, and another be at its port.
 #[test]
-fn a_reset_does_no_harm_when_nothing_is_to_come() {
+fn reset_after_both_fins_is_no_failure() {
     let [mut a, mut b] = pair();
     a.close(SECOND);
     b.close(SECOND);
@@ -122,7 +122,7 @@ fn a_reset_does_no_harm_when_nothing_is_to_come() {
 /// Proves that a message is not taken back, and its token not free, as long as a packet of it may leave
 /// again: a peer that has answered has had that packet.
 #[test]
-fn nothing_is_taken_back_that_may_leave_again() {
+fn message_is_not_cancelled_while_its_packet_may_be_retransmitted() {
     let [mut a, _] = pair();
     let first = Send { completion: Completion::Synchronous, ..short(0) };
     a.send(first).expect("there is room");
@@ -154,7 +154,7 @@ fn nothing_is_taken_back_that_may_leave_again() {
 /// Proves that a reset that says that all had come is believed of an end that has sent its last packet, and
 /// only if it names that one; else something is missing, and the end says so.
 #[test]
-fn a_reset_ends_well_only_who_has_nothing_to_lose() {
+fn reset_is_believed_only_if_it_names_the_last_packet() {
     // FIN has the number 1.
     for (closes, duplicate, ack, expected) in
         [(true, true, 2, true), (true, true, 1, false), (true, false, 2, false), (false, true, 1, false)]
@@ -242,7 +242,7 @@ fn a_cancel_that_crosses_the_last_packet_is_refused() {
 /// Proves that a timer that has expired is not due at once again where nothing can leave: the driver's socket
 /// is full.
 #[test]
-fn a_timer_that_has_expired_waits_again_though_nothing_leaves() {
+fn expired_timer_is_not_due_at_once_on_a_full_socket() {
     let [mut a, _] = pair();
     a.send(short(0)).expect("there is room");
     assert_eq!(packets(&mut a, 0).len(), 1);

@@ -82,7 +82,7 @@ fn a_lost_tail_is_repaired_in_two_ptos() {
 /// Proves that late packets reduce the window only for a time: the cut is undone, and the threshold rises
 /// until late packets are not retransmitted any more.
 #[test]
-fn late_packets_are_learned_from() {
+fn threshold_adapts_to_late_packets() {
     let settings = Settings { receive_window: 256, send_window: 256, ..settings() };
     let mut world = world(1, settings, "delay=1ms,reorder=8/20%");
     world.ends[0].streams(2000);

@@ -75,7 +75,7 @@ fn arrived(verdict: Verdict) -> ArrivalId {
 
 /// Proves which packets are acknowledged at once, and that no other is (5.6).
 #[test]
-fn some_packets_are_acknowledged_at_once_and_others_are_not() {
+fn each_kind_of_packet_has_its_ack_urgency() {
     let flags = |set: fn(&mut Extension)| {
         let mut extension = Extension::new(0, 64);
         set(&mut extension);
@@ -113,7 +113,7 @@ fn some_packets_are_acknowledged_at_once_and_others_are_not() {
 
 /// Proves that a quarter of the window is acknowledged at once, and less after max_ack_delay (5.6).
 #[test]
-fn a_quarter_of_the_window_waits_for_nothing() {
+fn unacked_quarter_of_the_window_is_acked_at_once() {
     let mut end = end(settings());
     for seq in 0..15 {
         let _ = end.handle_datagram(0, &data(seq));
@@ -132,7 +132,7 @@ fn a_quarter_of_the_window_waits_for_nothing() {
 /// Proves that a window that opens again is reported at once (5.4), and that no octets are kept of a FIN that
 /// came too early.
 #[test]
-fn a_window_that_opens_again_is_told_at_once() {
+fn reopened_window_is_sent_at_once() {
     let mut end = end(Settings { receive_window: 4, ..settings() });
     end.hold(true);
     for seq in 0..4 {
@@ -149,7 +149,7 @@ fn a_window_that_opens_again_is_told_at_once() {
 
 /// Proves that no more packets are in flight than either window permits, and which of them ask (5.4, 5.6).
 #[test]
-fn windows_are_used_up_and_a_quarter_of_them_asks() {
+fn each_quarter_of_a_full_window_requests_an_ack() {
     for (own, theirs, expected) in [(64, 16, 16), (8, 64, 8), (4, 1, 1), (4, 0, 0)] {
         let path = Path { window: own, ..Path::PRIVATE };
         // Without a round trip there is no pace.
@@ -207,7 +207,7 @@ fn a_packet_is_lost_behind_three_others_or_behind_a_round_trip() {
 /// in between when it comes too soon; that backoff ends with it; and that only the latest packet that is
 /// named is a sample (5.3).
 #[test]
-fn answers_to_what_left_twice_prove_nothing() {
+fn ack_of_a_retransmitted_packet_is_no_rtt_sample() {
     let mut end = end(settings());
     send(&mut end, 0..6);
     assert_eq!(left(&mut end, 0).len(), 6);
@@ -244,7 +244,7 @@ fn only_windows_that_are_used_grow() {
 /// Proves that a peer is dead when nothing came from it for so long, not when it does not acknowledge for so
 /// long (5.8).
 #[test]
-fn a_peer_that_says_something_is_not_dead() {
+fn peer_that_sends_packets_is_not_failed() {
     let mut end = end(settings());
     send(&mut end, 0..1);
     assert_eq!(left(&mut end, 0).len(), 1);
@@ -260,7 +260,7 @@ fn a_peer_that_says_something_is_not_dead() {
 /// Proves that FIN asks, and waits for what is not complete: messages that wait for their match, and those
 /// that are matched and have not come (5.8).
 #[test]
-fn the_last_packet_waits_for_what_is_not_complete() {
+fn fin_waits_for_incomplete_messages() {
     let has_fin = |packets: &[Packet]| packets.iter().any(|packet| packet.extension.fin);
     let mut a = end(settings());
     let mut b = end(settings());
@@ -286,7 +286,7 @@ fn the_last_packet_waits_for_what_is_not_complete() {
 /// Proves that a FIN that comes again is answered for longer, up to the deadline, and that nothing is
 /// answered behind our own.
 #[test]
-fn a_last_packet_that_comes_again_is_answered_for_longer() {
+fn repeated_fin_extends_the_linger_time() {
     for (deadline, expected) in [(SECOND, 2), (60 * MILLISECOND, 1)] {
         let mut end = end(settings());
         let request = Extension {
@@ -319,7 +319,7 @@ fn a_last_packet_that_comes_again_is_answered_for_longer() {
 /// Proves that no packet counts as lost of which acknowledgments cannot say whether it has come: they name 64
 /// (5.5).
 #[test]
-fn packets_that_cannot_be_reported_are_not_lost() {
+fn packets_beyond_the_ack_bitmap_are_not_declared_lost() {
     let path = Path { window: 200, ..Path::PRIVATE };
     let mut end = end(Settings { path, send_window: 200, first_rtt: None, ..settings() });
     send(&mut end, 0..100);
@@ -340,7 +340,7 @@ fn packets_that_cannot_be_reported_are_not_lost() {
 /// Proves that an acknowledgment says what has come out of order, if it takes a packet of its own, and says
 /// nothing of how long what it cannot name has waited (5.3, 5.5).
 #[test]
-fn acknowledgments_say_what_they_can() {
+fn ack_has_the_longest_selective_ack_that_fits() {
     let windows = Settings { receive_window: 4096, ..settings() };
     let mut beyond = [0; 32];
     for (last, named, is_timed) in

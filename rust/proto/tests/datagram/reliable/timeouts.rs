@@ -16,7 +16,7 @@ fn settings() -> Settings {
 /// Proves that a receiver that computes for two seconds, with a full window in front of it, costs nothing but
 /// the questions of the timer, each twice as late as the one before (5.12, 4).
 #[test]
-fn a_silent_receiver_loses_nothing() {
+fn receiver_that_pauses_gets_all_messages() {
     let mut world = world(1, settings(), "delay=10us");
     world.ends[0].streams(5000);
     world.run_until(SECOND, |world| world.ends[1].complete > 1000);
@@ -54,7 +54,7 @@ fn a_stream_in_one_direction_needs_four_acknowledgments_a_window() {
 /// Proves that a stream that is slower than the window, or ends within it, is acknowledged in time: the timer
 /// never asks.
 #[test]
-fn slow_streams_are_acknowledged_before_the_timer_asks() {
+fn slow_stream_is_acked_before_the_pto() {
     let mut world = world(3, settings(), "delay=10us");
     for _ in 0..200 {
         world.ends[0].plan.count += 1;
@@ -147,7 +147,7 @@ fn a_slow_ping_pong_has_no_packet_but_its_messages() {
 /// Proves that an end that takes longer than max_ack_delay to answer is waited for no longer than that, and
 /// that each acknowledgment names its cause.
 #[test]
-fn who_answers_too_late_is_not_waited_for() {
+fn late_answer_does_not_delay_the_ack() {
     let [_, behind] = slow_ping_pong(Path::PRIVATE, &[2 * MILLISECOND]);
     for counters in behind {
         let messages = counters.received - counters.received_pure;
@@ -159,7 +159,7 @@ fn who_answers_too_late_is_not_waited_for() {
 /// Proves that a stream whose receiver says something now and then is acknowledged as often as one without,
 /// and that its last packets are acknowledged within max_ack_delay.
 #[test]
-fn a_stream_that_is_answered_now_and_then_is_acknowledged_as_before() {
+fn rarely_answered_stream_is_acked_like_an_unanswered_one() {
     let settings = settings();
     let count = 6400;
     let run = |answers: u64| {
@@ -186,7 +186,7 @@ fn a_stream_that_is_answered_now_and_then_is_acknowledged_as_before() {
 
 /// Proves that a reply has 50 us when the driver finds its socket empty again and again, and no more.
 #[test]
-fn a_drained_socket_is_acknowledged_after_50_us() {
+fn packets_of_a_drained_socket_are_acked_after_50_us() {
     let mut world = world(5, settings(), "delay=10us");
     world.ends[0].streams(1);
     world.run_until(SECOND, |world| world.ends[1].complete == 1);
@@ -223,7 +223,7 @@ fn a_held_window_stops_the_peer_until_it_is_open_again() {
 /// Proves that a peer that holds its window for longer than the dead may be silent is not dead, since it
 /// answers.
 #[test]
-fn a_held_window_is_no_death() {
+fn peer_with_a_held_window_is_not_failed() {
     let mut world = world(7, settings(), "delay=10us");
     world.ends[1].connection.hold(true);
     world.ends[0].streams(1000);
@@ -269,7 +269,7 @@ fn answers_pass_when_both_windows_were_held() {
 
 /// Proves that flush asks for the acknowledgment that nothing else would bring soon.
 #[test]
-fn a_flush_is_over_after_a_round_trip() {
+fn flush_takes_one_round_trip() {
     for flushes_before in [false, true] {
         let slow = Path { max_ack_delay: SECOND, ..Path::PRIVATE };
         let mut world =
@@ -296,7 +296,7 @@ fn a_flush_is_over_after_a_round_trip() {
 
 /// Proves that a window is not asked for, and no peer dead, for the sake of a message that was taken back.
 #[test]
-fn a_message_that_was_taken_back_waits_for_nothing() {
+fn cancelled_message_does_not_delay_the_others() {
     let mut world = world(10, settings(), "delay=10us");
     world.ends[1].connection.hold(true);
     world.ends[0].streams(65);
