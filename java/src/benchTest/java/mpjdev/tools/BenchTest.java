@@ -147,8 +147,8 @@ class BenchTest {
     void shouldTellTheCommandWhatWasCounted() throws Exception {
         String out = program("mpjdev.bench", "rate", "--java", "--class-path", System.getProperty("java.class.path"),
                 "--transport", "udp", "--sizes", "8", "--time", "0", "--json");
-        assertEquals(2, out.split("\"Java udp\"", -1).length - 1, out);
-        assertEquals(4, out.split("\"counters\": \\{", -1).length - 1, out);
+        assertEquals(3, out.split("\"Java udp\"", -1).length - 1, out);
+        assertEquals(6, out.split("\"counters\": \\{", -1).length - 1, out);
         assertTrue(out.contains("\"send_calls\": ") && !out.contains("\"send_calls\": 0,"), out);
     }
 
@@ -167,7 +167,7 @@ class BenchTest {
         assumeTrue(System.getProperty("java.class.path").contains("aeron-all"), "Aeron could not be resolved");
         String out = program("mpjdev.bench", "rate", "--peer", "aeron", "--class-path", System.getProperty("java.class.path"),
                 "--transport", transport, "--sizes", "8,64k,1m", "--time", "0", "--json");
-        assertEquals(4, out.split('"' + name + '"', -1).length - 1, out);
+        assertEquals(6, out.split('"' + name + '"', -1).length - 1, out);
     }
 
     /** Proves that a peer passes on what is in an array, like ours, also in parts. */
@@ -185,7 +185,7 @@ class BenchTest {
         new Fork().with("-D" + BaselineNative.PROPERTY + '=' + library).run(PeerCheck.class, "baseline").ok();
         String out = program("mpjdev.bench", "rate", "--peer", "baseline", "--class-path", System.getProperty("java.class.path"),
                 "--baseline", library, "--transport", "shm", "--sizes", "8,64k,1m", "--time", "0", "--json");
-        assertEquals(6, out.split("\"baseline\"", -1).length - 1, out);
+        assertEquals(9, out.split("\"baseline\"", -1).length - 1, out);
     }
 
     private static String java() {
