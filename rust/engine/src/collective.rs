@@ -163,8 +163,8 @@ impl Operation {
     pub fn retire(&mut self, remains: &Arc<PacketEngine>) {
         self.stage = Stage::Over;
         self.comm = self.comm.on(remains);
-        let gone = DeviceError::Finished { rank: remains.rank() };
-        self.way = Way::Refused(self.comm.check_going(false).err().unwrap_or(gone));
+        let finished = DeviceError::Finished { rank: remains.rank() };
+        self.way = Way::Refused(self.comm.check_going(false).err().unwrap_or(finished));
     }
 
     /// Whether this rank has done its part, or has none.
@@ -179,8 +179,8 @@ impl Operation {
     fn abandon(&mut self, cause: Option<&DeviceError>) {
         self.stage = Stage::Over;
         self.comm.abandon(cause);
-        let gone = Way::Refused(DeviceError::NoSuchRequest);
-        if let Way::Machine(running) = std::mem::replace(&mut self.way, gone)
+        let refused = Way::Refused(DeviceError::NoSuchRequest);
+        if let Way::Machine(running) = std::mem::replace(&mut self.way, refused)
             && let Some(why) = self.comm.abandoned()
         {
             running.abandon(why.clone());

@@ -52,7 +52,7 @@ pub trait Collective {
     /// Takes in that a receive which was asked for never completes, because its source has finished; false
     /// when this rank can only give up. Else actions that tell the other ranks follow, none of which must be
     /// left to wait for this one.
-    fn handle_gone(&mut self, source: u32, tag: i32) -> bool;
+    fn handle_ended(&mut self, source: u32, tag: i32) -> bool;
 
     /// Takes in the answer to [`Action::Allocate`]: as many context ids as asked for, or why there are none.
     ///
@@ -75,8 +75,8 @@ pub enum Action {
         dest: u32,
         /// The tag.
         tag: i32,
-        /// The whole payload, at most [`payload_len_max`] octets; a barrier's is empty, unless a rank is
-        /// gone.
+        /// The whole payload, at most [`payload_len_max`] octets; a barrier's is empty, unless a rank
+        /// has ended.
         octets: Vec<u8>,
     },
     /// Receive one message from exactly this source with exactly this tag.

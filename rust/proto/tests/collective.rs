@@ -260,10 +260,10 @@ fn root_settles_when_all_have_confirmed() {
 #[test]
 fn rank_that_finishes_before_it_confirms_refuses_the_communicator() {
     let (mut root, tag) = confirming();
-    assert!(root.handle_gone(1, tag));
-    assert!(!root.handle_gone(1, tag), "once");
+    assert!(root.handle_ended(1, tag));
+    assert!(!root.handle_ended(1, tag), "once");
     assert_eq!(root.handle_received(2, tag, &[]), Ok(()));
-    let refused = Some(Err(Refusal::Gone { ranks: vec![1] }));
+    let refused = Some(Err(Refusal::Ended { ranks: vec![1] }));
     assert_eq!(root.result(), refused);
     let told: Vec<Action> = std::iter::from_fn(|| root.poll_action()).collect();
     let [_, Action::Send { dest: 2, tag: settlement, octets }] = &told[..] else { panic!("{told:?}") };

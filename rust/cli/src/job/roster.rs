@@ -404,7 +404,7 @@ impl Roster {
     }
 
     /// Ranks whose process has ended without a call of `handle_exit` or `handle_loss`.
-    pub fn gone(&self) -> Vec<u32> {
+    pub fn unhandled_ends(&self) -> Vec<u32> {
         let members: Vec<(u32, &Member)> = self
             .sessions()
             .flat_map(|session| (0..).zip(&session.members))

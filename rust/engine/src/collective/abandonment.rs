@@ -99,7 +99,9 @@ impl Comm {
     /// error or because its thread gave up. Notifies the other members. Does not block.
     pub(crate) fn abandon(&self, cause: Option<&DeviceError>) {
         let error = match cause {
-            Some(gone @ (DeviceError::PeerFailed { .. } | DeviceError::PeerFinished { .. })) => gone.clone(),
+            Some(error @ (DeviceError::PeerFailed { .. } | DeviceError::PeerFinished { .. })) => {
+                error.clone()
+            }
             // The first rank that left has notified all members. Only rank 0's own notice states that it
             // decides nothing any more.
             Some(error @ DeviceError::Abandoned { .. }) if self.rank() == 0 => {

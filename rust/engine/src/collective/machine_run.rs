@@ -129,7 +129,7 @@ impl MachineRun {
                 Err(error) => {
                     self.pending.swap_remove(i);
                     let goes_on =
-                        matches!(error, DeviceError::PeerFinished { .. }) && self.handle_gone(source, tag);
+                        matches!(error, DeviceError::PeerFinished { .. }) && self.handle_ended(source, tag);
                     return if goes_on { Ok(true) } else { Err(error) };
                 }
             };
@@ -150,10 +150,10 @@ impl MachineRun {
         Ok(false)
     }
 
-    fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
+    fn handle_ended(&mut self, source: u32, tag: i32) -> bool {
         match &mut self.machine {
-            Machine::Barrier(m) => m.handle_gone(source, tag),
-            Machine::Creation(m) => m.handle_gone(source, tag),
+            Machine::Barrier(m) => m.handle_ended(source, tag),
+            Machine::Creation(m) => m.handle_ended(source, tag),
         }
     }
 
@@ -174,13 +174,13 @@ impl MachineRun {
 
     fn outcome(&mut self) -> Result<Option<Outcome>, DeviceError> {
         match &self.machine {
-            Machine::Barrier(m) => match (m.result(), m.gone()) {
+            Machine::Barrier(m) => match (m.result(), m.ended()) {
                 (Some(()), Some(rank)) => Err(self.missing_peer_error(&[rank])),
                 (result, _) => Ok(result.map(|()| Outcome::Passed)),
             },
             Machine::Creation(m) => match m.result() {
                 None => Ok(None),
-                Some(Err(Refusal::Gone { ranks })) => Err(self.missing_peer_error(&ranks)),
+                Some(Err(Refusal::Ended { ranks })) => Err(self.missing_peer_error(&ranks)),
                 Some(Err(refusal)) => Err(refusal.into()),
                 Some(Ok(None)) => Ok(Some(Outcome::Created(None))),
                 Some(Ok(Some(made))) => {

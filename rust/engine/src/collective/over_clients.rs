@@ -90,7 +90,7 @@ impl OverClients {
                     self.stage = Stage::Masters;
                 }
                 Stage::Masters => {
-                    let gone = match self.advance_masters() {
+                    let ended = match self.advance_masters() {
                         Ok(false) => return Ok(None),
                         Ok(true) => None,
                         Err((rank, error)) => {
@@ -98,7 +98,7 @@ impl OverClients {
                             Some(rank)
                         }
                     };
-                    self.local = local_barrier(&self.comm, self.own.clone(), gone, self.is_end);
+                    self.local = local_barrier(&self.comm, self.own.clone(), ended, self.is_end);
                     self.stage = Stage::After;
                 }
                 Stage::After => {
@@ -205,10 +205,10 @@ impl OverClients {
     }
 }
 
-/// A barrier of the own client; `gone` is a rank that this rank knows to have ended.
-fn local_barrier(comm: &Comm, own: Range<u32>, gone: Option<u32>, is_end: bool) -> MachineRun {
+/// A barrier of the own client; `ended` is a rank that has ended.
+fn local_barrier(comm: &Comm, own: Range<u32>, ended: Option<u32>, is_end: bool) -> MachineRun {
     let mut machine = collective::Barrier::among(own, comm.rank(), comm.size() as u32);
-    gone.into_iter().for_each(|rank| machine.note_gone(rank));
+    ended.into_iter().for_each(|rank| machine.note_ended(rank));
     MachineRun::barrier(comm, machine, is_end)
 }
 

@@ -127,7 +127,7 @@ impl Rank {
     }
 
     /// Whether a rank has finished and all its messages have arrived, as far as this rank can tell.
-    fn is_gone(&self, peers: &Peers, world: u32) -> bool {
+    fn is_drained(&self, peers: &Peers, world: u32) -> bool {
         match peers.peers[world as usize] {
             Peer::Finished(sent, since) => {
                 self.received[world as usize].load(Ordering::Relaxed) >= sent || since.elapsed() > GRACE
@@ -165,7 +165,7 @@ impl Rank {
             return None;
         }
         match receive.source() {
-            Some(world) => self.is_gone(peers, world).then_some(DeviceError::PeerFinished { rank: world }),
+            Some(world) => self.is_drained(peers, world).then_some(DeviceError::PeerFinished { rank: world }),
             None if hope == Hope::Asked => self.nobody_left(peers, &receive.group),
             None => None,
         }
@@ -174,7 +174,7 @@ impl Rank {
     fn nobody_left(&self, peers: &Peers, group: &Group) -> Option<DeviceError> {
         let mut others = group.members().iter().filter(|member| **member != self.rank).peekable();
         others.peek()?;
-        others.all(|member| self.is_gone(peers, *member)).then_some(DeviceError::NobodyLeft)
+        others.all(|member| self.is_drained(peers, *member)).then_some(DeviceError::NobodyLeft)
     }
 
     /// [`unsatisfiable`](Self::unsatisfiable) for a probe.
@@ -184,7 +184,7 @@ impl Rank {
         }
         let peers = &self.state().peers;
         match wanted.source.map(|source| group.members()[source as usize]) {
-            Some(world) => self.is_gone(peers, world).then_some(DeviceError::PeerFinished { rank: world }),
+            Some(world) => self.is_drained(peers, world).then_some(DeviceError::PeerFinished { rank: world }),
             None => self.nobody_left(peers, group),
         }
     }

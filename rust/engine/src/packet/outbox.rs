@@ -127,17 +127,17 @@ impl Outbox {
         Some(packet)
     }
 
-    /// Drops all packets to the destinations that `gone` selects.
-    pub(crate) fn drop_to(&mut self, count: &QueuedCount, gone: impl Fn(u32) -> bool) {
+    /// Drops all packets to the destinations that have ended.
+    pub(crate) fn drop_to(&mut self, count: &QueuedCount, has_ended: impl Fn(u32) -> bool) {
         let Outbox { queues, answered, busy } = self;
         let mut dropped = 0;
         busy.retain(|dest| {
-            let is_gone = gone(*dest);
-            if is_gone {
+            let drops = has_ended(*dest);
+            if drops {
                 answered[*dest as usize] = 0;
                 dropped += std::mem::take(&mut queues[*dest as usize]).len();
             }
-            !is_gone
+            !drops
         });
         count.0.fetch_sub(dropped, Ordering::Release);
     }

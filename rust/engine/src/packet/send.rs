@@ -236,18 +236,18 @@ impl PacketEngine {
             && let Some(error) = self.unsatisfiable_send(dest)
         {
             self.fail_requests(core, vec![(id, error)]);
-            self.drop_queued(&mut core.state, |gone| gone == dest);
+            self.drop_queued(&mut core.state, |ended| ended == dest);
         }
     }
 
-    /// Drops all queued packets for the destinations that `gone` selects.
-    pub(crate) fn drop_queued(&self, state: &mut State, gone: impl Fn(u32) -> bool) {
+    /// Drops all queued packets for the destinations that have ended.
+    pub(crate) fn drop_queued(&self, state: &mut State, has_ended: impl Fn(u32) -> bool) {
         state.outbox.drop_to(&self.queued_count, |dest| {
-            let is_gone = gone(dest);
-            if is_gone {
+            let drops = has_ended(dest);
+            if drops {
                 self.transport.cancel_room_request(dest);
             }
-            is_gone
+            drops
         });
     }
 

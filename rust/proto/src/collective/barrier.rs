@@ -20,11 +20,11 @@ pub struct Barrier {
     first: u32,
     count: u32,
     place: u32,
-    /// Ranks of the communicator, any of which may be gone.
+    /// Ranks of the communicator, any of which may have ended.
     size: u32,
     round: u32,
     step: Step,
-    gone: Option<u32>,
+    ended: Option<u32>,
 }
 
 /// The state of the machine within its round.
@@ -55,19 +55,19 @@ impl Barrier {
         assert!(members.contains(&rank) && members.end <= size, "rank {rank} of {members:?}, {size} in all");
         let count = members.end - members.start;
         let step = if count == 1 { Step::Done } else { Step::Send };
-        Self { first: members.start, count, place: rank - members.start, size, round: 0, step, gone: None }
+        Self { first: members.start, count, place: rank - members.start, size, round: 0, step, ended: None }
     }
 
-    /// This rank knows of one of the communicator's that is gone: it takes part all the same, so that all
-    /// hear of that.
-    pub fn note_gone(&mut self, rank: u32) {
-        self.gone = self.gone.or(Some(rank));
+    /// Records a rank of the communicator that has ended. This rank still takes part, so that all ranks
+    /// receive its name.
+    pub fn note_ended(&mut self, rank: u32) {
+        self.ended = self.ended.or(Some(rank));
     }
 
     /// A rank that has finished without entering: then the barrier has failed, whatever its result.
     #[must_use]
-    pub fn gone(&self) -> Option<u32> {
-        self.gone
+    pub fn ended(&self) -> Option<u32> {
+        self.ended
     }
 
     fn end_round(&mut self) {
@@ -90,7 +90,7 @@ impl Barrier {
 
     /// The payload for the next rank: empty, or the rank that has left.
     fn news(&self) -> Vec<u8> {
-        self.gone.map_or(Vec::new(), |rank| rank.to_be_bytes().to_vec())
+        self.ended.map_or(Vec::new(), |rank| rank.to_be_bytes().to_vec())
     }
 
     /// The member at the place `number`, modulo how many there are.
@@ -126,7 +126,7 @@ impl Collective for Barrier {
         }
         match (octets.is_empty(), octets.try_into().map(u32::from_be_bytes)) {
             (true, _) => {}
-            (false, Ok(rank)) if rank < self.size => self.note_gone(rank),
+            (false, Ok(rank)) if rank < self.size => self.note_ended(rank),
             (false, Ok(rank)) => {
                 let value = u64::from(rank);
                 return Err(ProtocolError::Field { source_rank: source, tag, field: "rank", value });
@@ -140,10 +140,10 @@ impl Collective for Barrier {
         Ok(())
     }
 
-    fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
+    fn handle_ended(&mut self, source: u32, tag: i32) -> bool {
         let awaited = self.step == Step::Wait && source == self.source() && tag == self.tag();
         if awaited {
-            self.note_gone(source);
+            self.note_ended(source);
             self.end_round();
         }
         awaited
@@ -176,11 +176,11 @@ mod tests {
         assert_eq!(barrier.result(), Some(()));
     }
 
-    /// Place 1 of 3, which are the ranks 4 to 6 of 9; any of the 9 may be named as gone.
+    /// Place 1 of 3, which are the ranks 4 to 6 of 9; any of the 9 may be named as ended.
     #[test]
     fn barrier_of_some_ranks_sends_to_no_other() {
         let mut barrier = Barrier::among(4..7, 5, 9);
-        barrier.note_gone(8);
+        barrier.note_ended(8);
         for (tag, dest, source) in [(0, 6, 4), (1, 4, 6)] {
             assert_eq!(barrier.poll_action(), Some(Action::Send { dest, tag, octets: vec![0, 0, 0, 8] }));
             assert_eq!(barrier.poll_action(), Some(Action::Receive { source, tag }));
@@ -188,7 +188,7 @@ mod tests {
             assert!(matches!(refused, Err(ProtocolError::Field { value: 9, .. })), "{refused:?}");
             assert_eq!(barrier.handle_received(source, tag, &2u32.to_be_bytes()), Ok(()));
         }
-        assert_eq!((barrier.result(), barrier.gone()), (Some(()), Some(8)), "the first that was heard of");
+        assert_eq!((barrier.result(), barrier.ended()), (Some(()), Some(8)), "the first that was heard of");
     }
 
     /// A communicator of one rank has nobody to wait for.

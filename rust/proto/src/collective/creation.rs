@@ -75,7 +75,7 @@ pub enum Refusal {
     NoContexts,
     /// Some ranks have finished without taking part.
     #[error("ranks {ranks:?} have finished")]
-    Gone {
+    Ended {
         /// These ranks, ascending.
         ranks: Vec<u32>,
     },
@@ -110,7 +110,7 @@ enum Stage {
     Confirm {
         made: Option<Communicator>,
         awaited: Vec<bool>,
-        gone: Vec<u32>,
+        ended: Vec<u32>,
     },
     /// Other ranks: the verdict is missing.
     AwaitVerdict,
@@ -124,7 +124,7 @@ enum Stage {
 enum Gathered {
     Missing,
     Damaged,
-    Gone,
+    Ended,
     Create { same_ids: bool },
     Split(SplitRequest),
 }
@@ -225,9 +225,9 @@ impl Creation {
         let Stage::Gather { requests, missing: 0 } = &self.stage else {
             return;
         };
-        let gone = ranks_where(requests, |request| request == Gathered::Gone);
-        if !gone.is_empty() {
-            return self.refuse(&Verdict::Gone { ranks: gone });
+        let ended = ranks_where(requests, |request| request == Gathered::Ended);
+        if !ended.is_empty() {
+            return self.refuse(&Verdict::Ended { ranks: ended });
         }
         let damaged = ranks_where(requests, |request| request == Gathered::Damaged);
         if !damaged.is_empty() {
@@ -283,7 +283,7 @@ impl Creation {
         // Rank 0's own verdict fits its request by construction.
         let Ok(Ok(made)) = own else { return };
         let awaited = (0..self.size).map(|rank| rank != ROOT).collect();
-        self.stage = Stage::Confirm { made, awaited, gone: Vec::new() };
+        self.stage = Stage::Confirm { made, awaited, ended: Vec::new() };
         self.settle_when_all_confirmed();
     }
 
@@ -299,14 +299,14 @@ impl Creation {
     }
 
     fn settle_when_all_confirmed(&mut self) {
-        let Stage::Confirm { made, awaited, gone } = &self.stage else { return };
+        let Stage::Confirm { made, awaited, ended } = &self.stage else { return };
         if awaited.contains(&true) {
             return;
         }
-        let (outcome, octets) = match gone.is_empty() {
+        let (outcome, octets) = match ended.is_empty() {
             true => (Ok(made.clone()), Vec::new()),
             false => {
-                (Err(Refusal::Gone { ranks: gone.clone() }), Verdict::Gone { ranks: gone.clone() }.emit())
+                (Err(Refusal::Ended { ranks: ended.clone() }), Verdict::Ended { ranks: ended.clone() }.emit())
             }
         };
         let settlement = |dest| Action::Send { dest, tag: tag::SETTLEMENT, octets: octets.clone() };
@@ -356,7 +356,7 @@ impl Creation {
         let outcome = match octets {
             [] => Ok(made.clone()),
             octets => match Verdict::parse(from, octets, self.size)? {
-                Verdict::Gone { ranks } => Err(Refusal::Gone { ranks }),
+                Verdict::Ended { ranks } => Err(Refusal::Ended { ranks }),
                 other => {
                     let (field, value) = other.as_misfit();
                     return Err(from.field(field, value));
@@ -387,15 +387,15 @@ impl Creation {
             (Verdict::Damaged { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
                 Ok(Err(Refusal::Damaged { ranks: ranks.clone() }))
             }
-            (Verdict::Gone { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
-                Ok(Err(Refusal::Gone { ranks: ranks.clone() }))
+            (Verdict::Ended { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
+                Ok(Err(Refusal::Ended { ranks: ranks.clone() }))
             }
             (
                 Verdict::NoMember
                 | Verdict::DifferentIds { .. }
                 | Verdict::BadIds
                 | Verdict::Damaged { .. }
-                | Verdict::Gone { .. },
+                | Verdict::Ended { .. },
                 _,
             ) => Err(verdict.as_misfit()),
         }
@@ -431,13 +431,13 @@ impl Collective for Creation {
         }
     }
 
-    fn handle_gone(&mut self, source: u32, tag: i32) -> bool {
-        if let Stage::Confirm { awaited, gone, .. } = &mut self.stage {
+    fn handle_ended(&mut self, source: u32, tag: i32) -> bool {
+        if let Stage::Confirm { awaited, ended, .. } = &mut self.stage {
             let is_awaited = tag == tag::CONFIRMATION && awaited.get(source as usize) == Some(&true);
             if is_awaited {
                 awaited[source as usize] = false;
-                gone.push(source);
-                gone.sort_unstable();
+                ended.push(source);
+                ended.sort_unstable();
                 self.settle_when_all_confirmed();
             }
             return is_awaited;
@@ -445,7 +445,7 @@ impl Collective for Creation {
         let asked = self.rank == ROOT && Some(tag) == self.kind.request_tag();
         let Stage::Gather { requests, missing } = &mut self.stage else { return false };
         match requests.get_mut(source as usize) {
-            Some(request) if asked && *request == Gathered::Missing => *request = Gathered::Gone,
+            Some(request) if asked && *request == Gathered::Missing => *request = Gathered::Ended,
             _ => return false,
         }
         *missing -= 1;

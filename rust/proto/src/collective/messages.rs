@@ -75,14 +75,14 @@ pub(super) enum Verdict {
     /// The requests of these ranks could not be understood.
     Damaged { ranks: Vec<u32> },
     /// These ranks have finished without a request.
-    Gone { ranks: Vec<u32> },
+    Ended { ranks: Vec<u32> },
 }
 
 impl Verdict {
     pub(super) fn emit(&self) -> Vec<u8> {
         let (context, ranks): (u64, &[u32]) = match self {
             Self::Member { context, members } => (*context, members),
-            Self::DifferentIds { ranks } | Self::Damaged { ranks } | Self::Gone { ranks } => (0, ranks),
+            Self::DifferentIds { ranks } | Self::Damaged { ranks } | Self::Ended { ranks } => (0, ranks),
             Self::NoMember | Self::BadIds | Self::NoContexts => (0, &[]),
         };
         // Ranks are below the size, a u32, and each is there once.
@@ -108,7 +108,7 @@ impl Verdict {
             Self::BadIds => status::BAD_IDS,
             Self::NoContexts => status::NO_CONTEXTS,
             Self::Damaged { .. } => status::DAMAGED,
-            Self::Gone { .. } => status::GONE,
+            Self::Ended { .. } => status::ENDED,
         }
     }
 
@@ -133,7 +133,7 @@ impl Verdict {
         }
         let ranks = parse_ranks(from, ranks, size)?;
         match status {
-            status::MEMBER | status::DIFFERENT_IDS | status::DAMAGED | status::GONE if ranks.is_empty() => {
+            status::MEMBER | status::DIFFERENT_IDS | status::DAMAGED | status::ENDED if ranks.is_empty() => {
                 Err(from.field("count", 0))
             }
             status::NO_MEMBER | status::BAD_IDS | status::NO_CONTEXTS if !ranks.is_empty() => {
@@ -148,7 +148,7 @@ impl Verdict {
             status::BAD_IDS => Ok(Self::BadIds),
             status::NO_CONTEXTS => Ok(Self::NoContexts),
             status::DAMAGED => Ok(Self::Damaged { ranks }),
-            status::GONE => Ok(Self::Gone { ranks }),
+            status::ENDED => Ok(Self::Ended { ranks }),
             unknown => Err(from.field("status", u64::from(unknown))),
         }
     }
@@ -201,7 +201,7 @@ mod status {
     pub(super) const BAD_IDS: u8 = 3;
     pub(super) const NO_CONTEXTS: u8 = 4;
     pub(super) const DAMAGED: u8 = 5;
-    pub(super) const GONE: u8 = 6;
+    pub(super) const ENDED: u8 = 6;
 }
 
 /// Status, three unused octets, count, context.
@@ -246,7 +246,7 @@ mod tests {
             Verdict::BadIds,
             Verdict::NoContexts,
             Verdict::Damaged { ranks: vec![0, 2] },
-            Verdict::Gone { ranks: vec![1] },
+            Verdict::Ended { ranks: vec![1] },
         ];
         for verdict in verdicts {
             let mut octets = verdict.emit();

@@ -432,13 +432,13 @@ impl Job {
     fn reap(&mut self) {
         // This comes before reaping: ended ranks that are our children are reaped next and show how they
         // ended.
-        let gone = self.roster.gone();
+        let unhandled = self.roster.unhandled_ends();
         let mut ended = Vec::new();
         descendants::reap(|pid, status| ended.push((pid, status)));
         // A killed process may be the cause of an exit at the same time, but an exit is not the cause of a
         // kill.
         ended.sort_by_key(|(_, status)| matches!(status, ExitStatus::Exited(_)));
-        if ended.is_empty() && gone.is_empty() {
+        if ended.is_empty() && unhandled.is_empty() {
             return;
         }
         // The last output of a rank, and the reports of a site, come before its end.
@@ -464,7 +464,7 @@ impl Job {
                 }),
             }
         }
-        for rank in gone {
+        for rank in unhandled {
             let is_known = self.roster.process(rank).is_none();
             if !is_known && self.roster.handle_loss(rank) {
                 info!(target: "mpjdev::job", member = rank, "process of a rank has died, its program runs");
