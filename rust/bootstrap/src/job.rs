@@ -53,7 +53,7 @@ pub fn local(ranks: usize, config: Config, source: &Arc<dyn SlabSource>) -> Vec<
         .collect();
     for endpoint in &endpoints {
         let others = endpoints.iter().filter(|e| !Arc::ptr_eq(e, endpoint));
-        endpoint.set_neighbours(others.map(Arc::downgrade).collect());
+        endpoint.set_process_ranks(others.map(Arc::downgrade).collect());
     }
     endpoints.into_iter().map(Comm::world).collect()
 }

@@ -47,8 +47,8 @@ impl Group {
             }
             Err(error) => return error.into(),
         };
-        let mut looks = rank.config.spins;
-        while looks > 0 {
+        let mut polls = rank.config.spins;
+        while polls > 0 {
             match posted.test() {
                 // No pause: a call of the library takes as long as one.
                 Ok(None) => {}
@@ -59,11 +59,11 @@ impl Group {
                     // The physical message of a rendezvous is received into the same memory.
                     let spare = place.take().map(Message::into_slab);
                     let receive = Receive::of_posted(self, posted, wanted, capacity, spare);
-                    return receive.spin_on(outcome, looks, place);
+                    return receive.spin_on(outcome, polls, place);
                 }
                 Err(error) => return DeviceError::from(error).into(),
             }
-            looks -= 1;
+            polls -= 1;
         }
         FastRecv::Posted(Box::new(Receive::of_posted(self, posted, wanted, capacity, None)))
     }
@@ -129,15 +129,15 @@ fn fits(seen: mpi::Envelope, place: &Option<Message>) -> bool {
 }
 
 impl Receive {
-    /// Continues when the library's operation has ended, for `looks` further polls.
+    /// Continues when the library's operation has ended, for `polls` further polls.
     fn spin_on(
         mut self,
         outcome: Outcome,
-        looks: u32,
+        polls: u32,
         place: &mut Option<Message>,
     ) -> FastRecv<Box<Receive>> {
         let mut over = self.ended(outcome);
-        for _ in 0..looks {
+        for _ in 0..polls {
             match over {
                 Ok(None) => {}
                 _ => break,

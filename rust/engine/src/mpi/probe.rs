@@ -26,7 +26,7 @@ use crate::request::RequestId;
 /// Empty tests and probes after which a rank drives all its progress.
 const EMPTY_POLLS: u32 = 64;
 /// Polls of the receives of a collective operation per poll for a notice, which is rare.
-const NOTICE_LOOKS: u32 = 8;
+const NOTICE_POLLS: u32 = 8;
 
 impl Group {
     /// Polls for a message without receiving it. Returns its envelope and the capacity that it needs.
@@ -37,12 +37,12 @@ impl Group {
         let rank = self.owner();
         rank.check_unfinished()?;
         self.check_kept()?;
-        let seen = self.look(wanted)?;
+        let seen = self.poll_spilled(wanted)?;
         if seen.is_none() {
             rank.note_empty_poll();
             if let Some(error) = rank.unsatisfiable_probe(self, wanted) {
                 // A rank that has finished may have sent just before.
-                return self.look(wanted)?.map(Some).ok_or(error);
+                return self.poll_spilled(wanted)?.map(Some).ok_or(error);
             }
         }
         Ok(seen)
@@ -58,7 +58,7 @@ impl Group {
         rank.block(None, Backoff::new(&rank.config), wait_control, || self.probe_now(wanted))
     }
 
-    fn look(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
+    fn poll_spilled(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
         let mut spills = self.spilled.lock();
         self.spill_until(&mut spills, wanted)?;
         let seen = |s: &ProbedMessage| (self.envelope(s.source, s.tag), s.len.saturating_sub(HEADERS_LEN));
@@ -110,15 +110,15 @@ impl Group {
     ) -> Result<(), DeviceError> {
         let rank = self.owner();
         let notices = mpi::RecvFrom { source: None, tag: Some(ABANDONED_TAG) };
-        let mut looks = 0_u32;
+        let mut polls = 0_u32;
         rank.block_for(pending.len(), None, Backoff::new(&rank.config), wait_control, || {
             let mut state = rank.state();
-            if pending.iter().any(|id| rank.look_at(&mut state, *id).unwrap_or(true)) {
+            if pending.iter().any(|id| rank.poll_request(&mut state, *id).unwrap_or(true)) {
                 return Ok(Some(()));
             }
             drop(state);
-            looks = looks.wrapping_add(1);
-            let asks = looks.is_multiple_of(NOTICE_LOOKS);
+            polls = polls.wrapping_add(1);
+            let asks = polls.is_multiple_of(NOTICE_POLLS);
             let is_there = asks && rank.mpi.iprobe(notices, self.comm(Channel::Collective))?.is_some();
             Ok(is_there.then_some(()))
         })

@@ -17,7 +17,7 @@ use crate::request_table::RequestTable;
 /// Requests that one poll of the table advances: a poll takes no longer with a million of them.
 const ADVANCED: usize = 256;
 /// Slots that one poll visits.
-const LOOKS: usize = 4096;
+const VISITED: usize = 4096;
 
 /// The operation of a request.
 #[derive(Debug)]
@@ -106,10 +106,10 @@ impl Requests {
         sends.1 -= u32::from(sending.is_counted);
     }
 
-    /// The next request with an incomplete operation. At most `looks` slots from the cursor on are visited.
-    fn next_undone(&mut self, looks: &mut usize) -> Option<RequestId> {
-        while *looks > 0 && self.table.slot_count() > 0 {
-            *looks -= 1;
+    /// The next request with an incomplete operation. At most `visits` slots from the cursor on are visited.
+    fn next_undone(&mut self, visits: &mut usize) -> Option<RequestId> {
+        while *visits > 0 && self.table.slot_count() > 0 {
+            *visits -= 1;
             let at = self.cursor % self.table.slot_count();
             self.cursor = at + 1;
             if let Some((id, Request { work: Some(_), .. })) = self.table.in_slot(at) {
@@ -191,7 +191,7 @@ impl Rank {
     /// Drives progress: polls a part of all requests, another part each time, and receives notices of
     /// finished ranks.
     pub(crate) fn progress(&self) {
-        self.progress_with(LOOKS, ADVANCED);
+        self.progress_with(VISITED, ADVANCED);
     }
 
     /// Drives progress with all requests.
@@ -199,15 +199,15 @@ impl Rank {
         self.progress_with(usize::MAX, usize::MAX);
     }
 
-    fn progress_with(&self, looks: usize, advanced: usize) {
+    fn progress_with(&self, visits: usize, advanced: usize) {
         self.spill();
         self.tend_answers();
         let mut state = self.state();
         self.hear(&mut state.peers);
         self.pump_all(&mut state);
-        let mut looks = looks.min(state.requests.table.slot_count());
+        let mut visits = visits.min(state.requests.table.slot_count());
         for _ in 0..advanced {
-            let Some(id) = state.requests.next_undone(&mut looks) else { break };
+            let Some(id) = state.requests.next_undone(&mut visits) else { break };
             self.advance(&mut state, id, Hope::Any);
         }
         drop(state);
@@ -224,7 +224,7 @@ impl Rank {
         self.tend_freed(VISITS);
     }
 
-    pub(super) fn look_at(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
+    pub(super) fn poll_request(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
         let request = state.requests.table.get(id).ok_or(DeviceError::NoSuchRequest)?;
         if request.outcome.is_some() {
             return Ok(true);
@@ -246,7 +246,7 @@ impl Rank {
     pub(crate) fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
         let outcome = {
             let mut state = self.state();
-            self.look_at(&mut state, id)?;
+            self.poll_request(&mut state, id)?;
             state.requests.take_outcome(id)?
         };
         if outcome.is_none() {
@@ -257,7 +257,7 @@ impl Rank {
 
     /// Whether a request is complete. A complete request stays complete.
     pub(crate) fn is_done(&self, id: RequestId) -> bool {
-        let is_done = self.look_at(&mut self.state(), id).unwrap_or(true);
+        let is_done = self.poll_request(&mut self.state(), id).unwrap_or(true);
         if !is_done {
             self.note_empty_poll();
         }
@@ -273,7 +273,7 @@ impl Rank {
     ) -> Result<Completed, DeviceError> {
         self.block(deadline, Backoff::new(&self.config), wait_control, || {
             let mut state = self.state();
-            self.look_at(&mut state, id)?;
+            self.poll_request(&mut state, id)?;
             state.requests.take_outcome(id)
         })?
     }
@@ -287,7 +287,7 @@ impl Rank {
     ) -> Result<usize, DeviceError> {
         self.block_for(ids.len(), deadline, Backoff::new(&self.config), wait_control, || {
             let mut state = self.state();
-            Ok(ids.iter().position(|id| self.look_at(&mut state, *id).unwrap_or(true)))
+            Ok(ids.iter().position(|id| self.poll_request(&mut state, *id).unwrap_or(true)))
         })
     }
 
@@ -295,7 +295,7 @@ impl Rank {
     /// message. A send is never cancelled.
     pub(crate) fn cancel(&self, id: RequestId) -> Result<bool, DeviceError> {
         let mut state = self.state();
-        if self.look_at(&mut state, id)? {
+        if self.poll_request(&mut state, id)? {
             return Ok(false);
         }
         let request = state.requests.table.get(id).ok_or(DeviceError::NoSuchRequest)?;

@@ -398,13 +398,13 @@ impl Main {
 /// that it waits for.
 fn dup(mpi: &'static Mpi, comm: mpi::Comm) -> Result<mpi::Comm, MpiError> {
     let mut made = mpi.idup(comm)?;
-    let mut looks = 0_u32;
+    let mut polls = 0_u32;
     loop {
         if let Some(made) = made.test()? {
             return Ok(made);
         }
-        looks += 1;
-        match looks {
+        polls += 1;
+        match polls {
             0..1000 => std::thread::yield_now(),
             _ => std::thread::sleep(Duration::from_micros(100)),
         }

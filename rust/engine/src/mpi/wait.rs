@@ -22,7 +22,7 @@ const NAP_PART: u32 = 8;
 /// A poll that takes longer, and longer than its requests need, has moved octets.
 const MOVED: Duration = Duration::from_micros(2);
 /// The bound on the time of an empty poll of one request.
-const LOOK: Duration = Duration::from_nanos(250);
+const EMPTY_POLL: Duration = Duration::from_nanos(250);
 /// Yields after which a wait checks its limit: the wait control takes microseconds if Java answers.
 const CHECKED: u32 = 256;
 /// Yields after which a wait drives all progress, beyond its own requests.
@@ -53,8 +53,8 @@ impl Naps {
 
     /// Ends the sleeps if a poll of this number of requests took so long that it has moved octets; true if it
     /// has.
-    fn end_after(&mut self, look: Duration, requests: usize) -> bool {
-        let has_moved = look > MOVED + LOOK * requests as u32;
+    fn end_after(&mut self, poll: Duration, requests: usize) -> bool {
+        let has_moved = poll > MOVED + EMPTY_POLL * requests as u32;
         if has_moved {
             self.first = None;
         }
@@ -94,11 +94,11 @@ impl Rank {
         let mut naps = Naps::default();
         let mut rounds = 0_u32;
         loop {
-            let looks = naps.have_begun().then(Instant::now);
+            let polled_at = naps.have_begun().then(Instant::now);
             if let Some(result) = ready()? {
                 return Ok(result);
             }
-            if looks.is_some_and(|begun| naps.end_after(begun.elapsed(), requests)) {
+            if polled_at.is_some_and(|at| naps.end_after(at.elapsed(), requests)) {
                 backoff = Backoff::after_pauses(&self.config);
                 // On an oversubscribed machine the poll may have taken long because of other processes.
                 backoff.adapt_to(&self.oversubscription);
@@ -163,8 +163,8 @@ mod tests {
     fn long_poll_of_many_requests_counts_as_empty() {
         let mut naps = Naps::default();
         naps.next(Instant::now());
-        let look = Duration::from_micros(20);
-        assert!(!naps.end_after(look, 200));
-        assert!(naps.end_after(look, 20));
+        let poll = Duration::from_micros(20);
+        assert!(!naps.end_after(poll, 200));
+        assert!(naps.end_after(poll, 20));
     }
 }

@@ -88,7 +88,7 @@ pub struct PacketEngine {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) source: Arc<dyn SlabSource>,
     pub(crate) core: Mutex<Core>,
-    /// Signals that polling threads and neighbours read without the lock.
+    /// Signals that polling threads and other ranks read without the lock.
     pub(crate) signals: Signals,
     /// The number of packets in the outbox.
     pub(crate) queued_count: QueuedCount,
@@ -105,7 +105,7 @@ pub struct PacketEngine {
     /// Batches of packets per poll: more packets than all queues hold.
     pub(crate) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
-    pub(crate) neighbours: OnceLock<Vec<Weak<PacketEngine>>>,
+    pub(crate) process_ranks: OnceLock<Vec<Weak<PacketEngine>>>,
     /// The progress threads of this rank.
     pub(crate) progress_threads: ProgressThreads,
 }
@@ -154,15 +154,15 @@ impl PacketEngine {
             empty_polls: plain::AtomicU32::new(0),
             oversubscription: Oversubscription::new(),
             batches: 2 + config.queue_cells.max(size as usize * QUEUE_PACKETS) / BATCH,
-            neighbours: OnceLock::new(),
+            process_ranks: OnceLock::new(),
             progress_threads: ProgressThreads::default(),
             config,
         }
     }
 
     /// Sets the other ranks of this process, whose progress this one may drive while it waits.
-    pub fn set_neighbours(&self, neighbours: Vec<Weak<PacketEngine>>) {
-        let _ = self.neighbours.set(neighbours);
+    pub fn set_process_ranks(&self, ranks: Vec<Weak<PacketEngine>>) {
+        let _ = self.process_ranks.set(ranks);
     }
 
     /// Number of this rank in the world.

@@ -36,19 +36,19 @@ impl PacketEngine {
         selector: &Selector,
         members: &[u32],
     ) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        let look = |core: &Core| {
+        let find = |core: &Core| {
             core.state
                 .recv_queue
                 .probe(selector)
                 .map(|(envelope, message)| (envelope, message.needs_capacity()))
         };
         self.check_kept(&core.state, selector.context)?;
-        if let Some(seen) = look(core) {
+        if let Some(seen) = find(core) {
             return Ok(Some(seen));
         }
         let Some(error) = self.unsatisfiable(selector, members) else { return Ok(None) };
         self.poll_ended_peers(core);
-        look(core).map(Some).ok_or(error)
+        find(core).map(Some).ok_or(error)
     }
 
     /// Waits for a message without receiving it (MPI_Probe).

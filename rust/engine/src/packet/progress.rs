@@ -126,7 +126,7 @@ impl PacketEngine {
                 match backoff.step() {
                     Step::Pause => std::hint::spin_loop(),
                     Step::Yield => {
-                        self.progress_for_neighbours();
+                        self.progress_for_process();
                         backoff.yield_now(&self.oversubscription);
                         // There may be room now for packets that found none before.
                         if self.queued_count.get() > 0 {
@@ -135,7 +135,7 @@ impl PacketEngine {
                     }
                     Step::Sleep => {
                         let left = self.check_limit(&mut limit)?;
-                        self.progress_for_neighbours();
+                        self.progress_for_process();
                         self.sleep(ids, seen, left.min(self.config.slice));
                         break;
                     }
@@ -154,21 +154,21 @@ impl PacketEngine {
     #[inline]
     pub(crate) fn note_empty_poll(&self) {
         if self.empty_polls.fetch_add(1, Ordering::Relaxed) % EMPTY_POLLS == EMPTY_POLLS - 1 {
-            self.progress_for_neighbours();
+            self.progress_for_process();
             if self.transport.has_progress_threads() {
                 self.wake_peers_we_wait_for(&self.lock().state);
             }
         }
     }
 
-    fn progress_for_neighbours(&self) {
+    fn progress_for_process(&self) {
         // This rank may have just made room for packets of others, and others for its own. Either this thread
         // sees their count, or they see the room in their last poll: every thread passes this fence before
         // that poll and its sleep.
         fence(Ordering::SeqCst);
-        for neighbour in self.neighbours.get().into_iter().flatten() {
-            if let Some(neighbour) = neighbour.upgrade() {
-                neighbour.progress_for_other();
+        for rank in self.process_ranks.get().into_iter().flatten() {
+            if let Some(rank) = rank.upgrade() {
+                rank.progress_for_other();
             }
         }
     }

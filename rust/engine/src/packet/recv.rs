@@ -93,7 +93,10 @@ impl PacketEngine {
                 self.handle_match_ack(state, source, header.token.into());
                 return Ok(());
             }
-            Kind::RendezvousData => return self.handle_rendezvous_data(state, source, header.token, body),
+            Kind::RendezvousData => {
+                self.handle_rendezvous_data(state, source, header.token, body);
+                return Ok(());
+            }
             Kind::Cancelled => {
                 self.handle_cancelled(state, source, header.token);
                 return Ok(());

@@ -2,7 +2,7 @@
 //! that were deferred behind it.
 
 use mpjdev_buffer::SlabError;
-use mpjdev_transport::{Incoming, Payload, PeerState, ProtocolViolation};
+use mpjdev_transport::{Incoming, Payload, PeerState};
 use tracing::debug;
 
 use crate::packet::engine::{PacketEngine, State};
@@ -10,18 +10,15 @@ use crate::packet::partial_recv::Completion;
 
 impl PacketEngine {
     /// Handles the rest of a message that had arrived in part. A rest without a pending message is dropped.
-    ///
-    /// # Errors
-    /// None at present.
     pub(crate) fn handle_rendezvous_data(
         &self,
         state: &mut State,
         source: u32,
         token: u64,
         body: Incoming<'_>,
-    ) -> Result<(), ProtocolViolation> {
-        // The receive may have been given up meanwhile.
-        let Some(completion) = state.recv_queue.take_rendezvous(source, token) else { return Ok(()) };
+    ) {
+        // The receive may have been abandoned meanwhile.
+        let Some(completion) = state.recv_queue.take_rendezvous(source, token) else { return };
         debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "rest of a message has arrived");
         let payload: Result<Payload, SlabError> = self.to_owned_payload(body, None);
         match completion {
@@ -35,7 +32,6 @@ impl PacketEngine {
             Completion::SecondHalf(half) => self.join_halves(state, *half, payload, token),
         }
         self.drop_kept_halves(state);
-        Ok(())
     }
 
     /// Drops an unexpected or deferred message that its sender has withdrawn, and releases its charge.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use mpjdev_sys::sync::{AtomicBool, AtomicU64};
 use mpjdev_transport::wait::Waiter;
 
-/// Signals between threads of a rank and of its neighbours, without the rank's lock.
+/// Signals between threads of a rank and other ranks of its process, without the rank's lock.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     /// Count of completed requests, unexpected messages and ends of ranks. It is written under the rank's

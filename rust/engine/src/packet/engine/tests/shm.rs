@@ -159,7 +159,7 @@ fn sender_stops_waiting_for_room_at_a_finished_rank() {
     receiver.transport.finish();
     sender.leftovers();
     receiver.receive();
-    assert!(!sender.transport.is_ready(), "it would look for ever");
+    assert!(!sender.transport.is_ready(), "it would poll for ever");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn sender_stops_waiting_for_room_for_cancelled_messages() {
         let _ = sender.cancel(id);
     }
     receiver.receive();
-    assert!(!sender.transport.is_ready(), "it would look for ever");
+    assert!(!sender.transport.is_ready(), "it would poll for ever");
 }
 
 /// Three ranks. The last one receives, and the one before it keeps the receiver's doorbells cleared.
