@@ -39,7 +39,7 @@ impl Rank {
         self.state().peers.end();
         let told = told.and_then(|told| self.let_go(told, wait_control));
         // A matched synchronous send gets its match ack before the notice of the end.
-        let told = told.and_then(|()| self.await_answers_left(wait_control));
+        let told = told.and_then(|()| self.await_match_acks_sent(wait_control));
         let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, wait_control));
         self.note_unreceived();
         self.drop_firsts();

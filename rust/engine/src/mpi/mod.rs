@@ -10,7 +10,6 @@
 //! A C MPI does not report ranks that finish. So each rank notifies all others, with the number of messages
 //! that it has sent to them: a receive is unsatisfiable when that number has arrived.
 
-mod answers;
 mod channel;
 mod comm_interface;
 mod create;
@@ -19,6 +18,7 @@ mod finish;
 mod group;
 mod kept_comms;
 mod lanes;
+mod match_acks;
 mod memory;
 mod peers;
 mod probe;
@@ -55,8 +55,8 @@ pub use recv::Receive;
 pub(crate) use runtime::join;
 pub use runtime::{Unfit, UnknownTransport, check, end, is_asked_for, is_used};
 
-use answers::Answers;
 use lanes::Lane;
+use match_acks::MatchAcks;
 use peers::Peers;
 use probed_messages::ProbedMessages;
 use recv_pool::Scratch;
@@ -97,9 +97,9 @@ pub struct Rank {
     has_freed: AtomicBool,
     /// Threads that make communicators, or may have to: other ranks wait for them inside the library.
     makers: AtomicU32,
-    /// Match acks of synchronous sends; `owes_answers` is true while some are to be sent.
-    answers: Mutex<Answers>,
-    owes_answers: AtomicBool,
+    /// Match acks of synchronous sends; `has_pending_match_acks` is true while some are unsent.
+    match_acks: Mutex<MatchAcks>,
+    has_pending_match_acks: AtomicBool,
     /// The communicators that are referred to.
     groups: Mutex<Vec<Weak<Group>>>,
     /// The communicator whose messages are spilled next.
@@ -171,8 +171,8 @@ impl Rank {
             freed: Mutex::new(LockRank::FreedQueue, Queue::default()),
             retirings: Mutex::new(LockRank::FreedComms, Retirings::default()),
             has_freed: AtomicBool::new(false),
-            answers: Mutex::new(LockRank::MatchAcks, Answers::default()),
-            owes_answers: AtomicBool::new(false),
+            match_acks: Mutex::new(LockRank::MatchAcks, MatchAcks::default()),
+            has_pending_match_acks: AtomicBool::new(false),
             groups: Mutex::new(LockRank::Leaf, Vec::new()),
             spilling: AtomicUsize::new(0),
             announced: AtomicUsize::new(0),

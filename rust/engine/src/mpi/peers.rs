@@ -21,8 +21,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// Octets of a notice: the session, its kind, and the number of messages that were sent to the receiver.
 const NOTICE_LEN: usize = 24;
 
-/// The kind of a notice that carries [match acks](super::answers) instead.
-pub(super) const ANSWERS: u64 = 2;
+/// The kind of a notice that carries [match acks](super::match_acks) instead.
+pub(super) const MATCH_ACKS: u64 = 2;
 
 /// The state that a rank announces to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +107,8 @@ impl Rank {
             if envelope.len < NOTICE_LEN || word(0) != peers.round {
                 continue;
             }
-            if word(1) == ANSWERS {
-                self.hear_answers(&slab, envelope.len);
+            if word(1) == MATCH_ACKS {
+                self.handle_match_acks(&slab, envelope.len);
                 continue;
             }
             let (rank, peer, sent) = (self.rank, envelope.source, word(2));

@@ -54,7 +54,7 @@ impl Parts {
         spare: Option<Slab>,
     ) -> Parts {
         if announcement.is_synchronous {
-            rank.answer(envelope.source, announcement.number);
+            rank.acknowledge(envelope.source, announcement.number);
         }
         let part = |comm, is_first, len: u32, memory: Option<Slab>| {
             let len = len as usize;

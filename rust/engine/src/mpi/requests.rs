@@ -158,7 +158,7 @@ impl Rank {
                 over => over.transpose(),
             },
             Work::Send(sending) => match sending.advance() {
-                Ok(true) if !sending.answer().is_some_and(|number| self.awaits_answer(number)) => {
+                Ok(true) if !sending.match_ack().is_some_and(|number| self.awaits_match_ack(number)) => {
                     Some(Ok(Completed::SENT))
                 }
                 Ok(_) => self.unsatisfiable_send(peers, sending.dest).map(Err),
@@ -201,7 +201,7 @@ impl Rank {
 
     fn progress_with(&self, visits: usize, advanced: usize) {
         self.spill();
-        self.tend_answers();
+        self.progress_match_acks();
         let mut state = self.state();
         self.hear(&mut state.peers);
         self.pump_all(&mut state);
@@ -230,12 +230,12 @@ impl Rank {
             return Ok(true);
         }
         if let Some(Work::Send(sending)) = &request.work {
-            let (dest, is_held, is_answered) =
-                (sending.dest, sending.held.is_some(), sending.answer().is_some());
+            let (dest, is_held, is_acked) =
+                (sending.dest, sending.held.is_some(), sending.match_ack().is_some());
             if is_held {
                 self.pump(state, dest);
             }
-            if is_answered {
+            if is_acked {
                 self.hear(&mut state.peers);
             }
         }

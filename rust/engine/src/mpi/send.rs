@@ -87,7 +87,7 @@ impl Sending {
     }
 
     /// The number of the match ack that this send waits for.
-    pub(super) fn answer(&self) -> Option<u32> {
+    pub(super) fn match_ack(&self) -> Option<u32> {
         self.number.filter(|_| self.mode == Mode::Synchronous)
     }
 }
@@ -264,7 +264,7 @@ impl Rank {
     /// Frees the number of a send that has ended.
     pub(super) fn close(&self, pairs: &mut Pairs, sending: &Sending) {
         sending.number.map(|number| pairs.close(number));
-        sending.answer().into_iter().for_each(|number| self.forget_answer(number));
+        sending.match_ack().into_iter().for_each(|number| self.forget_match_ack(number));
     }
 
     /// Starts to send a message: the message itself, or an RTS and then its physical messages.
@@ -290,7 +290,7 @@ impl Rank {
         sending.is_short = is_eager(first_len, second_len);
         let is_synchronous = sending.mode == Mode::Synchronous;
         if is_synchronous {
-            self.await_answer(number);
+            self.await_match_ack(number);
         }
         let announcement =
             Rts { number, first_len: first_len as u32, second_len: second_len as u32, is_synchronous };

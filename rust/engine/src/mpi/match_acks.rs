@@ -15,7 +15,7 @@ use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use super::Rank;
 use super::memory::Octets;
-use super::peers::ANSWERS;
+use super::peers::MATCH_ACKS;
 use crate::error::DeviceError;
 
 /// Words before the numbers: the session, and the kind of notice.
@@ -25,87 +25,87 @@ const NUMBERS_MAX: usize = 126;
 
 /// The match acks of one rank.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct MatchAcks {
     /// Sends of this rank that wait for a match ack.
     awaited: HashSet<u32>,
     /// Pending match acks of this rank, by world rank.
-    owed: BTreeMap<u32, Owed>,
+    pending: BTreeMap<u32, PendingAcks>,
 }
 
 #[derive(Debug, Default)]
-struct Owed {
+struct PendingAcks {
     numbers: Vec<u32>,
-    leaving: Option<Operation<Octets>>,
+    in_flight: Option<Operation<Octets>>,
 }
 
-impl Answers {
+impl MatchAcks {
     /// Whether all match acks were sent.
-    fn have_left(&self) -> bool {
-        self.owed.is_empty()
+    fn are_sent(&self) -> bool {
+        self.pending.is_empty()
     }
 }
 
 impl Rank {
     /// Registers a send that waits for the match ack of its RTS number.
-    pub(super) fn await_answer(&self, number: u32) {
-        self.answers.lock().awaited.insert(number);
+    pub(super) fn await_match_ack(&self, number: u32) {
+        self.match_acks.lock().awaited.insert(number);
     }
 
-    /// Removes a send that is complete or was given up.
-    pub(super) fn forget_answer(&self, number: u32) {
-        self.answers.lock().awaited.remove(&number);
+    /// Removes a send that is complete or was abandoned.
+    pub(super) fn forget_match_ack(&self, number: u32) {
+        self.match_acks.lock().awaited.remove(&number);
     }
 
     /// Whether a send waits for its match ack.
-    pub(super) fn awaits_answer(&self, number: u32) -> bool {
-        self.answers.lock().awaited.contains(&number)
+    pub(super) fn awaits_match_ack(&self, number: u32) -> bool {
+        self.match_acks.lock().awaited.contains(&number)
     }
 
     /// Sends the match ack of a message that a receive has taken. Does not block.
-    pub(super) fn answer(&self, source: u32, number: u32) {
-        let mut answers = self.answers.lock();
+    pub(super) fn acknowledge(&self, source: u32, number: u32) {
+        let mut acks = self.match_acks.lock();
         if source == self.rank {
-            answers.awaited.remove(&number);
+            acks.awaited.remove(&number);
             return;
         }
-        answers.owed.entry(source).or_default().numbers.push(number);
-        self.let_answers_leave(&mut answers);
+        acks.pending.entry(source).or_default().numbers.push(number);
+        self.flush_match_acks(&mut acks);
     }
 
     /// Handles the match acks of a rank.
-    pub(super) fn hear_answers(&self, slab: &Slab, len: usize) {
-        let mut answers = self.answers.lock();
+    pub(super) fn handle_match_acks(&self, slab: &Slab, len: usize) {
+        let mut acks = self.match_acks.lock();
         for at in HEAD..len / 8 {
             let number = u64::from_le_bytes(load_word(slab.words(), 8 * at));
-            answers.awaited.remove(&(number as u32));
+            acks.awaited.remove(&(number as u32));
         }
     }
 
     /// Sends pending match acks. Does not block.
-    pub(super) fn tend_answers(&self) {
-        if self.owes_answers.load(Ordering::Relaxed) {
-            self.let_answers_leave(&mut self.answers.lock());
+    pub(super) fn progress_match_acks(&self) {
+        if self.has_pending_match_acks.load(Ordering::Relaxed) {
+            self.flush_match_acks(&mut self.match_acks.lock());
         }
     }
 
-    fn let_answers_leave(&self, answers: &mut Answers) {
-        answers.owed.retain(|dest, owed| {
-            owed.leaving.take_if(|leaving| !matches!(leaving.test(), Ok(None)));
-            if owed.leaving.is_none() && !owed.numbers.is_empty() {
-                // A failed send is tried again.
-                owed.leaving = self.send_answers(*dest, &mut owed.numbers).ok();
-                owed.leaving.take_if(|leaving| !matches!(leaving.test(), Ok(None)));
+    fn flush_match_acks(&self, acks: &mut MatchAcks) {
+        acks.pending.retain(|dest, pending| {
+            pending.in_flight.take_if(|in_flight| !matches!(in_flight.test(), Ok(None)));
+            if pending.in_flight.is_none() && !pending.numbers.is_empty() {
+                // A failed send is repeated.
+                pending.in_flight = self.send_match_acks(*dest, &mut pending.numbers).ok();
+                pending.in_flight.take_if(|in_flight| !matches!(in_flight.test(), Ok(None)));
             }
-            owed.leaving.is_some() || !owed.numbers.is_empty()
+            pending.in_flight.is_some() || !pending.numbers.is_empty()
         });
-        self.owes_answers.store(!answers.have_left(), Ordering::Relaxed);
+        self.has_pending_match_acks.store(!acks.are_sent(), Ordering::Relaxed);
     }
 
-    fn send_answers(&self, dest: u32, numbers: &mut Vec<u32>) -> Result<Operation<Octets>, DeviceError> {
+    fn send_match_acks(&self, dest: u32, numbers: &mut Vec<u32>) -> Result<Operation<Octets>, DeviceError> {
         let count = numbers.len().min(NUMBERS_MAX);
         let len = 8 * (HEAD + count);
         let slab = self.source.take(len)?;
-        let head = [self.round.number, ANSWERS];
+        let head = [self.round.number, MATCH_ACKS];
         let words = head.into_iter().chain(numbers[..count].iter().map(|number| u64::from(*number)));
         words.enumerate().for_each(|(at, word)| store_word(slab.words(), 8 * at, word.to_le_bytes()));
         let to = mpi::To { dest, tag: 0, comm: self.round.all, mode: mpi::Mode::Standard };
@@ -116,16 +116,19 @@ impl Rank {
     }
 
     /// Waits a limited time until all match acks were sent.
-    pub(super) fn await_answers_left(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+    pub(super) fn await_match_acks_sent(
+        &self,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
         let end = Instant::now() + self.config.finish_patience;
-        let left = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
-            self.tend_answers();
-            Ok((!self.owes_answers.load(Ordering::Relaxed)).then_some(()))
+        let sent = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
+            self.progress_match_acks();
+            Ok((!self.has_pending_match_acks.load(Ordering::Relaxed)).then_some(()))
         });
-        match left {
+        match sent {
             // A rank that receives none for this time gets no match acks.
             Err(DeviceError::TimedOut { .. }) => Ok(()),
-            left => left,
+            sent => sent,
         }
     }
 }
