@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Tunables of a rank. The defaults are for real work; [`Config::tiny`] makes every limit bite, for tests.
+/// Tunables of a rank. The defaults are for real work; [`Config::tiny`] reaches every limit, for tests.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Cells of a rank's incoming queue, a power of two.
@@ -85,7 +85,7 @@ impl Config {
     }
 
     /// Configuration of a job with this many ranks on this machine. With more ranks than processors, a
-    /// polling thread keeps the rank from running that it waits for, so waits yield almost at once.
+    /// polling thread may hold the processor of the rank that it waits for, so waits yield almost at once.
     pub fn for_ranks(self, ranks: usize) -> Self {
         self.for_ranks_on(ranks, std::thread::available_parallelism().map_or(1, usize::from))
     }

@@ -48,7 +48,7 @@ pub enum Kind {
     /// A message whose sender waits for its match: synchronous mode, or no credit left. `token` is the
     /// sender's request.
     Synchronous,
-    /// A synchronous message of which next to nothing leaves before the match. Only for ranks whose messages
+    /// A synchronous message: only its first octets are sent before the match. Only for ranks whose messages
     /// are copied.
     Rts,
     /// The answer to a matched synchronous message. `token` is the sender's request. If the message has only

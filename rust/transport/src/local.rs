@@ -62,7 +62,7 @@ struct Shared {
     queues: Vec<Arc<Queue<Cell>>>,
     futexes: Vec<CachePadded<Futex>>,
     states: Vec<AtomicU8>,
-    lives: Vec<CachePadded<AtomicU64>>,
+    heartbeats: Vec<CachePadded<AtomicU64>>,
     epoch: AtomicU32,
     abort: OnceLock<(u32, String)>,
     /// Matched octets by source and, within, by destination. A row exists from the first match on.
@@ -76,7 +76,7 @@ impl Shared {
         &row[dest as usize]
     }
 
-    fn ring_all(&self) {
+    fn wake_all(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         for futex in &self.futexes {
             futex.wake();
@@ -98,14 +98,14 @@ pub struct LocalSource {
     consumer: Consumer<Cell>,
 }
 
-/// The wires and inboxes of a job of `ranks` ranks.
+/// Both sides of each rank of a job of `ranks` ranks.
 pub fn connect(ranks: usize, config: &Config) -> Vec<(LocalTransport, LocalSource)> {
     let (queues, consumers): (Vec<_>, Vec<_>) = (0..ranks).map(|_| Queue::new(config.queue_cells)).unzip();
     let shared = Arc::new(Shared {
         queues,
         futexes: (0..ranks).map(|_| CachePadded::new(Futex::new())).collect(),
         states: (0..ranks).map(|_| AtomicU8::new(ALIVE)).collect(),
-        lives: (0..ranks).map(|_| CachePadded::default()).collect(),
+        heartbeats: (0..ranks).map(|_| CachePadded::default()).collect(),
         epoch: AtomicU32::new(0),
         abort: OnceLock::new(),
         matched: (0..ranks).map(|_| OnceLock::new()).collect(),
@@ -193,13 +193,13 @@ impl Transport for LocalTransport {
 
     fn finish(&self) -> Vec<Unacked> {
         self.shared.states[self.rank as usize].store(FINISHED, Ordering::Release);
-        self.shared.ring_all();
+        self.shared.wake_all();
         Vec::new()
     }
 
     fn fail(&self, why: &str) {
         if self.shared.abort.set((self.rank, why.to_owned())).is_ok() {
-            self.shared.ring_all();
+            self.shared.wake_all();
         }
     }
 
@@ -214,12 +214,12 @@ impl Transport for LocalTransport {
     #[inline]
     fn heartbeat(&self) {
         // Every caller holds the rank's lock, so no read-modify-write is needed.
-        let life = &self.shared.lives[self.rank as usize];
-        life.store(life.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let heartbeat = &self.shared.heartbeats[self.rank as usize];
+        heartbeat.store(heartbeat.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     fn heartbeat_of(&self, rank: u32) -> u64 {
-        self.shared.lives[rank as usize].load(Ordering::Relaxed)
+        self.shared.heartbeats[rank as usize].load(Ordering::Relaxed)
     }
 
     fn name(&self) -> &'static str {

@@ -60,8 +60,8 @@ const LONG_YIELD: Duration = Duration::from_micros(200);
 /// after all others had theirs, milliseconds later; a sleeper is woken within microseconds.
 ///
 /// The state begins with a yield of that length and lasts for some time, twice as long if the next such yield
-/// follows soon. It is measured in time, not in waits: where ranks wait for one another, waits are long as
-/// long as it lasts.
+/// follows soon. It is measured in time, not in waits, because waits for other ranks become longer
+/// while it lasts.
 #[derive(Debug)]
 pub struct Oversubscription {
     made: Instant,

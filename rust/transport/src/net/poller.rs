@@ -76,8 +76,8 @@ impl Poller {
         let _ = epoll::delete(&self.epoll, socket);
     }
 
-    /// Polls the channels and reports those with events. The eventfd is left to the sleeping thread: a thread
-    /// that it wakes sleeps on if it finds the eventfd read.
+    /// Polls the channels and reports those with events. The eventfd is left to the sleeping thread: it
+    /// would sleep again if it found the eventfd read.
     pub(in super::super) fn poll(&self, report: &mut dyn FnMut(usize)) {
         self.events(Duration::ZERO, report);
     }

@@ -30,7 +30,7 @@ impl PacketSource for ShmSource {
         }
         let words = self.transport.active.len();
         let (first, from_turn) = (self.turn as usize / 64, u64::MAX << (self.turn % 64));
-        // The word of the turn is polled twice: first from the turn on, at the end before it.
+        // The word that has the turn is polled twice: first its bits from the turn on, at the end the others.
         for step in 0..=words {
             let word = if first + step < words { first + step } else { first + step - words };
             let mut bits = self.transport.active[word].load(Acquire);

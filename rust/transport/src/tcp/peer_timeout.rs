@@ -1,4 +1,4 @@
-//! Peer timeout: a peer is dead when its system is silent, not when its program does not read.
+//! Peer timeout: a peer has failed when its system answers nothing, not when its program does not read.
 //!
 //! The kernel's limit for unacknowledged octets (`TCP_USER_TIMEOUT`) also counts the time in which the peer's
 //! window is zero, although its system answers every probe. A foreign rank that computes or is stopped has

@@ -17,7 +17,7 @@ use super::retransmit_buffer::Store;
 const DATAGRAMS_MAX: usize = SEGMENTS_MAX;
 /// Most unsuccessful calls for one collection. A call fails when the network reports errors of earlier
 /// datagrams.
-const VAIN_MAX: u32 = 8;
+const FAILED_CALLS_MAX: u32 = 8;
 
 /// A datagram that has not left.
 #[derive(Debug)]
@@ -189,12 +189,12 @@ impl Outgoing {
                 Err((_, Obstacle::Later)) => return,
                 Err((_, Obstacle::NotInTrains)) => self.cuts = false,
                 // An earlier datagram may have been too long, and a router has reported it.
-                Err((_, Obstacle::TooLong)) if self.fragments && vain < VAIN_MAX => vain += 1,
+                Err((_, Obstacle::TooLong)) if self.fragments && vain < FAILED_CALLS_MAX => vain += 1,
                 Err((_, Obstacle::TooLong)) => {
                     self.is_too_long = true;
                     return;
                 }
-                Err((_, Obstacle::Refused)) if vain < VAIN_MAX => vain += 1,
+                Err((_, Obstacle::Refused)) if vain < FAILED_CALLS_MAX => vain += 1,
                 Err((count, _)) => drop(self.pieces.drain(..count)),
             }
         }

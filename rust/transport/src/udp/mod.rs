@@ -70,7 +70,7 @@ pub struct Terms {
     pub sends_max: usize,
     /// Properties of the path, if they are the same for all peers.
     pub path: Path,
-    /// Peer timeout in nanoseconds: the silence after which a rank with an open request counts as dead.
+    /// Peer timeout: nanoseconds without a packet, while an ack or a window is due.
     pub dead_after: Nanos,
     /// Longest time that a finishing rank waits until its last packets are acked.
     pub linger: Duration,
@@ -150,7 +150,7 @@ pub struct Job {
     /// Datagrams that arrived before the rank was ready.
     pub early: Vec<Early>,
     /// Liveness connections to the other ranks, by rank. They carry no data, and the end of one is the end of
-    /// the rank there. Without a connection, a rank that dies is noticed only by its silence.
+    /// the rank there. Without a connection, only the peer timeout detects a dead rank.
     pub liveness: Vec<Option<OwnedFd>>,
 }
 
