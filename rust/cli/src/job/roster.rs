@@ -55,7 +55,7 @@ impl Member {
 /// The processes that are the ranks from one `Comm.init` to the next, with the memory that they share.
 #[derive(Debug)]
 struct Session {
-    board: StatusPage,
+    status_page: StatusPage,
     /// Time of the first Hello; `None` once the late ranks are reported.
     since: Option<Instant>,
     /// Processes that live and have not sent a Hello for the next session.
@@ -95,7 +95,7 @@ impl Session {
     fn new(ranks: usize) -> io::Result<Session> {
         let members = (0..ranks).map(|_| None).collect();
         Ok(Session {
-            board: StatusPage::create(ranks)?,
+            status_page: StatusPage::create(ranks)?,
             since: Some(Instant::now()),
             members,
             files: Vec::new(),
@@ -129,7 +129,7 @@ impl Session {
         let segments: Vec<_> = self.files.iter().map(|file| file.as_fd()).collect();
         let mut packets = Vec::new();
         if !segments.is_empty() {
-            packets = control::welcome(self.board.files(), &segments);
+            packets = control::welcome(self.status_page.files(), &segments);
         }
         let description = self.description.as_ref();
         self.pending.retain_mut(|rank| match rank.inform(description, &packets) {
@@ -463,12 +463,12 @@ impl Roster {
         let is_lost = ended.is_some_and(|member| !member.has_finished(ranks, rank));
         if is_lost {
             info!(target: "mpjdev::failure", member = rank, ?death, "rank has ended without finishing");
-            session.board.announce(rank as u32, death);
+            session.status_page.record_death(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
         // The loans of the ended process are free again, also in the session that it had finished before
         // it joined the next one.
-        self.sessions().for_each(|session| session.board.note_end(rank as u32));
+        self.sessions().for_each(|session| session.status_page.note_end(rank as u32));
         self.note_missing();
         is_lost
     }

@@ -102,7 +102,7 @@ impl StatusPage {
     }
 
     /// Records that a rank's process has ended without finishing, and wakes all ranks.
-    pub fn announce(&self, rank: u32, death: Death) {
+    pub fn record_death(&self, rank: u32, death: Death) {
         let words = self.status.words();
         words[DEATHS + rank as usize].store(death.emit(), Release);
         words[STATUS_EPOCH].fetch_add(1, SeqCst);

@@ -23,7 +23,7 @@ fn slabs_on_loan_to_a_dead_rank_are_reclaimed() {
     assert_eq!(ranks[1].receive().len(), 5);
     assert!((0..5).all(|_| ranks[0].send(1, 5000)));
     assert!(ranks[0].pool.used() >= 5 * 5000);
-    status_page.announce(1, Death::Killed(9));
+    status_page.record_death(1, Death::Killed(9));
     assert_eq!(
         ranks[0].transport.peer(1),
         PeerState::Failed("its process was killed by signal 9".to_owned())
@@ -37,7 +37,7 @@ fn packets_to_a_dead_rank_are_harmless_after_its_loans_were_reclaimed() {
     let (mut ranks, status_page) = ranks_and_status_page(2);
     assert!((0..100).all(|_| ranks[0].send(1, 1100)));
     assert_eq!(ranks[1].receive_slabs().len(), 100);
-    status_page.announce(1, Death::Killed(9));
+    status_page.record_death(1, Death::Killed(9));
     assert_eq!(ranks[0].pool.used(), 0, "all loans are ended");
     // These sends had passed their checks before the death was seen.
     assert!((0..80).all(|_| ranks[0].send(1, 1100)));

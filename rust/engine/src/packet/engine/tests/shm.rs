@@ -234,7 +234,7 @@ fn receive_posted_after_its_sender_finished_gets_the_message_whose_doorbell_was_
 fn receive_gets_the_message_of_a_dead_sender_whose_doorbell_was_cleared() {
     let job = ClearedDoorbells::new();
     job.send();
-    job.status_page.announce(0, Death::Killed(9));
+    job.status_page.record_death(0, Death::Killed(9));
     let id = job.receive(Some(0));
     assert_eq!(job.source_of(id), Ok(Some(0)));
     let id = job.receive(Some(0));
