@@ -47,7 +47,7 @@ fn a_peer_that_sends_what_it_must_not_is_given_up() {
         packet.header.mode = PacketMode::Long;
         packet.extension.fragment = Some(Fragment { message_id: 1, destination_id: 0, total, offset: 0 });
     };
-    begins(why(1000, long), "1073741824 octets that it was not asked for");
+    begins(why(1000, long), "an eager message of 1073741824 octets, more than allowed");
     let extra = |tag| {
         move |packet: &mut Packet| {
             (packet.header.tag, packet.header.context_id) = (tag, 1);

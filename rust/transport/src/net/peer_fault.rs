@@ -40,13 +40,13 @@ pub(in super::super) enum PeerFault {
     #[error("a message of {len} octets")]
     Len { len: u64 },
     /// An eager message is longer than the receiver allows.
-    #[error("{len} octets that it was not asked for")]
+    #[error("an eager message of {len} octets, more than allowed")]
     EagerLen { len: usize },
     /// The octets do not fit the memory for datagrams out of order.
-    #[error("{len} octets that have no place here")]
+    #[error("no room for {len} octets out of order")]
     Unplaced { len: usize },
     /// There is no memory for the octets.
-    #[error("{len} octets that have no place here: {error}")]
+    #[error("no memory for {len} octets: {error}")]
     NoMemory { len: usize, error: SlabError },
     /// There is no memory for the octets of a message that was read.
     #[error(transparent)]
@@ -74,11 +74,11 @@ mod tests {
                 "a message with tag -1 in context 5, which it cannot have",
             ),
             (PeerFault::Len { len: u64::MAX }, "a message of 18446744073709551615 octets"),
-            (PeerFault::EagerLen { len: 70_000 }, "70000 octets that it was not asked for"),
-            (PeerFault::Unplaced { len: 8 }, "8 octets that have no place here"),
+            (PeerFault::EagerLen { len: 70_000 }, "an eager message of 70000 octets, more than allowed"),
+            (PeerFault::Unplaced { len: 8 }, "no room for 8 octets out of order"),
             (
                 PeerFault::NoMemory { len: 8, error: memory.clone() },
-                "8 octets that have no place here: message memory: the system refuses 64 octets",
+                "no memory for 8 octets: message memory: the system refuses 64 octets",
             ),
             (memory.into(), "message memory: the system refuses 64 octets"),
         ];

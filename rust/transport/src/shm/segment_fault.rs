@@ -9,13 +9,13 @@ use crate::ProtocolViolation;
 /// Part of a segment whose words make no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Damage {
-    #[error("how far the receiver has come")]
+    #[error("the position of the receiver")]
     Position,
     #[error("the length of its queue")]
     QueueLen,
     #[error("the stamp of a record")]
     Stamp,
-    #[error("a ring that is skipped as a whole")]
+    #[error("a skip of the whole ring")]
     Skip,
     #[error("the length of a record")]
     RecordLen,
@@ -25,7 +25,7 @@ pub(super) enum Damage {
     Tag,
     #[error("the length of a packet")]
     PacketLen,
-    #[error("the place of a slab")]
+    #[error("the position of a slab")]
     Slab,
     #[error("the number of slabs it has returned")]
     ReturnedCount,
@@ -83,15 +83,15 @@ mod tests {
     #[test]
     fn damage_is_named_by_its_part() {
         let texts = [
-            (Damage::Position, "how far the receiver has come"),
+            (Damage::Position, "the position of the receiver"),
             (Damage::QueueLen, "the length of its queue"),
             (Damage::Stamp, "the stamp of a record"),
-            (Damage::Skip, "a ring that is skipped as a whole"),
+            (Damage::Skip, "a skip of the whole ring"),
             (Damage::RecordLen, "the length of a record"),
             (Damage::Form, "the form of a packet"),
             (Damage::Tag, "the tag of a packet"),
             (Damage::PacketLen, "the length of a packet"),
-            (Damage::Slab, "the place of a slab"),
+            (Damage::Slab, "the position of a slab"),
             (Damage::ReturnedCount, "the number of slabs it has returned"),
             (Damage::ReturnedSlab, "the number of a slab it has returned"),
         ];

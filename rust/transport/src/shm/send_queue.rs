@@ -41,7 +41,7 @@ mod tests {
     fn unsent_packet_has_the_text_of_its_reason() {
         let error = io::Error::from_raw_os_error(12);
         let texts = [
-            (Damage::Position.into(), "how far the receiver has come"),
+            (Damage::Position.into(), "the position of the receiver"),
             (
                 Unsent::Queue { rank: 3, error },
                 "no shared memory for a queue to rank 3: Cannot allocate memory (os error 12)",
