@@ -18,6 +18,7 @@ use super::group::Group;
 use super::memory;
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage, ProbedMessages};
 use super::recv::Receive;
+use super::spill::BATCH;
 use super::{Rank, Wanted};
 use crate::error::DeviceError;
 use crate::operation::Unreceived;
@@ -127,7 +128,7 @@ impl Group {
     /// Takes all unreceived messages, counts them and drops them.
     pub(super) fn note_unreceived(&self, unreceived: &mut Unreceived) {
         // A message that the library refuses is not counted. The error is returned where a thread waits.
-        while let Ok(true) = self.spill(&mut self.spilled.lock()) {}
+        while let Ok(BATCH) = self.spill(&mut self.spilled.lock()) {}
         for ProbedMessage { source, tag, len, what } in self.take_all_spilled() {
             let second_len = match &what {
                 ProbedForm::Announced(announcement) => announcement.second_len as usize,

@@ -9,8 +9,12 @@ use mpjdev_sys::mpi::{Matched, MpiError, Operation};
 use super::memory::Octets;
 use super::{Rank, Wanted};
 
-/// Receives on a communicator after which its messages are spilled.
+/// Receives on a communicator after which its messages are spilled, while spills find many.
 const RECEIVES: u32 = 64;
+/// The same while they find few: to spill a message costs as much as to receive it.
+const RECEIVES_MAX: u32 = 2048;
+/// A spill of more messages has found many: a library searches fewer faster than they are spilled.
+const FEW: usize = 64;
 
 /// A message that was taken from the library.
 #[derive(Debug)]
@@ -57,10 +61,19 @@ impl Physical {
 }
 
 /// The spilled messages of a group, or of a rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ProbedMessages {
     matcher: Matcher<(), ProbedMessage>,
+    /// Receives until the next spill.
     receives: u32,
+    /// Receives between the last spill and the next one.
+    interval: u32,
+}
+
+impl Default for ProbedMessages {
+    fn default() -> ProbedMessages {
+        ProbedMessages { matcher: Matcher::default(), receives: RECEIVES, interval: RECEIVES }
+    }
 }
 
 fn selector(wanted: Wanted) -> Selector {
@@ -98,12 +111,40 @@ impl ProbedMessages {
     /// Whether the library's messages are to be spilled before this receive.
     #[inline]
     pub(super) fn is_due(&mut self) -> bool {
-        self.receives = self.receives.wrapping_add(1);
-        self.receives.is_multiple_of(RECEIVES)
+        self.receives -= 1;
+        self.receives == 0
+    }
+
+    /// Schedules the next spill: after twice as many receives when this one has found few messages.
+    pub(super) fn schedule(&mut self, found: usize) {
+        self.interval = if found > FEW { RECEIVES } else { (2 * self.interval).min(RECEIVES_MAX) };
+        self.receives = self.interval;
     }
 
     /// Schedules another spill before the next receive, since the last one reached its limit.
     pub(super) fn make_due(&mut self) {
-        self.receives = u32::MAX;
+        self.receives = 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of receives until a spill is due, when the last one has found this number of messages.
+    fn receives_after(messages: &mut ProbedMessages, found: usize) -> usize {
+        messages.schedule(found);
+        1 + (0..).take_while(|_| !messages.is_due()).count()
+    }
+
+    #[test]
+    fn spills_of_few_messages_become_rare_and_those_of_many_do_not() {
+        let mut messages = ProbedMessages::default();
+        assert_eq!(1 + (0..).take_while(|_| !messages.is_due()).count(), 64);
+        assert_eq!([0, 64, 1].map(|found| receives_after(&mut messages, found)), [128, 256, 512]);
+        assert_eq!([0, 0, 0].map(|found| receives_after(&mut messages, found)), [1024, 2048, 2048]);
+        assert_eq!([65, 1000, 0].map(|found| receives_after(&mut messages, found)), [64, 64, 128]);
+        messages.make_due();
+        assert!(messages.is_due());
     }
 }

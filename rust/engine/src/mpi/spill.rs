@@ -20,15 +20,15 @@ use crate::error::DeviceError;
 use crate::operation::lengths;
 
 /// Messages that are spilled at a time: a flood does not occupy the thread.
-const BATCH: usize = 1024;
+pub(super) const BATCH: usize = 1024;
 /// Communicators whose messages are spilled per call of progress.
 const VISITS: usize = 4;
 /// The number of RTS without a receive from which on the physical messages behind them are spilled too.
 const ANNOUNCED: usize = 16;
 
 impl Group {
-    /// Spills messages of the library; true when there may be more.
-    pub(super) fn spill(&self, spills: &mut ProbedMessages) -> Result<bool, DeviceError> {
+    /// Spills messages of the library and returns their number. There may be more after [`BATCH`].
+    pub(super) fn spill(&self, spills: &mut ProbedMessages) -> Result<usize, DeviceError> {
         let mut taken = 0;
         while taken < BATCH
             && let Some(next) = self.take_from_library(Wanted { source: None, tag: None })?
@@ -39,7 +39,7 @@ impl Group {
         if taken > 0 {
             self.spilled_len.store(spills.len(), Ordering::Relaxed);
         }
-        Ok(taken == BATCH)
+        Ok(taken)
     }
 
     /// Takes the first matching spilled message. Occasionally spills more before.
@@ -50,16 +50,29 @@ impl Group {
         wanted: Wanted,
     ) -> Result<Option<ProbedMessage>, DeviceError> {
         if spills.is_due() {
-            if self.spill(spills)? {
-                spills.make_due();
-            }
-            self.owner().spill_announced();
+            self.spill_due(spills)?;
         }
         let taken = spills.take(wanted);
         if let Some(taken) = &taken {
             self.note_taken(spills, taken);
         }
         Ok(taken)
+    }
+
+    /// Spills messages and schedules the next spill.
+    #[cold]
+    fn spill_due(&self, spills: &mut ProbedMessages) -> Result<(), DeviceError> {
+        let found = self.spill(spills);
+        let has_announced = self.owner().announced.load(Ordering::Relaxed) >= ANNOUNCED;
+        spills.schedule(match &found {
+            Ok(found) if !has_announced => *found,
+            _ => usize::MAX,
+        });
+        if found? == BATCH {
+            spills.make_due();
+        }
+        self.owner().spill_announced();
+        Ok(())
     }
 
     /// Records that a message has left the spilled ones.
