@@ -10,7 +10,7 @@ use mpjdev_buffer::{Message, Slab};
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::rts::RTS_LEN;
 use mpjdev_proto::send_policy::check_first;
-use mpjdev_sys::mpi::{self, Operation, Outcome};
+use mpjdev_sys::mpi::{self, Outcome};
 use mpjdev_transport::wait::{Backoff, Uninterruptible, WaitControl, deadline_after};
 
 use super::channel::Channel;
@@ -40,20 +40,40 @@ impl Group {
         {
             return FastRecv::Unavailable;
         }
-        let mut posted = match self.post(Channel::Program, wanted) {
+        let mut spilled = self.spilled.lock();
+        let mut posted = match self.post_program(&mut spilled, wanted) {
             Ok(Post::Posted(posted)) => posted,
             Ok(Post::Taken(taken)) => {
+                drop(spilled);
                 return FastRecv::Posted(Box::new(Receive::taken(self, taken, capacity, None)));
             }
             Err(error) => return error.into(),
         };
+        let mut tested = posted.test();
+        // The lock that protects the posting protects the memory as well, if the message is here already.
+        if let Ok(Some(Outcome::Done(seen))) = tested
+            && fits(seen, place)
+        {
+            let Ok(memory) = posted.into_box() else { return DeviceError::NoSuchRequest.into() };
+            let put = self.put(&memory, seen, capacity, place);
+            spilled.memory = Some(memory);
+            return put.into();
+        }
+        drop(spilled);
         let mut polls = rank.config.spins;
-        while polls > 0 {
-            match posted.test() {
+        loop {
+            match tested {
+                Ok(None) if polls <= 1 => {
+                    let receive = Receive::of_posted(self, posted, wanted, capacity, None);
+                    return FastRecv::Posted(Box::new(receive));
+                }
                 // No pause: a call of the library takes as long as one.
-                Ok(None) => {}
+                Ok(None) => tested = posted.test(),
                 Ok(Some(Outcome::Done(seen))) if fits(seen, place) => {
-                    return self.put(posted, seen, capacity, place).into();
+                    let Ok(memory) = posted.into_box() else { return DeviceError::NoSuchRequest.into() };
+                    let put = self.put(&memory, seen, capacity, place);
+                    rank.scratch.give_back(memory);
+                    return put.into();
                 }
                 Ok(Some(outcome)) => {
                     // The physical message of a rendezvous is received into the same memory.
@@ -65,29 +85,24 @@ impl Group {
             }
             polls -= 1;
         }
-        FastRecv::Posted(Box::new(Receive::of_posted(self, posted, wanted, capacity, None)))
     }
 
     /// Copies a received message that fits to `place`.
     #[inline]
     fn put(
         &self,
-        posted: Operation<Octets>,
+        memory: &Octets,
         seen: mpi::Envelope,
         capacity: usize,
         place: &mut Option<Message>,
     ) -> Result<Envelope, DeviceError> {
-        let memory = posted.into_box().map_err(|_| DeviceError::NoSuchRequest)?;
-        let (rank, envelope) = (self.owner(), self.envelope(seen.source, seen.tag));
-        rank.note_received(envelope.source);
-        let checked = check_first(seen.len, capacity).map_err(|error| lengths(error, &envelope));
-        let put = checked.and_then(|()| {
-            let place = place.as_mut().ok_or(DeviceError::NoSuchRequest)?;
-            copy_words(memory.0.words(), 0, place.first_words(), 0, seen.len);
-            place.receive(seen.len, capacity).map_err(damaged(&envelope))
-        });
-        rank.scratch.give_back(memory);
-        put.map(|()| envelope)
+        let envelope = self.envelope(seen.source, seen.tag);
+        self.owner().note_received(envelope.source);
+        check_first(seen.len, capacity).map_err(|error| lengths(error, &envelope))?;
+        let place = place.as_mut().ok_or(DeviceError::NoSuchRequest)?;
+        copy_words(memory.0.words(), 0, place.first_words(), 0, seen.len);
+        place.receive(seen.len, capacity).map_err(damaged(&envelope))?;
+        Ok(envelope)
     }
 
     /// Receives a message after an empty [fast path](Self::try_recv_spinning).

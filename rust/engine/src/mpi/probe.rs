@@ -60,8 +60,8 @@ impl Group {
     }
 
     fn poll_spilled(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        let mut spills = self.spilled.lock();
-        self.spill_until(&mut spills, wanted)?;
+        let spills = &mut self.spilled.lock().messages;
+        self.spill_until(spills, wanted)?;
         let seen = |s: &ProbedMessage| (self.envelope(s.source, s.tag), s.len.saturating_sub(HEADERS_LEN));
         Ok(spills.find(wanted).map(seen))
     }
@@ -128,7 +128,7 @@ impl Group {
     /// Takes all unreceived messages, counts them and drops them.
     pub(super) fn note_unreceived(&self, unreceived: &mut Unreceived) {
         // A message that the library refuses is not counted. The error is returned where a thread waits.
-        while let Ok(BATCH) = self.spill(&mut self.spilled.lock()) {}
+        while let Ok(BATCH) = self.spill(&mut self.spilled.lock().messages) {}
         for ProbedMessage { source, tag, len, what } in self.take_all_spilled() {
             let second_len = match &what {
                 ProbedForm::Announced(announcement) => announcement.second_len as usize,

@@ -76,6 +76,15 @@ impl Default for ProbedMessages {
     }
 }
 
+/// The spilled messages of a communicator, and memory for its next receive.
+#[derive(Debug, Default)]
+pub(super) struct Spilled {
+    /// They precede all messages that the library has.
+    pub(super) messages: ProbedMessages,
+    /// The memory of the last receive whose message had arrived before it.
+    pub(super) memory: Option<Box<Octets>>,
+}
+
 fn selector(wanted: Wanted) -> Selector {
     Selector { context: 0, source: wanted.source, tag: wanted.tag }
 }

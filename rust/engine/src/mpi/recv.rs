@@ -13,7 +13,7 @@ use mpjdev_sys::mpi::{self, Operation, Outcome};
 use super::channel::Channel;
 use super::group::Group;
 use super::memory::{self, Octets};
-use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
+use super::probed_messages::{Physical, ProbedForm, ProbedMessage, Spilled};
 use super::rendezvous::Parts;
 use super::{Rank, Wanted};
 use crate::error::DeviceError;
@@ -259,17 +259,36 @@ pub(super) enum Post {
 
 impl Group {
     /// Posts a receive with the library, unless a spilled message matches.
-    #[inline]
     pub(super) fn post(&self, channel: Channel, wanted: Wanted) -> Result<Post, DeviceError> {
-        let rank = self.owner();
-        // The lock prevents a spill before the receive is posted: a spilled message would miss that receive.
-        let mut spills = self.spilled.lock();
-        if channel == Channel::Program
-            && let Some(taken) = self.take_spilled(&mut spills, wanted)?
-        {
-            return Ok(Post::Taken(taken));
+        let mut spilled = self.spilled.lock();
+        match channel {
+            Channel::Program => self.post_program(&mut spilled, wanted),
+            Channel::Collective => self.post_in_library(&mut spilled, channel, wanted),
         }
-        let memory = rank.scratch.take(&*rank.source)?;
+    }
+
+    /// Posts a receive for the program. The lock of the spilled messages prevents a spill before the receive
+    /// is posted: a spilled message would miss that receive.
+    #[inline]
+    pub(super) fn post_program(&self, spilled: &mut Spilled, wanted: Wanted) -> Result<Post, DeviceError> {
+        match self.take_spilled(&mut spilled.messages, wanted)? {
+            Some(taken) => Ok(Post::Taken(taken)),
+            None => self.post_in_library(spilled, Channel::Program, wanted),
+        }
+    }
+
+    #[inline]
+    fn post_in_library(
+        &self,
+        spilled: &mut Spilled,
+        channel: Channel,
+        wanted: Wanted,
+    ) -> Result<Post, DeviceError> {
+        let rank = self.owner();
+        let memory = match spilled.memory.take() {
+            Some(memory) => memory,
+            None => rank.scratch.take(&*rank.source)?,
+        };
         let comm = self.comm(channel);
         Ok(Post::Posted(Operation::receive(rank.mpi, memory, EAGER_MAX, wanted.recv_from(), comm)?))
     }

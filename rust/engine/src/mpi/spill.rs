@@ -85,9 +85,9 @@ impl Group {
 
     /// Takes all spilled messages.
     pub(super) fn take_all_spilled(&self) -> Vec<ProbedMessage> {
-        let mut spills = self.spilled.lock();
+        let spills = &mut self.spilled.lock().messages;
         let taken = spills.take_all();
-        taken.iter().for_each(|taken| self.note_taken(&spills, taken));
+        taken.iter().for_each(|taken| self.note_taken(spills, taken));
         taken
     }
 
@@ -131,9 +131,9 @@ impl Rank {
         for group in groups {
             // An error of the library is returned where a thread waits for it.
             if group.check_kept().is_ok()
-                && let Some(mut spills) = group.spilled.try_lock()
+                && let Some(mut spilled) = group.spilled.try_lock()
             {
-                let _ = group.spill(&mut spills);
+                let _ = group.spill(&mut spilled.messages);
             }
         }
         self.spill_announced();
