@@ -115,7 +115,7 @@ impl plain::Party for Party {
             self.message = message(octets);
         }
         let is_window = matches!(order.case, Case::RateArrays | Case::RateDirect | Case::RateBuffers);
-        self.link.want_trains(is_window || self.link.ways(octets) > 1)?;
+        self.link.want_gso_batches(is_window || self.link.ways(octets) > 1)?;
         let key = (is_window, order.octets);
         self.cut = match self.best.get(&key) {
             Some(cut) => *cut,

@@ -1,17 +1,17 @@
 //! Datagrams of message memory through UDP sockets, without an intermediate copy.
 //!
 //! As in [`stream`](crate::stream), message memory is words that another thread may write at any time, so the
-//! system gets addresses and lengths. [`send()`] takes several datagrams, or GSO batches ("trains") of them,
-//! in one call; [`receive()`] fills several rooms. Neither ever blocks. Several threads may call all
-//! functions at once with one socket, connected or not; beside the arguments they use only the stack.
+//! system gets addresses and lengths. [`send()`] takes several datagrams, or GSO batches of them, in one
+//! call; [`receive()`] fills several rooms. Neither ever blocks. Several threads may call all functions at
+//! once with one socket, connected or not; beside the arguments they use only the stack.
 //!
 //! ```text
-//! train    octets of many datagrams in sequence, all of one length but the last, which may be shorter:
-//!          | segment_len | segment_len | segment_len | rest |
+//! GSO batch    octets of many datagrams in sequence, all of one length but the last, which may be shorter:
+//!              | segment_len | segment_len | segment_len | rest |
 //! ```
 //!
-//! The kernel cuts a train that is sent (`UDP_SEGMENT`, "GSO") and joins arriving datagrams (`UDP_GRO`) if
-//! the socket asks for it; [`offload`] finds out whether it can. A temporary refusal, or an error of earlier
+//! The kernel cuts a GSO batch that is sent (`UDP_SEGMENT`) and joins arriving datagrams (`UDP_GRO`) if the
+//! socket asks for it; [`offload`] finds out whether it can. A temporary refusal, or an error of earlier
 //! datagrams that the network reports, is an [`Obstacle`] with a name. Only an unexpected failure is an error
 //! of the system.
 
@@ -27,17 +27,18 @@ use std::marker::PhantomData;
 
 pub use address::Address;
 pub use receive::{Arrived, receive, receive_one};
-pub use send::{Train, send};
+pub use send::{GsoBatch, send};
 
 pub use crate::stream::Part;
 
-/// Most trains, or datagrams, in one call.
+/// Most GSO batches, or datagrams, in one call.
 pub const BATCH_MAX: usize = 64;
-/// Most segments of a train. Newer kernels take 128; all kernels with trains take this many.
+/// Most segments of a GSO batch. Newer kernels take 128; all kernels with GSO take this many.
 pub const SEGMENTS_MAX: usize = 64;
-/// Most runs of octets of one train: a header and a payload for each segment, and more.
+/// Most runs of octets of one GSO batch: a header and a payload for each segment, and more.
 pub const RUNS_MAX: usize = 512;
-/// Longest datagram, or train, over IPv4: what the length of an IP packet leaves. IPv6 takes 20 octets more.
+/// Longest datagram, or GSO batch, over IPv4: what the length of an IP packet leaves. IPv6 takes 20 octets
+/// more.
 pub const LEN_MAX: usize = 65535 - 20 - 8;
 
 /// A run of octets to send: of words, or of plain memory that no thread writes meanwhile.
@@ -92,15 +93,15 @@ pub enum Obstacle {
     /// A datagram is longer than the path carries and must not be fragmented; the path MTU may be known now
     /// ([`options::path_mtu`]).
     TooLong,
-    /// The system cuts no trains on this path. Their datagrams may be sent one by one.
-    NotInTrains,
+    /// The system cuts no GSO batches on this path. Their datagrams may be sent one by one.
+    NoGso,
     /// The system refuses.
     System(io::Error),
 }
 
 impl Obstacle {
     /// The reason for a failed call.
-    fn last(is_train: bool) -> Obstacle {
+    fn last(is_batch: bool) -> Obstacle {
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             // The system drops a datagram that it has no memory for; a signal has interrupted the call.
@@ -117,7 +118,7 @@ impl Obstacle {
             ) => Obstacle::Unreachable,
             Some(libc::EMSGSIZE) => Obstacle::TooLong,
             // Interfaces that compute no checksums; older kernels if a segment is longer than the path MTU.
-            Some(libc::EIO | libc::EINVAL) if is_train => Obstacle::NotInTrains,
+            Some(libc::EIO | libc::EINVAL) if is_batch => Obstacle::NoGso,
             _ => Obstacle::System(error),
         }
     }
@@ -130,7 +131,7 @@ impl fmt::Display for Obstacle {
             Obstacle::Refused => f.write_str("nobody is at the other side's port"),
             Obstacle::Unreachable => f.write_str("there is no way to the other side"),
             Obstacle::TooLong => f.write_str("a datagram is longer than the way takes"),
-            Obstacle::NotInTrains => f.write_str("the system cuts no trains on this way"),
+            Obstacle::NoGso => f.write_str("the system cuts no GSO batches on this path"),
             Obstacle::System(error) => error.fmt(f),
         }
     }

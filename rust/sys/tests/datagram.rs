@@ -14,7 +14,7 @@ use mpjdev_sys::datagram::options::{
     Buffers, buffers, memory, never_fragment, path_mtu, set_buffers, set_gro,
 };
 use mpjdev_sys::datagram::{
-    Address, Arrived, BATCH_MAX, LEN_MAX, Obstacle, Part, Run, SEGMENTS_MAX, Train, receive, receive_one,
+    Address, Arrived, BATCH_MAX, GsoBatch, LEN_MAX, Obstacle, Part, Run, SEGMENTS_MAX, receive, receive_one,
     send,
 };
 
@@ -81,7 +81,7 @@ fn next(socket: &UdpSocket, room_len: usize) -> (Arrived, Vec<u8>) {
 fn offload() -> Offload {
     let offload = Offload::probe(false).expect("a trial");
     if !(offload.cuts && offload.joins) {
-        eprintln!("NOT TESTED IN FULL: this kernel has not all of trains: {offload:?}");
+        eprintln!("NOT TESTED IN FULL: this kernel has only a part of GSO and GRO: {offload:?}");
     }
     offload
 }
@@ -93,7 +93,7 @@ fn scattered_octets_are_sent_as_one_datagram_and_received_in_parts() {
     payload[0].store(u64::from_ne_bytes(*b"abcdefgh"), Relaxed);
     payload[1].store(u64::from_ne_bytes(*b"ijklmnop"), Relaxed);
     let runs = [Run::from(&b"head:"[..]), Part::new(&payload, 3, 10).into(), Run::from(&b""[..])];
-    assert_eq!(send(ours.as_fd(), &[Train::single(&runs)]).expect("sent"), 1);
+    assert_eq!(send(ours.as_fd(), &[GsoBatch::single(&runs)]).expect("sent"), 1);
     let (head, tail) = (words(8), words(16));
     let room = [Part::new(&head, 1, 5), Part::new(&tail, 2, 14)];
     let mut arrived = [Arrived::default()];
@@ -110,17 +110,17 @@ fn one_call_sends_to_several_sockets_and_each_names_the_sender() {
     let (to_one, to_other) = (Address::from(address(&one)), Address::from(address(&other)));
     let texts: Vec<String> = (0..BATCH_MAX).map(|number| format!("datagram {number}")).collect();
     let runs: Vec<[Run<'_>; 1]> = texts.iter().map(|text| [Run::from(text.as_bytes())]).collect();
-    let trains: Vec<Train<'_>> = (0..)
+    let batches: Vec<GsoBatch<'_>> = (0..)
         .zip(&runs)
-        .map(|(at, runs)| Train {
+        .map(|(at, runs)| GsoBatch {
             to: Some(if at % 2 == 0 { &to_one } else { &to_other }),
             runs,
             segment_len: None,
         })
         .collect();
     let mut sent = 0;
-    while sent < trains.len() {
-        sent += patiently(|| send(ours.as_fd(), &trains[sent..]));
+    while sent < batches.len() {
+        sent += patiently(|| send(ours.as_fd(), &batches[sent..]));
     }
     for (socket, first) in [(one, 0), (other, 1)] {
         let memory: Vec<_> = (0..BATCH_MAX).map(|_| words(24)).collect();
@@ -148,7 +148,7 @@ fn ipv6_addresses_are_sent_to_and_received() {
     };
     let to = Address::from(address(&theirs));
     let runs = [Run::from(&b"six"[..])];
-    patiently(|| send(ours.as_fd(), &[Train { to: Some(&to), runs: &runs, segment_len: None }]));
+    patiently(|| send(ours.as_fd(), &[GsoBatch { to: Some(&to), runs: &runs, segment_len: None }]));
     let (arrived, text) = next(&theirs, 64);
     assert_eq!((arrived.from, &text[..]), (Some(address(&ours)), &b"six"[..]));
     never_fragment(ours.as_fd()).expect("an option");
@@ -167,7 +167,7 @@ fn empty_socket_is_later_and_empty_datagram_is_received() {
     assert!(matches!(receive_one(theirs.as_fd(), room), Err(Obstacle::Later)));
     assert!(matches!(receive(theirs.as_fd(), &[&[room]], &mut arrived), Err(Obstacle::Later)));
     assert!(matches!(receive(theirs.as_fd(), &[&[room], &[room]], &mut arrived), Err(Obstacle::Later)));
-    send(ours.as_fd(), &[Train::single(&[])]).expect("sent");
+    send(ours.as_fd(), &[GsoBatch::single(&[])]).expect("sent");
     let (arrived, text) = next(&theirs, 64);
     assert_eq!((arrived.len, arrived.segment_len, text.len()), (0, 0, 0));
     assert!(arrived.datagrams().eq(std::iter::once(0..0)));
@@ -179,7 +179,7 @@ fn datagram_longer_than_its_buffer_is_truncated_with_its_length() {
     let memory = words(64);
     let runs = [Run::from(&b"0123456789"[..])];
     for _ in 0..3 {
-        send(ours.as_fd(), &[Train::single(&runs)]).expect("sent");
+        send(ours.as_fd(), &[GsoBatch::single(&runs)]).expect("sent");
     }
     assert_eq!(patiently(|| receive_one(theirs.as_fd(), Part::new(&memory, 8, 4))), 10);
     assert_eq!(octets(&memory, 16), b"\0\0\0\0\0\0\0\x000123\0\0\0\0");
@@ -192,15 +192,15 @@ fn datagram_longer_than_its_buffer_is_truncated_with_its_length() {
 }
 
 /// Sends a GSO batch of `count` segments of 100 octets, the last of which has 7, each filled with its number.
-fn send_train(socket: &UdpSocket, segments: usize) -> Vec<Vec<u8>> {
+fn send_gso_batch(socket: &UdpSocket, segments: usize) -> Vec<Vec<u8>> {
     let mut texts: Vec<Vec<u8>> = (0..segments).map(|number| vec![number as u8; 100]).collect();
     if let Some(last) = texts.last_mut() {
         last.truncate(7);
     }
     let runs: Vec<Run<'_>> =
         texts.iter().flat_map(|text| [Run::from(&text[..3]), Run::from(&text[3..])]).collect();
-    let train = Train { to: None, runs: &runs, segment_len: NonZeroU16::new(100) };
-    patiently(|| send(socket.as_fd(), &[train]));
+    let batch = GsoBatch { to: None, runs: &runs, segment_len: NonZeroU16::new(100) };
+    patiently(|| send(socket.as_fd(), &[batch]));
     texts
 }
 
@@ -223,19 +223,19 @@ fn gso_batch_arrives_as_its_datagrams() {
         return;
     }
     let (ours, theirs) = pair();
-    let sent = send_train(&ours, SEGMENTS_MAX);
+    let sent = send_gso_batch(&ours, SEGMENTS_MAX);
     let (arrived, rooms) = collect(&theirs, SEGMENTS_MAX);
     assert_eq!((arrived, rooms), (sent, SEGMENTS_MAX), "a socket that does not ask gets single ones");
     if !offload.joins {
         return;
     }
     set_gro(theirs.as_fd(), true).expect("an option");
-    let sent = send_train(&ours, SEGMENTS_MAX);
+    let sent = send_gso_batch(&ours, SEGMENTS_MAX);
     let (arrived, rooms) = collect(&theirs, SEGMENTS_MAX);
     assert_eq!(arrived, sent);
     assert!(rooms < SEGMENTS_MAX, "nothing was joined");
     set_gro(theirs.as_fd(), false).expect("an option");
-    let sent = send_train(&ours, 3);
+    let sent = send_gso_batch(&ours, 3);
     assert_eq!(collect(&theirs, 3), (sent, 3));
 }
 
@@ -247,12 +247,12 @@ fn gso_batches_and_single_datagrams_are_sent_in_one_call() {
     let (ours, theirs) = pair();
     let (long, short) = ([5; 250], [6; 30]);
     let (long, short) = ([Run::from(&long[..])], [Run::from(&short[..])]);
-    let trains = [
-        Train { to: None, runs: &long, segment_len: NonZeroU16::new(100) },
-        Train::single(&short),
-        Train { to: None, runs: &short, segment_len: NonZeroU16::new(30) },
+    let batches = [
+        GsoBatch { to: None, runs: &long, segment_len: NonZeroU16::new(100) },
+        GsoBatch::single(&short),
+        GsoBatch { to: None, runs: &short, segment_len: NonZeroU16::new(30) },
     ];
-    assert_eq!(patiently(|| send(ours.as_fd(), &trains)), 3);
+    assert_eq!(patiently(|| send(ours.as_fd(), &batches)), 3);
     let lens: Vec<usize> = collect(&theirs, 5).0.iter().map(Vec::len).collect();
     assert_eq!(lens, [100, 100, 50, 30, 30]);
 }
@@ -265,19 +265,19 @@ fn joined_datagrams_longer_than_their_buffer_keep_the_whole_ones() {
     }
     let (ours, theirs) = pair();
     set_gro(theirs.as_fd(), true).expect("an option");
-    send_train(&ours, 5);
+    send_gso_batch(&ours, 5);
     let (arrived, _) = next(&theirs, 250);
     assert_eq!((arrived.len, arrived.sent_len, arrived.segment_len), (250, 407, 100));
     assert!(arrived.datagrams().eq([0..100, 100..200]));
 }
 
 #[test]
-#[should_panic(expected = "65 datagrams in a train")]
+#[should_panic(expected = "65 datagrams in a GSO batch")]
 fn gso_batch_of_too_many_datagrams_panics() {
     let (ours, _theirs) = pair();
     let octets = [0; SEGMENTS_MAX * 10 + 1];
     let runs = [Run::from(&octets[..])];
-    let _ = send(ours.as_fd(), &[Train { to: None, runs: &runs, segment_len: NonZeroU16::new(10) }]);
+    let _ = send(ours.as_fd(), &[GsoBatch { to: None, runs: &runs, segment_len: NonZeroU16::new(10) }]);
 }
 
 #[test]
@@ -288,15 +288,15 @@ fn datagram_longer_than_the_path_mtu_is_refused_with_the_limit() {
     set_buffers(theirs.as_fd(), 1 << 20, 1 << 20).expect("buffers");
     let octets = vec![3; LEN_MAX + 1];
     let too_long = [Run::from(&octets[..])];
-    assert!(matches!(send(ours.as_fd(), &[Train::single(&too_long)]), Err(Obstacle::TooLong)));
+    assert!(matches!(send(ours.as_fd(), &[GsoBatch::single(&too_long)]), Err(Obstacle::TooLong)));
     let mtu = path_mtu(ours.as_fd()).expect("a number");
     let len = LEN_MAX.min(mtu - 28);
     let longest = [Run::from(&octets[..len])];
-    patiently(|| send(ours.as_fd(), &[Train::single(&longest)]));
+    patiently(|| send(ours.as_fd(), &[GsoBatch::single(&longest)]));
     assert_eq!(next(&theirs, 1 << 16).1, octets[..len]);
     if mtu - 28 < LEN_MAX {
         let too_long = [Run::from(&octets[..len + 1])];
-        assert!(matches!(send(ours.as_fd(), &[Train::single(&too_long)]), Err(Obstacle::TooLong)));
+        assert!(matches!(send(ours.as_fd(), &[GsoBatch::single(&too_long)]), Err(Obstacle::TooLong)));
     }
 }
 
@@ -308,7 +308,7 @@ fn closed_port_is_reported_once_and_the_socket_stays_usable() {
     ours.connect(port).expect("connected");
     drop(theirs);
     let runs = [Run::from(&b"anybody?"[..])];
-    send(ours.as_fd(), &[Train::single(&runs)]).expect("sent");
+    send(ours.as_fd(), &[GsoBatch::single(&runs)]).expect("sent");
     let memory = words(64);
     let room = Part::new(&memory, 0, 64);
     let deadline = Instant::now() + PATIENCE;
@@ -321,10 +321,10 @@ fn closed_port_is_reported_once_and_the_socket_stays_usable() {
     }
     assert!(matches!(receive_one(ours.as_fd(), room), Err(Obstacle::Later)), "it is reported once");
     // The answer to the next one may come to a send as well, which then sends nothing.
-    send(ours.as_fd(), &[Train::single(&runs)]).expect("sent");
-    wait("no answer", || matches!(send(ours.as_fd(), &[Train::single(&runs)]), Err(Obstacle::Refused)));
+    send(ours.as_fd(), &[GsoBatch::single(&runs)]).expect("sent");
+    wait("no answer", || matches!(send(ours.as_fd(), &[GsoBatch::single(&runs)]), Err(Obstacle::Refused)));
     let theirs = UdpSocket::bind(port).expect("the port is free again");
-    patiently(|| match send(ours.as_fd(), &[Train::single(&runs)]) {
+    patiently(|| match send(ours.as_fd(), &[GsoBatch::single(&runs)]) {
         Err(Obstacle::Refused) => Err(Obstacle::Later),
         other => other,
     });
@@ -334,8 +334,8 @@ fn closed_port_is_reported_once_and_the_socket_stays_usable() {
     let to = Address::from(address(&nobody));
     drop(nobody);
     for _ in 0..10 {
-        let train = Train { to: Some(&to), runs: &runs, segment_len: None };
-        assert_eq!(patiently(|| send(free.as_fd(), &[train])), 1);
+        let batch = GsoBatch { to: Some(&to), runs: &runs, segment_len: None };
+        assert_eq!(patiently(|| send(free.as_fd(), &[batch])), 1);
         assert!(matches!(receive_one(free.as_fd(), room), Err(Obstacle::Later)));
     }
 }
@@ -351,7 +351,7 @@ fn what_does_not_fit_the_buffer_is_dropped_and_counted() {
         let sent = 2 * granted.receive_len / charge;
         let octets = vec![1; len];
         for _ in 0..sent {
-            patiently(|| send(ours.as_fd(), &[Train::single(&[Run::from(&octets[..])])]));
+            patiently(|| send(ours.as_fd(), &[GsoBatch::single(&[Run::from(&octets[..])])]));
         }
         let memory_now = || memory(theirs.as_fd()).expect("numbers");
         let drops_now = || memory_now().drops.wrapping_sub(before) as usize;
@@ -396,10 +396,10 @@ fn full_socket_refuses_until_later() {
     let (ours, theirs) = UnixDatagram::pair().expect("sockets");
     let octets = [2; 1000];
     let runs = [Run::from(&octets[..])];
-    let trains = [Train::single(&runs); BATCH_MAX];
+    let batches = [GsoBatch::single(&runs); BATCH_MAX];
     let mut taken = 0;
     let full = loop {
-        match send(ours.as_fd(), &trains) {
+        match send(ours.as_fd(), &batches) {
             Ok(count) => taken += count,
             Err(obstacle) => break obstacle,
         }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_sys::datagram::offload::{self, Offload};
 use mpjdev_sys::datagram::{
-    Arrived, Obstacle, Part, Run, SEGMENTS_MAX, Train, options, receive, receive_one, send,
+    Arrived, GsoBatch, Obstacle, Part, Run, SEGMENTS_MAX, options, receive, receive_one, send,
 };
 
 use super::super::rank::RankError;
@@ -32,11 +32,11 @@ const HEADER_LEN: usize = HEADER_WORDS * 8;
 /// frames, and as long as they may be. Multiples of eight, so that headers are words also where many
 /// datagrams are behind each other.
 const LENS: [usize; 3] = [1472, 8968, 65504];
-/// Octets of a train at most.
+/// Octets of a GSO batch at most.
 const TRAIN_LEN: usize = 65504;
 /// Octets that are asked for as the socket's queue.
 const QUEUE_LEN: usize = 4 << 20;
-/// Trains, or datagrams, that are received at once.
+/// GSO batches, or datagrams, that are received at once.
 const ROOMS: usize = 4;
 /// Words of the room for each.
 const ROOM_WORDS: usize = 8192;
@@ -52,7 +52,7 @@ struct Cut {
     len: usize,
     /// Largest number of datagrams in flight.
     window: u64,
-    /// Datagrams of a train at most.
+    /// Datagrams of a GSO batch at most.
     segments: usize,
 }
 
@@ -125,7 +125,7 @@ impl Link {
     }
 
     /// Has what arrives be joined where the kernel can, or not, which is faster for single datagrams.
-    pub(super) fn want_trains(&mut self, are_wanted: bool) -> io::Result<()> {
+    pub(super) fn want_gso_batches(&mut self, are_wanted: bool) -> io::Result<()> {
         if self.can_join && self.are_joined != are_wanted {
             options::set_gro(self.socket.as_fd(), are_wanted)?;
             self.are_joined = are_wanted;
@@ -158,7 +158,7 @@ impl Link {
                     self.told = self.received;
                 }
                 Err(Obstacle::Later) => _ = self.look()?,
-                Err(Obstacle::NotInTrains) => self.cuts[cut].segments = 1,
+                Err(Obstacle::NoGso) => self.cuts[cut].segments = 1,
                 Err(obstacle) => return Err(failed(obstacle)),
             }
         }
@@ -191,15 +191,15 @@ impl Link {
             runs[2 * place] = Part::new(&self.headers, header * 8, HEADER_LEN).into();
             runs[2 * place + 1] = Part::new(message, begin * 8, payload * 8).into();
         }
-        let mut trains = [Train::single(&[]); SEGMENTS_MAX];
+        let mut batches = [GsoBatch::single(&[]); SEGMENTS_MAX];
         let used = count.div_ceil(segments);
-        for (train, runs) in trains.iter_mut().zip(runs[..2 * count].chunks(2 * segments)) {
+        for (batch, runs) in batches.iter_mut().zip(runs[..2 * count].chunks(2 * segments)) {
             // A message of one datagram is one run.
-            train.runs = if runs[1].is_empty() && runs.len() == 2 { &runs[..1] } else { runs };
+            batch.runs = if runs[1].is_empty() && runs.len() == 2 { &runs[..1] } else { runs };
             let is_many = runs.len() > 2;
-            train.segment_len = u16::try_from(len).ok().and_then(NonZeroU16::new).filter(|_| is_many);
+            batch.segment_len = u16::try_from(len).ok().and_then(NonZeroU16::new).filter(|_| is_many);
         }
-        send(self.socket.as_fd(), &trains[..used]).map(|taken| (taken * segments).min(count))
+        send(self.socket.as_fd(), &batches[..used]).map(|taken| (taken * segments).min(count))
     }
 
     fn head(&self, header: &[AtomicU64], kind: Kind, cut: usize, len: usize, number: u64) {
@@ -293,7 +293,7 @@ impl Link {
     fn tell(&mut self) -> Result<(), RankError> {
         let header = &self.headers[..HEADER_WORDS];
         self.head(header, Kind::Credit, self.cut_seen, 0, 0);
-        match send(self.socket.as_fd(), &[Train::single(&[Part::new(header, 0, HEADER_LEN).into()])]) {
+        match send(self.socket.as_fd(), &[GsoBatch::single(&[Part::new(header, 0, HEADER_LEN).into()])]) {
             Ok(_) => self.told = self.received,
             // The next look says it.
             Err(Obstacle::Later) => {}

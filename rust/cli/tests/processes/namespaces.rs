@@ -160,7 +160,7 @@ impl Machines {
     /// both directions: nobody says so.
     fn bridge_over_a_narrow_link(&self) -> Result<(), String> {
         for site in 0..SITES.len() {
-            // Sites send no trains: the link would not look into them.
+            // Sites send no GSO batches: the link would not check their datagrams.
             run("ip", &["-n", &self.site(site), "link", "set", "eth", "gso_max_segs", "1"])?;
         }
         self.narrow_port()

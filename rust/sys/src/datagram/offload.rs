@@ -6,13 +6,13 @@ use std::num::NonZeroU16;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::AtomicU64;
 
-use super::{Arrived, LEN_MAX, Obstacle, Part, Run, Train, options, receive, send};
+use super::{Arrived, GsoBatch, LEN_MAX, Obstacle, Part, Run, options, receive, send};
 
 /// Offloads that the kernel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// It cuts trains that are sent. A path through an interface that cannot compute checksums may still
-    /// refuse them ([`Obstacle::NotInTrains`]).
+    /// It cuts GSO batches that are sent. A path through an interface that cannot compute checksums may still
+    /// refuse them ([`Obstacle::NoGso`]).
     pub cuts: bool,
     /// It joins arriving datagrams.
     pub joins: bool,
@@ -20,20 +20,20 @@ pub struct Offload {
 
 /// Longest delivery time within this machine.
 const PATIENCE_MS: libc::c_int = 5000;
-/// Segments of the trial train.
+/// Segments of the trial GSO batch.
 const SEGMENTS: usize = 3;
 /// Octets of each.
 const SEGMENT: NonZeroU16 = NonZeroU16::new(16).expect("more than none");
 
 impl Offload {
-    /// Tries both on this machine's own address of that kind: a train that is cut arrives as its datagrams,
-    /// and as a train again if the socket asks for it.
+    /// Tries both on this machine's own address of that kind: a GSO batch that is cut arrives as its
+    /// datagrams, and as a GSO batch again if the socket asks for it.
     ///
     /// # Errors
     /// The system gives no sockets, or a datagram to itself does not arrive.
     pub fn probe(is_v6: bool) -> io::Result<Offload> {
         let pair = Pair::new(is_v6)?;
-        let is_sent = match pair.send_train() {
+        let is_sent = match pair.send_gso_batch() {
             Ok(()) => true,
             Err(Obstacle::System(error)) => return Err(error),
             // A kernel without the option ignores or refuses it.
@@ -42,10 +42,10 @@ impl Offload {
         let whole = [SEGMENT.get() as usize; SEGMENTS];
         let cuts = is_sent && pair.arrived()? == whole;
         let mut joins = options::set_gro(pair.receiver.as_fd(), true).is_ok();
-        // Without trains to send there is no trial. A socket that asks for trains handles single datagrams
-        // anyway.
+        // Without GSO batches to send there is no trial. A socket that asks for GSO batches handles single
+        // datagrams anyway.
         if cuts && joins {
-            pair.send_train().map_err(failed)?;
+            pair.send_gso_batch().map_err(failed)?;
             joins = pair.arrived()? == whole;
         }
         Ok(Offload { cuts, joins })
@@ -64,7 +64,7 @@ pub fn charge(is_v6: bool, len: usize) -> io::Result<usize> {
     options::set_buffers(pair.sender.as_fd(), 2 * LEN_MAX, 2 * LEN_MAX)?;
     options::set_buffers(pair.receiver.as_fd(), 2 * LEN_MAX, 2 * LEN_MAX)?;
     let octets = vec![0; len];
-    send(pair.sender.as_fd(), &[Train::single(&[Run::from(&octets[..])])]).map_err(failed)?;
+    send(pair.sender.as_fd(), &[GsoBatch::single(&[Run::from(&octets[..])])]).map_err(failed)?;
     pair.wait()?;
     Ok(options::memory(pair.receiver.as_fd())?.receive_len)
 }
@@ -85,14 +85,14 @@ impl Pair {
         Ok(Pair { sender, receiver })
     }
 
-    fn send_train(&self) -> Result<(), Obstacle> {
+    fn send_gso_batch(&self) -> Result<(), Obstacle> {
         let octets = [1; SEGMENTS * SEGMENT.get() as usize];
         let runs = [Run::from(&octets[..])];
-        let train = Train { to: None, runs: &runs, segment_len: Some(SEGMENT) };
-        send(self.sender.as_fd(), &[train]).map(|_| ())
+        let batch = GsoBatch { to: None, runs: &runs, segment_len: Some(SEGMENT) };
+        send(self.sender.as_fd(), &[batch]).map(|_| ())
     }
 
-    /// Lengths of the datagrams that a train has become.
+    /// Lengths of the datagrams that a GSO batch has become.
     fn arrived(&self) -> io::Result<Vec<usize>> {
         const LEN: usize = SEGMENTS * SEGMENT.get() as usize;
         let words: [AtomicU64; LEN / 8] = [const { AtomicU64::new(0) }; LEN / 8];

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::address::Source;
 use super::{BATCH_MAX, Control, Obstacle, Part, RUNS_MAX};
 
-/// Contents of one room: a datagram, or a train of them from one sender.
+/// Contents of one room: a datagram, or a GSO batch of them from one sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
     /// Octets in the room, from its beginning.
@@ -38,10 +38,10 @@ impl Arrived {
     }
 }
 
-/// Receives a datagram or a train into each room, in one system call. Returns the number of filled rooms, the
-/// first ones, at least 1, and describes their contents in `arrived`. Never blocks.
+/// Receives a datagram or a GSO batch into each room, in one system call. Returns the number of filled rooms,
+/// the first ones, at least 1, and describes their contents in `arrived`. Never blocks.
 ///
-/// A room is some parts, which are filled in order. A socket that asks for trains
+/// A room is some parts, which are filled in order. A socket that asks for GSO batches
 /// ([`super::options::set_gro`]) needs rooms of 64 KiB each, since octets beyond a room are lost.
 ///
 /// # Errors
@@ -94,8 +94,8 @@ pub fn receive(
 }
 
 /// Receives one datagram from any sender into one part. Returns its octets; those beyond the part are lost.
-/// The fastest path to poll a connected socket. It does not report where the datagrams of a train end, so the
-/// socket must not ask for trains. Never blocks.
+/// The fastest path to poll a connected socket. It does not report where the datagrams of a GSO batch end, so
+/// the socket must not ask for GSO batches. Never blocks.
 ///
 /// # Errors
 /// As of [`receive`].
@@ -144,7 +144,7 @@ fn told(header: &libc::msghdr, sent_len: usize, room: &[Part<'_>]) -> Arrived {
     Arrived { len: sent_len.min(room_len), sent_len, segment_len, from }
 }
 
-/// The length of the segments of a train.
+/// The length of the segments of a GSO batch.
 fn segment_len(header: &libc::msghdr) -> Option<usize> {
     // SAFETY: the control octets are where `header` has put them; the system has written control messages
     // there and their length to the header, and a control message with this name has an int.

@@ -8,7 +8,7 @@ use super::{Address, BATCH_MAX, Control, Obstacle, RUNS_MAX, Run, SEGMENTS_MAX};
 
 /// A datagram, or several of one length in sequence, to one address.
 #[derive(Clone, Copy, Debug)]
-pub struct Train<'a> {
+pub struct GsoBatch<'a> {
     /// The destination; `None` is the peer of a connected socket.
     pub to: Option<&'a Address>,
     /// Its octets, in order. The receiver does not see the boundaries of runs.
@@ -18,25 +18,25 @@ pub struct Train<'a> {
     pub segment_len: Option<NonZeroU16>,
 }
 
-impl<'a> Train<'a> {
+impl<'a> GsoBatch<'a> {
     /// One datagram through a connected socket.
-    pub fn single(runs: &'a [Run<'a>]) -> Train<'a> {
-        Train { to: None, runs, segment_len: None }
+    pub fn single(runs: &'a [Run<'a>]) -> GsoBatch<'a> {
+        GsoBatch { to: None, runs, segment_len: None }
     }
 }
 
-/// Sends trains in one system call. Returns the number that the system has taken, the first ones, at least 1.
-/// Each is taken as a whole or not at all. Never blocks, and raises no signal.
+/// Sends GSO batches in one system call. Returns the number that the system has taken, the first ones, at
+/// least 1. Each is taken as a whole or not at all. Never blocks, and raises no signal.
 ///
 /// # Errors
 /// The reason why the first was not taken.
 ///
 /// # Panics
-/// With more than [`BATCH_MAX`] trains or none, or more than [`RUNS_MAX`] runs or [`SEGMENTS_MAX`] datagrams
-/// in one.
-pub fn send(socket: BorrowedFd<'_>, trains: &[Train<'_>]) -> Result<usize, Obstacle> {
-    assert!((1..=BATCH_MAX).contains(&trains.len()), "{} trains", trains.len());
-    if let [Train { to: None, runs: [run], segment_len: None }] = trains {
+/// With more than [`BATCH_MAX`] GSO batches or none, or more than [`RUNS_MAX`] runs or [`SEGMENTS_MAX`]
+/// datagrams in one.
+pub fn send(socket: BorrowedFd<'_>, batches: &[GsoBatch<'_>]) -> Result<usize, Obstacle> {
+    assert!((1..=BATCH_MAX).contains(&batches.len()), "{} GSO batches", batches.len());
+    if let [GsoBatch { to: None, runs: [run], segment_len: None }] = batches {
         // SAFETY: the octets are borrowed for the length of the call and are only read.
         let sent = unsafe {
             let (at, nowhere) = (run.vector.iov_base, std::ptr::null::<libc::c_void>());
@@ -44,46 +44,46 @@ pub fn send(socket: BorrowedFd<'_>, trains: &[Train<'_>]) -> Result<usize, Obsta
         };
         return if sent < 0 { Err(Obstacle::last(false)) } else { Ok(1) };
     }
-    if let [train] = trains {
+    if let [batch] = batches {
         let mut control = MaybeUninit::uninit();
-        let header = header(train, &mut control);
+        let header = header(batch, &mut control);
         // SAFETY: the header refers to the address, the runs and the control octets, which live until the
         // call returns and are only read.
         let sent = unsafe { libc::syscall(libc::SYS_sendmsg, socket.as_raw_fd(), &raw const header, FLAGS) };
-        return if sent < 0 { Err(Obstacle::last(train.segment_len.is_some())) } else { Ok(1) };
+        return if sent < 0 { Err(Obstacle::last(batch.segment_len.is_some())) } else { Ok(1) };
     }
     let mut controls = [const { MaybeUninit::<Control>::uninit() }; BATCH_MAX];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH_MAX];
-    for ((train, control), place) in trains.iter().zip(&mut controls).zip(&mut headers) {
-        place.write(libc::mmsghdr { msg_hdr: header(train, control), msg_len: 0 });
+    for ((batch, control), place) in batches.iter().zip(&mut controls).zip(&mut headers) {
+        place.write(libc::mmsghdr { msg_hdr: header(batch, control), msg_len: 0 });
     }
-    // SAFETY: as many headers as there are trains have been written; the same holds for each of them as for a
-    // single one. The system writes the lengths.
+    // SAFETY: as many headers as there are GSO batches have been written; the same holds for each of them as
+    // for a single one. The system writes the lengths.
     let sent = unsafe {
-        let (fd, count) = (socket.as_raw_fd(), trains.len() as libc::c_uint);
+        let (fd, count) = (socket.as_raw_fd(), batches.len() as libc::c_uint);
         libc::syscall(libc::SYS_sendmmsg, fd, headers.as_mut_ptr(), count, FLAGS)
     };
-    usize::try_from(sent).map_err(|_| Obstacle::last(trains[0].segment_len.is_some()))
+    usize::try_from(sent).map_err(|_| Obstacle::last(batches[0].segment_len.is_some()))
 }
 
 const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
-/// A header that refers to a train, and to control octets if the train is to be cut.
-fn header(train: &Train<'_>, control: &mut MaybeUninit<Control>) -> libc::msghdr {
-    assert!(train.runs.len() <= RUNS_MAX, "{} runs", train.runs.len());
+/// A header that refers to a GSO batch, and to control octets if it is to be cut.
+fn header(batch: &GsoBatch<'_>, control: &mut MaybeUninit<Control>) -> libc::msghdr {
+    assert!(batch.runs.len() <= RUNS_MAX, "{} runs", batch.runs.len());
     // SAFETY: a message header is numbers and pointers, all of which may be zero.
     let mut header: libc::msghdr = unsafe { zeroed() };
-    if let Some((at, len)) = train.to.map(Address::raw) {
+    if let Some((at, len)) = batch.to.map(Address::raw) {
         header.msg_name = at.cast_mut();
         header.msg_namelen = len;
     }
     // A run has the layout of its vector.
-    header.msg_iov = train.runs.as_ptr().cast::<libc::iovec>().cast_mut();
-    header.msg_iovlen = train.runs.len() as _;
-    if let Some(len) = train.segment_len {
-        let total: usize = train.runs.iter().map(Run::len).sum();
+    header.msg_iov = batch.runs.as_ptr().cast::<libc::iovec>().cast_mut();
+    header.msg_iovlen = batch.runs.len() as _;
+    if let Some(len) = batch.segment_len {
+        let total: usize = batch.runs.iter().map(Run::len).sum();
         let count = total.div_ceil(len.get().into());
-        assert!(count <= SEGMENTS_MAX, "{count} datagrams in a train");
+        assert!(count <= SEGMENTS_MAX, "{count} datagrams in a GSO batch");
         const VALUE_LEN: libc::c_uint = size_of::<u16>() as libc::c_uint;
         let control = control.write(Control::EMPTY);
         header.msg_control = (&raw mut *control).cast();

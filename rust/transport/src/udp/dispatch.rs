@@ -16,7 +16,7 @@ use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery}
 use mpjdev_proto::datagram::reliable::resets::Resets;
 use mpjdev_proto::datagram::reliable::settings::RTS_DATA_LEN;
 use mpjdev_proto::datagram::reliable::time::Nanos;
-use mpjdev_sys::datagram::{self, Address, Run, Train};
+use mpjdev_sys::datagram::{self, Address, GsoBatch, Run};
 
 use super::peer::{Eager, NumberedMessage, Peer, PeerSession};
 use super::placement::Expected;
@@ -109,7 +109,7 @@ impl Reader {
         let (to, runs) = (Address::from(from), [Run::from(&head[..len])]);
         // The answer may be lost without harm.
         let _ =
-            datagram::send(transport.socket(), &[Train { to: Some(&to), runs: &runs, segment_len: None }]);
+            datagram::send(transport.socket(), &[GsoBatch { to: Some(&to), runs: &runs, segment_len: None }]);
     }
 }
 

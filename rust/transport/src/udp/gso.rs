@@ -9,7 +9,7 @@ use mpjdev_proto::datagram::network::Network;
 use mpjdev_proto::datagram::packet::{Packet, checksum};
 use mpjdev_proto::datagram::reliable::content::Body;
 use mpjdev_proto::datagram::reliable::time::Nanos;
-use mpjdev_sys::datagram::{self, Address, LEN_MAX, Obstacle, Run, SEGMENTS_MAX, Train};
+use mpjdev_sys::datagram::{self, Address, GsoBatch, LEN_MAX, Obstacle, Run, SEGMENTS_MAX};
 
 use super::retransmit_buffer::Store;
 
@@ -187,7 +187,7 @@ impl Outgoing {
             match self.send(socket, store) {
                 Ok(count) => drop(self.pieces.drain(..count)),
                 Err((_, Obstacle::Later)) => return,
-                Err((_, Obstacle::NotInTrains)) => self.cuts = false,
+                Err((_, Obstacle::NoGso)) => self.cuts = false,
                 // An earlier datagram may have been too long, and a router has reported it.
                 Err((_, Obstacle::TooLong)) if self.fragments && vain < FAILED_CALLS_MAX => vain += 1,
                 Err((_, Obstacle::TooLong)) => {
@@ -227,18 +227,18 @@ impl Outgoing {
                 pair[1] = Run::from(store.part(body.token, body.offset as usize, body.len as usize));
             }
         }
-        let mut trains = [Train { to: self.address.as_ref(), runs: &[], segment_len: None }; N];
+        let mut batches = [GsoBatch { to: self.address.as_ref(), runs: &[], segment_len: None }; N];
         let mut counts = [0; N];
         let (mut at, mut n) = (0, 0);
         while at < self.pieces.len() {
-            let count = self.train_len(at);
+            let count = self.batch_len(at);
             let len = NonZeroU16::new(self.pieces[at].len() as u16);
-            trains[n].runs = &runs[2 * at..2 * (at + count)];
-            trains[n].segment_len = len.filter(|_| count > 1);
+            batches[n].runs = &runs[2 * at..2 * (at + count)];
+            batches[n].segment_len = len.filter(|_| count > 1);
             counts[n] = count;
             (at, n) = (at + count, n + 1);
         }
-        match datagram::send(socket, &trains[..n]) {
+        match datagram::send(socket, &batches[..n]) {
             Ok(taken) => Ok(counts[..taken].iter().sum()),
             Err(obstacle) => Err((counts[0], obstacle)),
         }
@@ -246,7 +246,7 @@ impl Outgoing {
 
     /// Number of datagrams from `at` on that form a GSO batch. All have one length; only the last may be
     /// shorter.
-    fn train_len(&self, at: usize) -> usize {
+    fn batch_len(&self, at: usize) -> usize {
         let segment_len = self.pieces[at].len();
         if !self.cuts || self.fragments || segment_len > self.way_len {
             return 1;
@@ -275,10 +275,10 @@ impl Outgoing {
             network.send(now, octets.len(), octets);
         }
         while let Some(octets) = network.poll_deliver(now) {
-            let train =
-                Train { to: self.address.as_ref(), runs: &[Run::from(&octets[..])], segment_len: None };
+            let batch =
+                GsoBatch { to: self.address.as_ref(), runs: &[Run::from(&octets[..])], segment_len: None };
             // A datagram that the socket does not take is lost, as others are in this network.
-            let _ = datagram::send(socket, &[train]);
+            let _ = datagram::send(socket, &[batch]);
             self.left.calls += 1;
         }
     }

@@ -338,10 +338,10 @@ mod tests {
     /// The batches include empty datagrams. Incomplete datagrams are left out.
     #[test]
     fn datagrams_of_a_gso_batch_are_taken_one_by_one() {
-        let train = Arrived { len: 250, sent_len: 250, segment_len: 100, from: None };
+        let batch = Arrived { len: 250, sent_len: 250, segment_len: 100, from: None };
         let empty = Arrived::default();
         let cut = Arrived { len: 150, sent_len: 200, segment_len: 100, from: None };
-        let mut stage = stage(&[train, empty, cut, train]);
+        let mut stage = stage(&[batch, empty, cut, batch]);
         let taken: Vec<_> = std::iter::from_fn(|| stage.take()).map(|s| (s.at, s.len)).collect();
         let room = |n: usize| n * ROOM_LEN;
         let first = [(0, 100), (100, 100), (200, 50), (room(1), 0), (room(2), 100)];
