@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_come_back_from_their_octets_and_nothing_else_does() {
+    fn packets_survive_the_round_trip_and_other_octets_are_refused() {
         let all = [
             Packet::Hello { rank: 7 },
             Packet::Welcome { ranks: u32::MAX },

@@ -114,7 +114,7 @@ fn eight_senders_of_large_messages_never_fill_a_socket() {
 /// Octets are read to where they are expected. What comes instead, twice, late or never does no harm, however
 /// messages of several threads come in turns.
 #[test]
-fn messages_are_whole_whatever_comes_where_their_octets_are_expected() {
+fn messages_are_whole_after_wrong_predictions() {
     let timing = Timing { floor: MILLISECOND, ..Timing::SHARED };
     let path = Path { timing, ..Path::PRIVATE };
     let disorder = Impairment {

@@ -118,7 +118,7 @@ fn an_input_that_cannot_be_read_is_named_with_status_2() {
 
 /// Proves that a reader who has seen enough ends the command quietly, in the middle of megabytes.
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn closed_pipe_ends_inspect_without_an_error() {
     let len: u32 = 1 << 20;
     let mut message = vec![0, 0, 0, 0];
     message.extend((8 + len).to_be_bytes());

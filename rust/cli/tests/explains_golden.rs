@@ -73,7 +73,7 @@ fn kind(damage: Damage) -> &'static str {
 /// Proves that the JSON of every vector is what its description says: keys, types, counts and values, and for
 /// damaged ones what can be understood before the damage, and its offset.
 #[test]
-fn json_of_every_vector_is_what_its_description_says() {
+fn json_of_every_vector_matches_its_description() {
     let all: Vec<Vector> = vectors::all();
     assert!(all.len() >= 80, "only {} vectors found", all.len());
     for vector in &all {
@@ -212,7 +212,7 @@ fn the_dump_of_every_vector_reads_as_the_vector_again() {
 
 /// Proves the layout that a person sees, in whole.
 #[test]
-fn the_worked_example_looks_like_this() {
+fn worked_example_has_this_text() {
     let example = vectors::all().into_iter().find(|v| v.name == "unused-be").expect("the vector");
     let explanation = explain(&example.octets);
     assert_eq!(
@@ -252,7 +252,7 @@ secondary   12 octets at 64, a Java serialization stream (ac ed 00 05)
 
 /// Proves that long sections and many sections are shortened in text with a note, and complete on request.
 #[test]
-fn long_messages_are_cut_for_people_and_whole_on_request() {
+fn long_messages_are_cut_unless_all_is_requested() {
     let counts = vectors::all().into_iter().find(|v| v.name == "counts-be").expect("the vector");
     let few = as_text(&explain(&counts.octets), Limits::FEW);
     assert!(
@@ -273,7 +273,7 @@ fn long_messages_are_cut_for_people_and_whole_on_request() {
 /// Proves that octets missing inside a section leave the values before them, and that their number is
 /// printed.
 #[test]
-fn a_section_that_is_cut_shows_the_values_that_are_there() {
+fn truncated_section_shows_its_present_values() {
     let example = vectors::all().into_iter().find(|v| v.name == "example-be").expect("the vector");
     let explanation = explain(&example.octets[..22]);
     let shown = as_text(&explanation, Limits::FEW);
@@ -308,7 +308,7 @@ fn boolean_octets_that_are_neither_0_nor_1_are_remarked() {
 
 /// Proves how raw octets and hex text are distinguished, and what hex text may look like.
 #[test]
-fn hex_text_and_raw_octets_are_told_apart() {
+fn hex_text_and_raw_octets_are_distinguished() {
     let auto = |input: &[u8]| decode(input.to_vec(), Kind::Auto);
     let octets = [0x01, 0xab, 0x00];
     for text in [

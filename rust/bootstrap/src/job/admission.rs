@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupted_rank_joins_when_the_welcome_is_on_its_way() {
+    fn interrupted_rank_joins_when_the_welcome_is_in_flight() {
         let mut asked = 0;
         let found = ask(
             |monitor| {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupted_rank_hears_why_there_is_no_job() {
+    fn interrupted_rank_gets_the_reason_of_the_refusal() {
         let found = ask(
             |monitor| {
                 monitor.send(Packet::Refused(Refusal::Ended(1)), &[]);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupted_rank_waits_for_a_silent_monitor_for_a_time_only() {
+    fn interrupted_rank_stops_waiting_for_an_unresponsive_monitor() {
         let found = ask(|_| false, Duration::from_millis(5));
         let after = Duration::from_millis(5);
         let Err(JoinError::Launcher(fault)) = found else { panic!("no answer has arrived") };

@@ -115,7 +115,7 @@ fn peer_socket() -> (UdpSocket, Hello) {
 }
 
 #[test]
-fn echo_that_is_heard_both_ways_leaves_a_job_and_packets_that_came_early() {
+fn answered_probes_make_a_job_and_keep_early_packets() {
     let (socket, said) = peer_socket();
     let peer = Peer {
         socket: &socket,
@@ -309,7 +309,7 @@ fn an_introduction_is_these_octets() {
 }
 
 #[test]
-fn all_ranks_know_of_each_other_what_the_other_has_said() {
+fn all_ranks_have_the_values_that_their_peers_sent() {
     let [a, b] = pair();
     let [c, d] = pair();
     let [e, f] = pair();

@@ -162,7 +162,7 @@ fn both_threads_of_a_rank_are_woken_by_their_messages() {
 /// The second message is sent when the first thread has left: if that one drove, the other one must have
 /// taken over.
 #[test]
-fn a_thread_that_leaves_hands_the_driving_on() {
+fn leaving_driver_hands_over_to_a_waiting_thread() {
     explore(2, || {
         let [left, right] = ranks_apart();
         let [first, second] = [1, 2].map(|tag| spawn(&left, move |left| receive(left, 1, tag)));
@@ -175,7 +175,7 @@ fn a_thread_that_leaves_hands_the_driving_on() {
 
 /// Nobody asks for a probing thread's message, so no request is completed by it.
 #[test]
-fn a_thread_that_probes_is_woken_by_a_message_that_another_one_takes_in() {
+fn message_received_by_another_thread_wakes_a_probing_one() {
     explore(2, || {
         let [left, right] = ranks_apart();
         let prober = spawn(&left, |left| {
@@ -204,7 +204,7 @@ fn sleeping_thread_is_woken_by_a_probing_thread() {
 
 /// Nothing arrives: only the canceller can wake who waits.
 #[test]
-fn a_wait_for_a_request_that_another_thread_cancels_ends() {
+fn cancel_by_another_thread_ends_a_wait() {
     explore(3, || {
         let [left, _right] = ranks_apart();
         let id = post(&left, from(1, 1));
@@ -218,7 +218,7 @@ fn a_wait_for_a_request_that_another_thread_cancels_ends() {
 
 /// The parked one of two waits for a request that a third thread cancels.
 #[test]
-fn a_parked_thread_whose_request_is_cancelled_wakes() {
+fn cancel_wakes_the_parked_thread_of_its_request() {
     explore(2, || {
         let [left, right] = ranks_apart();
         let id = post(&left, from(1, 1));
@@ -236,7 +236,7 @@ fn a_parked_thread_whose_request_is_cancelled_wakes() {
 // ---- Ranks that end
 
 #[test]
-fn a_thread_is_woken_by_the_end_of_the_rank_that_it_waits_for() {
+fn end_of_a_rank_wakes_the_thread_that_waits_for_it() {
     explore(3, || {
         let [left, right] = ranks_apart();
         let id = post(&left, from(1, 1));
@@ -296,7 +296,7 @@ fn parked_thread_is_notified_of_an_end_that_the_driver_ignores() {
 
 /// The rank that finishes waits for no request of its own, and its other thread takes in what it waits for.
 #[test]
-fn a_thread_that_finishes_is_woken_when_the_last_send_is_done() {
+fn last_completed_send_wakes_a_finishing_thread() {
     explore(1, || {
         let [left, right] = ranks_apart();
         let message = empty_message();
@@ -320,7 +320,7 @@ fn a_thread_that_finishes_is_woken_when_the_last_send_is_done() {
 /// The last message finds no room until the receiver has taken the first one in, which then waits for that
 /// last one: it must either send it itself, or make the sender look again.
 #[test]
-fn a_rank_whose_packets_found_no_room_is_helped_by_the_one_that_makes_it() {
+fn receiver_drives_a_sender_without_room() {
     explore(2, || {
         let source: Arc<dyn SlabSource> = Arc::new(PlainSource);
         let comms = job::local(2, config(), &source);

@@ -170,7 +170,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
 
 /// A rank that gives a peer up ends its line, so that the peer knows though it does not believe resets.
 #[test]
-fn a_peer_that_is_given_up_sees_its_line_end() {
+fn disconnected_peer_sees_the_end_of_its_liveness_connection() {
     let ranks = ranks_of(jobs_with_lines(3, Terms::default()), ProgressThread::Runs);
     ranks[0].transport.give_up(1, "a test gives it up");
     let error = ranks[1].receive(0).expect_err("nobody is there");

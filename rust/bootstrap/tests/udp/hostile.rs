@@ -37,7 +37,7 @@ fn why(len: usize, fill: impl FnOnce(&mut Packet)) -> String {
 /// A tag that no message has, more octets than it was asked for, and what ranks do not say to each other: it
 /// is given up, and told why.
 #[test]
-fn a_peer_that_sends_what_it_must_not_is_given_up() {
+fn peer_that_violates_the_protocol_is_disconnected() {
     let begins = |why: String, begin: &str| {
         assert!(why.starts_with(&format!("it sends what it must not: {begin}")), "{why}");
     };
@@ -73,7 +73,7 @@ fn datagrams_that_are_longer_than_agreed_are_none() {
 
 /// Datagrams of all lengths that leave together are cut where they end.
 #[test]
-fn datagrams_of_all_lengths_come_as_they_have_left() {
+fn datagrams_of_all_lengths_arrive_unchanged() {
     const COUNT: usize = 400;
     let ranks = ranks(2, Terms::default(), ProgressThread::Runs);
     let counts = |k: usize| [40, 1, 300, 300, 7, 1000][k * 7 / 3 % 6];

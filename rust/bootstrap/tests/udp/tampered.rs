@@ -226,7 +226,7 @@ fn the_last_acknowledgment_may_be_lost() {
 
 /// All acks of the last packet are lost, and their sender has ended: its liveness connection shows that.
 #[test]
-fn finish_ends_when_the_last_ack_is_lost_and_the_peer_is_gone() {
+fn finish_ends_when_the_last_ack_is_lost_and_the_peer_has_ended() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
     add_lines(&mut jobs);
     let _relay = Relay::between(&mut jobs, loses_answers_to_the_last(usize::MAX));

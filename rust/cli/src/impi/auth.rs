@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_secret_is_warned_of_and_one_that_is_no_key_refused() {
+    fn key_file_readable_by_others_warns_and_one_without_a_key_is_refused() {
         let file = env::temp_dir().join(format!("mpjdev-no-key-{}", std::process::id()));
         let name = file.to_str().expect("UTF-8");
         let silent = |why: &str| panic!("{why}");

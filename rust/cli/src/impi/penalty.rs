@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_come_at_once_are_released_in_their_order() {
+    fn simultaneous_penalties_are_released_in_order() {
         let mut penalties = Penalties::default();
         (0..4).for_each(|one| penalties.put(0, one));
         assert_eq!(released(&mut penalties, 400), [0, 1]);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_of_the_launchers_own_goes_before_what_it_does_to_the_ranks() {
+    fn status_of_the_launcher_precedes_kills_by_it() {
         let mut result = JobResult::default();
         result.handle_own(124);
         result.handle_end(0, ExitStatus::Killed(9));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_died_behind_its_program_gives_the_programs_status_or_1() {
+    fn dead_rank_gives_the_status_of_its_program_or_1() {
         let mut result = JobResult::default();
         assert!(result.handle_lost(2));
         assert_eq!(result.status(), 1);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_which_rank_how_and_when() {
+    fn exit_line_has_rank_cause_and_time() {
         let name = "rank 2".to_owned();
         let end =
             RankExit { name, pid: 77, status: ExitStatus::Killed(9), after: Duration::from_millis(1234) };

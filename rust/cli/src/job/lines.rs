@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_tag_is_for_lines_that_are_forwarded_from_then_on() {
+    fn new_tag_applies_to_later_lines() {
         let mut lines = Lines::new("[0.1] ");
         assert_eq!(text(lines.handle_octets(b"a\nb")), "[0.1] a\n");
         lines.retag("[3] ");

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_listed_for_people() {
+    fn long_list_of_ranks_ends_with_a_count() {
         let listed = |count| Names::alone().ranks(&(1..=count).collect::<Vec<_>>());
         assert_eq!(listed(1), "rank 1");
         assert_eq!(listed(2), "ranks 1 and 2");

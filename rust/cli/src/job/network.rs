@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_says_what_is_announced_and_marks_always_fit() {
+    fn terms_come_from_the_environment_and_marks_fit_each_other() {
         let Terms { maxdatalen, ackmark, hiwater, .. } = Terms::default();
         assert_eq!(terms(&[]), Ok([Some(maxdatalen), Some(ackmark), Some(hiwater), None, None]));
         let all = [(DATALEN, "16"), (ACKMARK, "1"), (HIWATER, "2"), (XSIZE, "0"), (MAXLINEAR, "7")];
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_one_that_a_datagram_can_have() {
+    fn datagram_length_out_of_range_is_refused() {
         let octets = |text| datagram_len(text).map(NonZeroU32::get);
         assert_eq!([octets("76"), octets("1200"), octets("65507")], [Ok(76), Ok(1200), Ok(65_507)]);
         for text in ["", "67", "65508", "-1", "1e3", "x"] {
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_timeout_is_one_that_the_system_can_count() {
+    fn peer_timeout_out_of_range_is_refused() {
         let ms = |text| peer_timeout(text).map(|time| time.as_millis());
         assert_eq!([ms("1"), ms("1.5"), ms("86400")], [Ok(1000), Ok(1500), Ok(86_400_000)]);
         for text in ["0.9", "0", "-1", "86401", "x", ""] {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_told_what_is_announced_where_all_are_and_a_key_of_their_own() {
+    fn each_world_has_the_terms_the_addresses_and_a_key_of_its_own() {
         let variable =
             |name: &str| [(ACKMARK, "3"), (DATALEN, "99")].iter().find(|v| v.0 == name).map(|v| v.1.into());
         let network = Network::from_variables(Vec::new(), None, Dialect::Final, variable).expect("sound");

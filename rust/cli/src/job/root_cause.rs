@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_a_line_and_comes_back_from_it() {
+    fn failure_survives_the_round_trip_through_its_line() {
         let killed = Failure {
             rank: 1,
             reported_peer: Some(40),

@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_gives_up_a_server_that_refuses_for_its_time() {
+    fn connect_fails_when_the_server_refuses_until_the_deadline() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound").to_string();
         drop(listener);
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_changes_what_this_site_has_said_is_found_out() {
+    fn tables_with_changed_values_of_this_site_are_refused() {
         let refused = |change: fn(&mut Tables)| {
             let mut tables = tables();
             change(&mut tables);
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_that_has_not_joined_cannot_say_that_it_has_ended_well() {
+    fn orderly_end_of_a_site_that_has_not_joined_is_refused() {
         let why = site().finish().expect_err("it has not");
         assert!(why.starts_with("the site has not joined its job"), "{why}");
     }

@@ -155,7 +155,7 @@ fn a_cut_packet_does_not_harm_the_next() {
 
 /// Proves that a packet whose data are not as long as its header says is warned of.
 #[test]
-fn data_of_another_length_than_the_header_says_are_warned_of() {
+fn data_of_a_wrong_length_are_warned_of() {
     let capture = read("impi-captures/long.txt").replace("65536 bytes, first", "65535 bytes, first");
     let found = json(capture.as_bytes(), speaking(Dialect::Final));
     assert_eq!(complaints(&found), ["len is 65536, the recording has 65535 octets of data"; 2]);

@@ -37,7 +37,7 @@ fn a_direction_without_marks_is_recognised() {
 
 /// Proves that a key of any octets is a key, even if it looks like the server's answer or a command.
 #[test]
-fn keys_that_look_like_something_else_are_keys() {
+fn keys_that_resemble_commands_are_keys() {
     let [client, _] = of_client_0("key");
     for key in [*b"IMPIIMPI", 0u64.to_be_bytes(), 0x1_0000_0008u64.to_be_bytes()] {
         let found = json(&[&client[..12], &key, &client[20..]].concat(), speaking(Dialect::Final));

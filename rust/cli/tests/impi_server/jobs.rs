@@ -57,7 +57,7 @@ fn the_port_is_the_one_asked_for() {
 /// Proves that a site which is cut off before the job runs ends it for all, each of which learns of it at
 /// once.
 #[test]
-fn a_site_that_is_lost_before_the_job_runs_ends_it() {
+fn loss_of_a_site_before_the_job_runs_ends_it() {
     let server = Process::start(&["-server", "3"]);
     let link = Link::connect(&server.address.to_string(), soon()).expect("it listens");
     let waiting = link.begin(settings(0)).expect("sound");
@@ -206,7 +206,7 @@ fn a_site_waits_no_longer_than_its_deadline() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named() {
+fn missing_server_is_named() {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
     let error = join(&free.to_string(), settings(0), soon()).expect_err("nobody listens");
     assert!(

@@ -81,7 +81,7 @@ fn the_other_dialect_is_refused() {
 }
 
 #[test]
-fn the_key_may_be_in_a_file_which_wins() {
+fn key_file_precedes_the_variable() {
     let file = std::env::temp_dir().join(format!("mpjdev-impi-key-{}", std::process::id()));
     std::fs::write(&file, "42\n").expect("a file");
     let name = file.to_str().expect("UTF-8");
@@ -149,7 +149,7 @@ fn unknown_methods_are_ignored() {
 
 /// Proves that a site gives nothing away to a server that asks for what it has not offered.
 #[test]
-fn a_site_does_only_what_it_offers() {
+fn site_refuses_a_method_that_it_did_not_offer() {
     for (auth, which) in [(NO_KEY, 1i32), (WITH_KEY, 0), (BOTH, 2), (BOTH, 16), (BOTH, 31), (BOTH, -1)] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound").to_string();

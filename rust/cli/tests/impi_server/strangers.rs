@@ -52,7 +52,7 @@ fn each_refusal_is_one_line_and_the_job_forms() {
 }
 
 #[test]
-fn a_rank_that_is_taken_and_a_client_too_many_are_refused() {
+fn taken_rank_and_surplus_client_are_refused() {
     let server = Process::start(&["-server", "2"]);
     let mut first = server.connect();
     first.say(&joining(1));
@@ -177,7 +177,7 @@ fn job_forms_while_silent_connections_flood_the_server() {
 
 /// Proves that unauthenticated clients cannot fill a log.
 #[test]
-fn refusals_are_told_a_thousand_times() {
+fn refusals_are_printed_a_thousand_times() {
     let server = Process::start(&["-server", "2"]);
     for _ in 0..1010 {
         let mut stranger = server.connect();

@@ -56,7 +56,7 @@ fn in_the_foreground_rank_0_reads_the_terminal() {
 
 /// As nohup(1) has it, and as shells have it for SIGINT of what they run in the background.
 #[test]
-fn a_signal_that_is_ignored_stays_ignored() {
+fn ignored_signal_stays_ignored() {
     for name in ["HUP", "INT"] {
         let job = Job::new(&["-n", "2", "sh", "-c", "echo ready; until [ -e $STOP ]; do sleep 0.01; done"]);
         let stop = std::env::temp_dir().join(format!("mpjdev-{}-{name}", job.name()));

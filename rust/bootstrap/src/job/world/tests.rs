@@ -42,7 +42,7 @@ fn parsed(change: impl FnOnce(&mut World)) -> Result<World, WorldError> {
 }
 
 #[test]
-fn a_world_comes_back_from_its_octets_and_from_sealed_memory() {
+fn world_survives_a_round_trip_through_octets_and_sealed_memory() {
     assert_eq!(World::parse(&world().emit()), Ok(world()));
     assert_eq!(world().emit().len(), 84 + 3 + 3 * 24 + 4 * 32);
     let file = world().seal().expect("memory");
@@ -71,7 +71,7 @@ fn carrier_survives_a_round_trip() {
 }
 
 #[test]
-fn whatever_is_cut_off_or_added_is_no_world() {
+fn world_of_another_length_is_refused() {
     let octets = world().emit();
     for len in 0..octets.len() {
         let error = World::parse(&octets[..len]).expect_err("cut off");
@@ -83,7 +83,7 @@ fn whatever_is_cut_off_or_added_is_no_world() {
 }
 
 #[test]
-fn another_version_or_anything_else_is_named_as_such() {
+fn wrong_magic_or_version_is_refused() {
     for at in 0..12 {
         let mut octets = world().emit();
         octets[at] ^= 1;
@@ -92,7 +92,7 @@ fn another_version_or_anything_else_is_named_as_such() {
 }
 
 #[test]
-fn any_octet_may_be_any_other_and_nothing_breaks() {
+fn changed_octet_gives_a_usable_world_or_an_error() {
     let octets = world().emit();
     let mut worlds = 0;
     for at in 0..octets.len() {
@@ -113,7 +113,7 @@ fn any_octet_may_be_any_other_and_nothing_breaks() {
 }
 
 #[test]
-fn nothing_is_said_of_datagrams_where_there_are_none() {
+fn values_of_datagrams_are_refused_in_a_world_without_them() {
     let sound = World { carrier: Carrier::Tcp, ..world() }.emit();
     assert!(World::parse(&sound).is_ok());
     for (at, field) in [(27, "the flag of checksums"), (75, "rate_kbit"), (79, "the longest datagram")] {
@@ -128,7 +128,7 @@ fn nothing_is_said_of_datagrams_where_there_are_none() {
 }
 
 #[test]
-fn numbers_outside_their_limits_are_named() {
+fn value_outside_its_limits_is_refused_by_name() {
     let value = |field, value| Err(WorldError::Value { field, value });
     let hosts_of = |count: usize| move |world: &mut World| world.hosts.truncate(count);
     assert_eq!(parsed(|world| world.key = vec![0; 65]), value("the length of the key", 65));
@@ -164,7 +164,7 @@ fn numbers_outside_their_limits_are_named() {
 }
 
 #[test]
-fn both_forms_of_an_ipv4_address_are_known_and_ipv6_stays() {
+fn ipv4_mapped_address_is_ipv4_and_ipv6_is_unchanged() {
     let v4 = IpAddr::from([192, 0, 2, 7]);
     assert_eq!(address_of([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7]), v4);
     assert_eq!(address_of([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 7]), v4);
@@ -188,7 +188,7 @@ fn hosts_are_ours_when_all_their_processes_are() {
 }
 
 #[test]
-fn the_sites_of_a_job_call_it_the_same_and_other_jobs_otherwise() {
+fn identity_is_equal_at_all_sites_and_differs_for_other_jobs() {
     let mut other_site = world();
     (other_site.base, other_site.count, other_site.shares_memory) = (0, 1, false);
     assert_eq!(other_site.identity(), world().identity());
@@ -199,7 +199,7 @@ fn the_sites_of_a_job_call_it_the_same_and_other_jobs_otherwise() {
 }
 
 #[test]
-fn a_key_is_never_shown() {
+fn key_is_not_printed() {
     assert!(!format!("{:?}", world()).contains("7, 8, 9"));
 }
 

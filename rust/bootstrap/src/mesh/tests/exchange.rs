@@ -72,7 +72,7 @@ fn talk<'a>(
 
 /// IMPI 6 and a capture: `host 1 -> host 0: 00000001`, and no answer.
 #[test]
-fn to_a_foreign_host_the_number_is_all_that_is_said() {
+fn handshake_with_a_foreign_host_is_the_number_only() {
     let mut one = Handshake::connect_foreign(1);
     assert_eq!((one.needed(), one.is_complete()), (0, false));
     assert_eq!(say(&mut one), [0, 0, 0, 1]);
@@ -90,7 +90,7 @@ fn to_a_foreign_host_the_number_is_all_that_is_said() {
 }
 
 #[test]
-fn each_end_says_exactly_what_is_written_down() {
+fn handshake_has_the_recorded_octets() {
     let mut three = Handshake::connect_ours(PAIR, NONCE_3);
     assert_eq!(three.needed(), 0, "it has to speak first");
     assert_eq!(say(&mut three), [vec![0, 0, 0, 3], greeting(NONCE_3)].concat());
@@ -157,7 +157,7 @@ fn two_ends_agree_only_when_they_have_everything_in_common() {
 
 /// A listener in the place of a host, without the key, is not taken for that host.
 #[test]
-fn a_connector_refuses_an_acceptor_that_proves_nothing() {
+fn connector_refuses_an_acceptor_without_proof() {
     for wrong in [octets(PROOF_OF_3), [octets(PROOF_OF_1)[..31].to_vec(), vec![0]].concat(), vec![1; 32]] {
         let mut three = connector(PAIR);
         tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
@@ -218,7 +218,7 @@ fn another_program_differs_from_another_key() {
 }
 
 #[test]
-fn whatever_is_cut_short_is_not_complete() {
+fn truncated_handshake_is_incomplete() {
     let whole = [greeting(NONCE_3), octets(PROOF_OF_3)].concat();
     for len in 0..whole.len() {
         let mut one = acceptor();

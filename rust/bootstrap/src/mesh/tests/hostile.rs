@@ -196,7 +196,7 @@ fn blocking(listener: OwnedFd) -> TcpListener {
 }
 
 #[test]
-fn a_listener_that_closes_connections_at_any_step_is_tried_again() {
+fn connector_retries_a_listener_that_closes_connections() {
     let mut job = Job::ours(2);
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
     thread::scope(|scope| {

@@ -20,7 +20,7 @@ fn at_the_deadline(number: u32, why: Absence, job: impl Fn() -> (Job, Option<Own
 }
 
 #[test]
-fn a_host_that_does_not_come_is_named_at_the_deadline() {
+fn missing_host_is_named_at_the_deadline() {
     let mut job = Job::ours(4);
     let at = job.hosts[1].address;
     let error = connect(job.mesh(0, SHORTS[0]), &mut Uninterruptible).expect_err("nobody came");
@@ -37,7 +37,7 @@ fn a_host_that_does_not_come_is_named_at_the_deadline() {
 }
 
 #[test]
-fn of_many_hosts_that_do_not_come_some_are_named() {
+fn some_of_many_missing_hosts_are_named() {
     let mut job = Job::ours(12);
     let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("nobody came");
     assert!(error.to_string().ends_with("(also missing: host 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)"), "{error}");
@@ -45,7 +45,7 @@ fn of_many_hosts_that_do_not_come_some_are_named() {
 
 /// The ports are those of closed listeners, at addresses where no other test listens.
 #[test]
-fn a_host_that_cannot_be_reached_is_named_at_the_deadline() {
+fn unreachable_host_is_named_at_the_deadline() {
     for is_ours in [true, false] {
         let error = at_the_deadline(2, Absence::Unreachable(Errno::CONNREFUSED), || {
             let mut job = Job::new(&[v4(61), v4(62), v4(63)], |_| is_ours);
@@ -59,7 +59,7 @@ fn a_host_that_cannot_be_reached_is_named_at_the_deadline() {
 
 /// The system accepts the connection for a slow host, or for another program.
 #[test]
-fn a_host_of_ours_that_does_not_answer_is_named_at_the_deadline() {
+fn unresponsive_host_is_named_at_the_deadline() {
     let error = at_the_deadline(1, Absence::Mute, || {
         let mut job = Job::ours(2);
         let silent = job.listener(0);
@@ -71,7 +71,7 @@ fn a_host_of_ours_that_does_not_answer_is_named_at_the_deadline() {
 
 /// The first connections find no listener: the number of calls of the wait control proves that.
 #[test]
-fn a_host_that_is_a_little_late_is_connected_all_the_same() {
+fn late_host_is_connected_before_the_deadline() {
     let mut job = Job::new(&[v4(64), v4(65)], |_| true);
     let at = job.hosts[0].address;
     drop(job.listener(0));

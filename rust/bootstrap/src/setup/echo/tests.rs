@@ -54,7 +54,7 @@ fn an_answer_counts_when_only_a_later_probe_of_its_length_was_refused() {
 
 /// The speed of this rank and the clock do not matter.
 #[test]
-fn probes_end_when_heard_or_after_time_and_count() {
+fn probes_end_when_answered_or_after_time_and_count() {
     let start = Instant::now();
     let mut echo = Echo::new(7);
     assert_eq!(echo.poll(start, true), Turn::default(), "nobody to send to");
@@ -95,7 +95,7 @@ fn longest_probe_leaves_first_and_its_word_ends_the_trial() {
 
 /// A single loss shortens nothing, and neither does a rank without a processor: both rounds and time count.
 #[test]
-fn longer_probes_leave_many_times_behind_a_shorter_one_that_came() {
+fn longer_probes_are_repeated_after_a_shorter_one_arrived() {
     let start = Instant::now();
     let (mut echo, _) = begun(Some(ETHERNET), start);
     assert_eq!(echo.poll(start + PAUSES[0], true), turn(&[1472, 1368, 1200, 12], b""));
@@ -364,7 +364,7 @@ fn queue_that_is_full_for_a_while_shortens_nothing() {
 
 /// The longest length that passes in each direction is found, also under loss, within seconds.
 #[test]
-fn paths_that_drop_long_datagrams_are_proved_for_what_they_take() {
+fn probes_prove_the_longest_datagram_of_each_path() {
     let cases = [
         (1472, [1372, 1372], [1368, 1368]),
         (1472, [1472, 1279], [1472, 1200]),
