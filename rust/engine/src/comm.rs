@@ -225,8 +225,8 @@ impl Comm {
         }
     }
 
-    /// Spins for a message of at most `capacity` octets of primary payload and stores it in `place`. Nobody
-    /// else refers to the memory in `place`; its contents are undefined after an error.
+    /// Spins for a message of at most `capacity` octets of primary payload and stores it in `place`. The
+    /// memory in `place` has no other reference; its contents are undefined after an error.
     ///
     /// # Errors
     /// `FastRecv::Failed`: a bad rank or tag, and nothing has changed; or the message is too large or

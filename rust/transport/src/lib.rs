@@ -198,7 +198,7 @@ pub enum PeerState {
     Alive,
     /// It has finished: all its packets are in flight or have arrived.
     Finished,
-    /// It is dead, for this reason: a text, because it may come from another process.
+    /// It has failed, for this reason: a text, because it may come from another process.
     Failed(String),
 }
 

@@ -40,7 +40,8 @@ impl Default for Lane {
 }
 
 impl Lane {
-    fn is_crowded(&self) -> bool {
+    /// Whether another send waits.
+    fn is_full(&self) -> bool {
         !self.waiting.is_empty() || self.leaving.len() >= self.window
     }
 
@@ -59,10 +60,10 @@ impl Lane {
 }
 
 impl Rank {
-    /// Whether a send to a rank waits for others.
+    /// Whether another send to a rank waits.
     #[inline]
-    pub(super) fn is_crowded(&self, dest: u32) -> bool {
-        self.crowded[dest as usize].load(Ordering::Relaxed)
+    pub(super) fn is_lane_full(&self, dest: u32) -> bool {
+        self.full_lanes[dest as usize].load(Ordering::Relaxed)
     }
 
     /// Adds a send to its rank's queue, waiting or with the library.
@@ -79,17 +80,17 @@ impl Rank {
             }
             false => {
                 lane.leaving.push(id);
-                lane.is_crowded()
+                lane.is_full()
             }
         };
         match is_due {
-            true => self.pump(state, dest),
-            false => self.crowded[dest as usize].store(lane.is_crowded(), Ordering::Relaxed),
+            true => self.progress_lane(state, dest),
+            false => self.full_lanes[dest as usize].store(lane.is_full(), Ordering::Relaxed),
         }
     }
 
     /// Advances the sends to a rank. Does not block.
-    pub(super) fn pump(&self, state: &mut State, dest: u32) {
+    pub(super) fn progress_lane(&self, state: &mut State, dest: u32) {
         let Some(mut lane) = state.lanes.remove(&dest) else { return };
         let before = lane.leaving.len();
         lane.leaving.retain(|id| self.is_leaving(state, *id));
@@ -101,17 +102,17 @@ impl Rank {
                 lane.leaving.push(id);
             }
         }
-        self.crowded[dest as usize].store(lane.is_crowded(), Ordering::Relaxed);
+        self.full_lanes[dest as usize].store(lane.is_full(), Ordering::Relaxed);
         if !lane.leaving.is_empty() {
             state.lanes.insert(dest, lane);
         }
     }
 
     /// Advances the sends to all ranks.
-    pub(super) fn pump_all(&self, state: &mut State) {
+    pub(super) fn progress_lanes(&self, state: &mut State) {
         let waiting = state.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
         let dests: Vec<u32> = waiting.map(|(dest, _)| *dest).collect();
-        dests.into_iter().for_each(|dest| self.pump(state, dest));
+        dests.into_iter().for_each(|dest| self.progress_lane(state, dest));
     }
 
     /// Whether the library still has the short messages of a send.
@@ -183,6 +184,6 @@ mod tests {
         let (mut lane, start) = (lane(0), Instant::now());
         (0..100).for_each(|second| lane.adjust(false, || start + Duration::from_secs(second)));
         assert_eq!(lane.window, WINDOW);
-        assert!(!lane.is_crowded());
+        assert!(!lane.is_full());
     }
 }

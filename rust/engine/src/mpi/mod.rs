@@ -117,8 +117,8 @@ pub struct Rank {
     /// Messages that were sent to each rank, and received from it.
     sent: Box<[AtomicU64]>,
     received: Box<[AtomicU64]>,
-    /// Sends to that rank wait for others.
-    crowded: Box<[AtomicBool]>,
+    /// Another send to that rank waits.
+    full_lanes: Box<[AtomicBool]>,
     /// Count of empty tests and probes.
     empty_polls: AtomicU32,
     oversubscription: Oversubscription,
@@ -183,7 +183,7 @@ impl Rank {
             has_ended: AtomicBool::new(false),
             sent: counts(),
             received: counts(),
-            crowded: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            full_lanes: (0..size).map(|_| AtomicBool::new(false)).collect(),
             empty_polls: AtomicU32::new(0),
             oversubscription: Oversubscription::new(),
             scratch: Scratch::default(),

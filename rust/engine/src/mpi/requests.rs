@@ -204,7 +204,7 @@ impl Rank {
         self.progress_match_acks();
         let mut state = self.state();
         self.hear(&mut state.peers);
-        self.pump_all(&mut state);
+        self.progress_lanes(&mut state);
         let mut visits = visits.min(state.requests.table.slot_count());
         for _ in 0..advanced {
             let Some(id) = state.requests.next_undone(&mut visits) else { break };
@@ -233,7 +233,7 @@ impl Rank {
             let (dest, is_held, is_acked) =
                 (sending.dest, sending.held.is_some(), sending.match_ack().is_some());
             if is_held {
-                self.pump(state, dest);
+                self.progress_lane(state, dest);
             }
             if is_acked {
                 self.hear(&mut state.peers);

@@ -155,7 +155,7 @@ impl Group {
         let rank = self.owner();
         let world = self.members()[dest as usize];
         let to = To { dest, tag, comm: self.comm(channel), mode: mpi::Mode::Standard };
-        let is_held = channel == Channel::Program && rank.is_crowded(world);
+        let is_held = channel == Channel::Program && rank.is_lane_full(world);
         // A spilled message is not matched yet, so a synchronous send needs a match ack.
         let direct = mode == Mode::Standard
             && is_eager(message.first_len(), message.second_slab().map_or(0, Slab::len));

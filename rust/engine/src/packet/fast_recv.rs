@@ -19,7 +19,7 @@ const OTHERS: usize = 16;
 
 impl PacketEngine {
     /// Spins for a message and stores it in `place`. The caller posts a receive when no message was taken.
-    /// Nobody else refers to the memory in `place`; its contents are undefined after an error.
+    /// The memory in `place` has no other reference; its contents are undefined after an error.
     #[inline(always)]
     pub fn try_recv_spinning(
         &self,

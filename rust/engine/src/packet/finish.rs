@@ -162,7 +162,7 @@ impl PacketEngine {
     }
 
     /// Finishes this rank. Blocks until its messages are sent or matched, as long as the heartbeats of the
-    /// needed peers change; with foreign ranks, then until all ranks of the job have come to this point.
+    /// needed peers change; with foreign ranks, then until all ranks of the job have reached this point.
     ///
     /// A second call does nothing. `last_barrier` is given in a job whose foreign ranks take part in it.
     ///

@@ -24,7 +24,7 @@ pub struct ReceiveArgs {
     pub selector: Selector,
     /// Octets of primary payload that the receiver has room for.
     pub capacity: usize,
-    /// Memory that nobody else refers to, for a copy of a small message.
+    /// Memory without another reference, for a copy of a small message.
     pub spare: Option<Slab>,
     /// World ranks of the communicator for a receive from any source: it fails when no other member is left.
     pub members: Option<Arc<[u32]>>,

@@ -25,7 +25,7 @@ use crate::request::{Completed, RequestId};
 pub(crate) struct UnpostedRecv<'a> {
     pub(crate) selector: Selector,
     pub(crate) capacity: usize,
-    /// The destination of the message. Nobody else refers to the memory in it.
+    /// The destination of the message. Its memory has no other reference.
     pub(crate) place: &'a mut Option<Message>,
     pub(crate) outcome: Option<FastRecv>,
     /// The first matching message has arrived, and only a posted receive can take it.

@@ -54,8 +54,8 @@ impl PacketEngine {
         }
     }
 
-    /// Forgets ambiguous messages that were given up, mostly because their sender has ended. If it has, the
-    /// deferred messages are dropped: nobody can tell a second half from a message of its own any more.
+    /// Forgets abandoned ambiguous messages; mostly their sender has ended. If it has, the deferred messages
+    /// are dropped: a second half can no longer be distinguished from a separate message.
     pub(crate) fn forget_ambiguous(&self, state: &mut State) {
         for (source, context) in state.recv_queue.forget_ambiguous() {
             if self.transport.peer(source) != PeerState::Alive {

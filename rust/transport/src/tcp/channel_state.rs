@@ -100,7 +100,7 @@ impl TxState {
 pub(super) enum Fault {
     /// None that explains the end of the stream.
     None,
-    /// The other process has ended without a finish, as far as the dialect tells.
+    /// The other process has ended without a finish, as far as the dialect shows.
     Reset(String),
     /// The system has given up the other machine. Its unacknowledged octets are lost.
     Unreachable(String),
