@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod background_load;
+pub mod budget;
 pub mod cacheline;
 pub mod chart;
 pub mod commands;

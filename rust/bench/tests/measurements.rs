@@ -48,6 +48,18 @@ fn every_size_is_measured_over_every_transport() {
     }
 }
 
+#[test]
+fn budget_has_a_cost_for_each_kind_of_instruction() {
+    let (status, out, err) = run(&["budget", "--json"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    let budget: Value = serde_json::from_str(&out).expect("JSON");
+    for kind in ["handle", "mutex", "update", "fence", "both"] {
+        assert!(budget["costs"][kind].as_f64().is_some_and(|nanos| nanos > 0.0), "{kind}: {out}");
+    }
+    let (status, out, _) = run(&["budget"]);
+    assert!(status == 0 && out.contains("record in the queue"), "{out}");
+}
+
 /// Proves that the other kinds of traffic go through with more ranks than processors.
 #[test]
 fn all_kinds_of_traffic_are_measured() {

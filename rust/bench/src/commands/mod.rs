@@ -1,5 +1,6 @@
 //! Commands of `mpjdev-bench`: arguments, files and exit statuses.
 
+pub mod budget;
 pub mod contestants;
 pub mod measure;
 pub mod net;
@@ -39,6 +40,8 @@ pub enum Command {
     /// Measure Java over shared memory beside the baseline, which is what one thread in each of two ranks
     /// that trust each other reaches, and beside the other peers
     Baseline(Measure),
+    /// List the steps of a message of 8 octets over shared memory with what each costs on this machine
+    Budget(budget::Budget),
     /// Hold Java over shared memory, TCP, UDP and an MPI against its targets, most of them ratios to C under
     /// an MPI and plain sockets
     Figures(Measure),
@@ -65,6 +68,7 @@ impl Command {
             Command::Alltoall(measure) => measure.run(Workload::Alltoall),
             Command::Ring(measure) => measure.run(Workload::Ring),
             Command::Baseline(measure) => measure.run(Workload::Baseline),
+            Command::Budget(budget) => budget.run(),
             Command::Figures(measure) => measure.run(Workload::Figures),
             Command::Goodput(measure) => measure.run(Workload::Goodput),
             Command::Report(report) => report.run(),
