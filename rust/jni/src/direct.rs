@@ -40,11 +40,27 @@ impl<'a> Part<'a> {
         Ok(Part { array, count: count as usize, shape: Shape::Run(off as usize) })
     }
 
-    /// The elements of these indices, which are checked when elements are copied.
+    /// The elements of these indices, which are checked when they are copied.
     fn picked(array: &'a Array, count: i32, offs: i32, indexes: &'a IntArray) -> Answer<Part<'a>> {
         check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
         let picked = Picked { base: 0, indexes, offs: offs as usize };
         Ok(Part { array, count: count as usize, shape: Shape::Picked(picked) })
+    }
+
+    /// The elements of these indices, checked before a message is taken. The copy checks each once more,
+    /// because another thread may change them meanwhile.
+    fn scattered(
+        env: &mut Env,
+        array: &'a Array,
+        count: i32,
+        offs: i32,
+        indexes: &'a IntArray,
+    ) -> Answer<Part<'a>> {
+        let part = Part::picked(array, count, offs, indexes)?;
+        if let Shape::Picked(picked) = part.shape {
+            array.check_picked(env, picked, part.count)?;
+        }
+        Ok(part)
     }
 
     /// The elements of a checked patch.
@@ -77,7 +93,7 @@ impl<'a> Part<'a> {
     fn scatter(&self, env: &mut Env, place: Place<'_>, swapped: bool) -> Answer<()> {
         match self.shape {
             Shape::Run(off) => self.array.copy_in(env, off, self.count, place, swapped),
-            Shape::Picked(picked) => self.array.scatter(env, picked, place, swapped),
+            Shape::Picked(picked) => self.array.scatter_checked(env, picked, place, swapped),
             Shape::Patch(patch) => self.array.str_scatter(env, patch, place, swapped),
         }
     }
@@ -277,7 +293,7 @@ pub(crate) fn recv_scattered(
     tag: i32,
     out: NativeStatus,
 ) -> Answer {
-    let part = Part::picked(&array, count, offs, &indexes)?;
+    let part = Part::scattered(env, &array, count, offs, &indexes)?;
     receive(env, comm, &part, source, tag, WithEnvelope(out))
 }
 

@@ -15,11 +15,9 @@ const INDEX_CHUNK: usize = 16384;
 /// The work of one pass over the chunks of a scatter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Checks the indices only.
-    Check,
     /// Moves the elements whose indices were checked.
     Move,
-    /// Both for one chunk, while the arrays are held once.
+    /// Checks one chunk and moves it, while the arrays are held once.
     CheckAndMove,
 }
 
@@ -90,8 +88,58 @@ impl Array {
         if place.len() / self.element.size() <= INDEX_CHUNK {
             return self.scatter_chunks(env, picked, place, fix, Pass::CheckAndMove);
         }
-        self.scatter_chunks(env, picked, place, fix, Pass::Check)?;
+        self.check_picked(env, picked, place.len() / self.element.size())?;
         self.scatter_chunks(env, picked, place, fix, Pass::Move)
+    }
+
+    /// As [`scatter`](Self::scatter), for indices that [`check_picked`](Self::check_picked) has accepted.
+    ///
+    /// # Errors
+    /// Another thread has stored an index outside the array since. Elements before it have moved.
+    ///
+    /// # Panics
+    /// As for [`gather`](Self::gather).
+    #[inline(always)]
+    pub(crate) fn scatter_checked(
+        &self,
+        env: &mut Env,
+        picked: Picked<'_>,
+        place: Place<'_>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        self.scatter_chunks(env, picked, place, fix(self.element, foreign, true), Pass::Move)
+    }
+
+    /// Checks the first `count` picked indices.
+    ///
+    /// # Errors
+    /// An index outside the array.
+    ///
+    /// # Panics
+    /// As for [`gather`](Self::gather).
+    pub(crate) fn check_picked(
+        &self,
+        env: &mut Env,
+        picked: Picked<'_>,
+        count: usize,
+    ) -> Result<(), Failure> {
+        let Picked { base, indexes, offs } = picked;
+        assert!(offs + count <= indexes.len);
+        for done in (0..count).step_by(INDEX_CHUNK) {
+            let n = INDEX_CHUNK.min(count - done);
+            let good = Inside::new(base, self.len).map_or(Ok(0), |inside| {
+                let held = Critical::hold(env, indexes.raw, std::ptr::null_mut(), Access::Read)?;
+                // SAFETY: the indices are inside their array.
+                Ok::<_, Failure>(unsafe {
+                    let indices = held.start.cast_const().cast::<i32>().add(offs + done);
+                    kernels::check(indices, n, inside)
+                })
+            })?;
+            if good < n {
+                return Err(self.culprit(env, picked, done + good, n - good));
+            }
+        }
+        Ok(())
     }
 
     /// One pass of a scatter.
@@ -113,7 +161,7 @@ impl Array {
             let n = INDEX_CHUNK.min(count - done);
             // SAFETY: the place holds all of the count.
             let mut from = unsafe { place.as_ptr().cast_const().add(done * size) };
-            if pass != Pass::Check && fix != Fix::Plain {
+            if fix != Fix::Plain {
                 if fixed.len() < n {
                     fixed = zeroed(n)?;
                 }
@@ -128,12 +176,7 @@ impl Array {
                     let to = held.start.wrapping_offset(base as isize * size as isize);
                     let indices = held.indices.add(offs + done);
                     let good = if pass == Pass::Move { n } else { kernels::check(indices, n, inside) };
-                    match pass {
-                        Pass::CheckAndMove | Pass::Move if good == n => {
-                            kernels::scatter(from, to, size, indices, n, inside)
-                        }
-                        _ => good,
-                    }
+                    if good == n { kernels::scatter(from, to, size, indices, n, inside) } else { good }
                 })
             })?;
             if moved < n {

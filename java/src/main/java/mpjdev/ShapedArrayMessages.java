@@ -133,7 +133,8 @@ abstract class ShapedArrayMessages extends ArrayMessages {
 
     /**
      * Sends the elements {@code array[indexes[offs + k]]}, k from 0 to {@code count - 1}, as a message of one
-     * section: as {@link #send(byte[], int, int, int, int)}.
+     * section: as {@link #send(byte[], int, int, int, int)}. If an index is outside the array, nothing is
+     * sent.
      *
      * @param array array to send from
      * @param count number of elements
@@ -165,8 +166,8 @@ abstract class ShapedArrayMessages extends ArrayMessages {
     /**
      * Receives a message of one section into the elements {@code array[indexes[offs + k]]}, k from 0 to
      * {@code count - 1}: as {@link #recv(byte[], int, int, int, int)}. If the message has fewer elements, it
-     * uses the first indices. If an index is outside the array, the array has not changed, and the message
-     * may be lost.
+     * uses the first indices. All indices are checked first. Other threads must not change them during the
+     * call: if one is then outside the array, the message is lost, and elements may have been stored.
      *
      * @param array array to receive into
      * @param count largest number of elements
@@ -175,6 +176,8 @@ abstract class ShapedArrayMessages extends ArrayMessages {
      * @param src source, or {@link Comm#ANY_SOURCE}
      * @param tag tag, or {@link Comm#ANY_TAG}
      * @return source, tag, size, and type and number of the elements
+     * @throws ArrayIndexOutOfBoundsException if an index is outside the array, or the count is negative; no
+     *     message is received
      */
     public Status recvScattered(byte[] array, int count, int offs, int[] indexes, int src, int tag) {
         return recvScattered(array, array.length, Types.BYTE, count, offs, indexes, src, tag);

@@ -347,9 +347,51 @@ class ArrayMessagesTest {
                 assertThrows(ArrayIndexOutOfBoundsException.class, call);
             }
             assertNull(world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG), "nothing was sent");
-            world.send(array, 0, 2, 0, TAG);
-            assertThrows(ArrayIndexOutOfBoundsException.class, () -> world.recvScattered(array, 2, 0, indexes, 0, TAG));
             assertArrayEquals(new int[] {1, 2, 3}, array);
+        });
+    }
+
+    /** More indices than are checked at once, of which one is outside an array of as many elements. */
+    private static int[] oneOutside(int count, int position, int bad) {
+        int[] indexes = new int[count];
+        Arrays.setAll(indexes, k -> k);
+        indexes[position] = bad;
+        return indexes;
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 3, 100, 16_384, 40_000})
+    void shouldReceiveNothingWhenAnIndexIsOutside(int count) {
+        Comm.runThreads(1, world -> {
+            int[] array = new int[count];
+            for (int bad : new int[] {-1, count, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
+                int[] indexes = oneOutside(count, count - 1, bad);
+                Executable receive = () -> world.recvScattered(array, count, 0, indexes, 0, TAG);
+                String text = assertThrows(ArrayIndexOutOfBoundsException.class, receive).getMessage();
+                assertEquals("index " + bad + " at position " + (count - 1) + " is outside an array of length " + count,
+                        text);
+                world.send(new int[] {7}, 0, 1, 0, TAG);
+                assertThrows(ArrayIndexOutOfBoundsException.class, receive, "an index that this message does not need");
+                assertArrayEquals(new int[count], array);
+                int[] received = new int[1];
+                assertEquals(1, world.recv(received, 0, 1, 0, TAG).count(), "the message is there");
+                assertEquals(7, received[0]);
+            }
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 3, 100, 16_384, 40_000})
+    void shouldSendNothingWhenAnIndexIsOutside(int count) {
+        Comm.runThreads(1, world -> {
+            long[] array = new long[count];
+            int[] indexes = oneOutside(count, count / 2, count);
+            Executable[] sends = {() -> world.sendGathered(array, count, 0, indexes, 0, TAG),
+                () -> world.isendGathered(array, count, 0, indexes, 0, TAG)};
+            for (Executable send : sends) {
+                assertThrows(ArrayIndexOutOfBoundsException.class, send);
+            }
+            assertNull(world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG));
         });
     }
 

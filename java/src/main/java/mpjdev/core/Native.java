@@ -476,8 +476,9 @@ public final class Native {
             int[] indexes, int ints, int dest, int tag);
 
     /**
-     * Receives into the elements {@code array[indexes[offs + k]]} as {@link #recvArray} does. The indices are
-     * checked when the message is there: it is lost if one is outside the array.
+     * Receives into the elements {@code array[indexes[offs + k]]} as {@link #recvArray} does. All indices are
+     * checked first. If another thread then stores an index outside the array, the message is lost, and
+     * elements may have been stored.
      */
     public static native long recvScattered(long comm, Object array, int length, int element, int count, int offs,
             int[] indexes, int ints, int source, int tag, NativeStatus out);
