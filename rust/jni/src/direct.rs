@@ -7,14 +7,14 @@
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
 use mpjdev_buffer::patch::check_range;
-use mpjdev_buffer::{Encoding, Message, Patch, Place, SectionHeader, layout, sole_section};
+use mpjdev_buffer::{BufferError, Encoding, Message, Patch, Place, SectionHeader, layout, sole_section};
 use mpjdev_engine::{Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
 
 use crate::array::{Array, IntArray, Picked};
 use crate::boundary::{Env, NativeStatus};
 use crate::buffer::patch;
 use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, envelope, mode};
-use crate::error::Fault;
+use crate::error::{Failure, Fault};
 use crate::handle::{self, Destination, Request};
 
 /// The elements of an array that a message is made of, or that it goes to.
@@ -79,8 +79,11 @@ impl<'a> Part<'a> {
     /// # Errors
     /// The message does not hold one section of this type, or too many elements: the array is as it was.
     #[inline(always)]
-    fn take(&self, env: &mut Env, message: &Message) -> Answer<usize> {
-        let (count, place) = message.sole_section(self.array.element(), self.count)?;
+    fn take(&self, env: &mut Env, message: &Message, status: &Status) -> Answer<usize> {
+        let (count, place) = match message.sole_section(self.array.element(), self.count) {
+            Ok(section) => section,
+            Err(error) => return Err(refused(error, status.source, status.tag)),
+        };
         let swapped = message.encoding() != Encoding::NATIVE;
         match self.shape {
             Shape::Run(off) => self.array.copy_in(env, off, count, place, swapped)?,
@@ -114,6 +117,19 @@ impl<'a> Part<'a> {
             Shape::Picked(picked) => self.array.gather(env, picked, place, false),
             Shape::Patch(patch) => self.array.str_gather(env, patch, place, false),
         }
+    }
+}
+
+/// The failure for a message that the array does not take. A section that is too long though its padded
+/// length fits is a truncation as any other.
+#[cold]
+fn refused(error: BufferError, source: u32, tag: i32) -> Failure {
+    match error {
+        BufferError::TooLong { needed, capacity } => {
+            let (needed, capacity) = (needed as usize, capacity as usize);
+            DeviceError::Truncated { needed, capacity, source_rank: source, tag }.into()
+        }
+        error => error.into(),
     }
 }
 
@@ -368,7 +384,7 @@ fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, 
             let answer = match comm.try_recv_spinning(from, capacity(part), landing) {
                 Ok(status) => {
                     let Some(message) = landing else { unreachable!("a message was received") };
-                    part.take(env, message).map(|count| reply.reply(env, &status, count))
+                    part.take(env, message, &status).map(|count| reply.reply(env, &status, count))
                 }
                 Err(other) => {
                     fast = Some(other);
@@ -404,7 +420,7 @@ fn receive_posted(
 ) -> Answer {
     let spare = handle::with_memory(|memory| memory.take_spare());
     let (status, message) = comm.recv_posted(fast, from, capacity(part), spare, &mut || env.may_wait())?;
-    let count = part.take(env, &message);
+    let count = part.take(env, &message, &status);
     handle::with_memory(|memory| memory.keep(message));
     Ok(reply.reply(env, &status, count?))
 }
@@ -511,7 +527,7 @@ fn conclude(
     let Done { status: Some(status), message: Some(message) } = result? else {
         return Err(DeviceError::NoSuchRequest.into());
     };
-    let count = part.take(env, &message);
+    let count = part.take(env, &message, &status);
     handle::with_memory(|memory| memory.keep(message));
     Ok(WithEnvelope(out).reply(env, &status, count?))
 }

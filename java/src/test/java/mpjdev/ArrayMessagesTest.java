@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.reflect.InvocationTargetException;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -139,6 +140,8 @@ class ArrayMessagesTest {
 
     /** Elements that the receives of the next test accept: an odd number of ints, so padding follows them. */
     private static final int ROOM = 19;
+    /** Elements of longer messages: inline, by reference or eager, and synchronous ones follow. */
+    private static final int[] LONGER = {ROOM + 3, 200, 3000};
 
     /** Sends what an int array cannot receive, and a good message behind that. */
     private static void sendOther(Comm world) throws Exception {
@@ -154,25 +157,44 @@ class ArrayMessagesTest {
             world.send(out, 1, TAG);
         }
         world.send(new int[ROOM + 1], 0, ROOM + 1, 1, TAG);
-        world.send(new int[500_000], 0, 500_000, 1, TAG);
+        for (int count : LONGER) {
+            world.send(new int[count], 0, count, 1, TAG);
+        }
+        Request longer = world.issend(new int[500_000], 0, 500_000, 1, TAG);
         world.send(new int[] {7, 8}, 0, 2, 1, TAG);
+        assertEquals(Comm.ANY_SOURCE, longer.iwait().source, "a send does not fail when its receive does");
+    }
+
+    /** The receives of at most {@link #ROOM} elements into an array. */
+    private static List<Executable> receives(Comm world, int[] array) {
+        int[] all = new int[ROOM];
+        Arrays.setAll(all, k -> k);
+        int[] shape = {ROOM, 1};
+        return List.of(() -> world.recv(array, 0, ROOM, Comm.ANY_SOURCE, TAG), () -> world.recv(array, 0, ROOM, 0, TAG),
+                () -> world.irecv(array, 0, ROOM, 0, TAG).iwait(),
+                () -> world.recvScattered(array, ROOM, 0, all, 0, TAG),
+                () -> world.recvPatch(array, 0, 1, 0, 1, shape, 0, TAG));
     }
 
     /** Each message that does not fit is lost with an error that names it, and the array is unchanged. */
-    private static void receiveOther(Comm world, boolean isPosted) {
+    private static void receiveOther(Comm world, int form) {
         int[] array = new int[ROOM];
         Arrays.fill(array, -1);
         int[] before = array.clone();
-        Executable receive = isPosted ? () -> world.irecv(array, 0, ROOM, 0, TAG).iwait()
-                : () -> world.recv(array, 0, ROOM, Comm.ANY_SOURCE, TAG);
+        Executable receive = receives(world, array).get(form);
         for (String text : List.of("holds double", "holds boolean", "holds 0 sections", "holds 2 sections", "object")) {
             String found = assertThrows(ContentMismatchException.class, receive, text).getMessage();
             assertTrue(found.contains(text), found);
             assertArrayEquals(before, array);
         }
-        for (String needed : List.of("88", "2000008")) {
-            String found = assertThrows(TruncationException.class, receive, needed).getMessage();
-            assertTrue(found.contains(needed), found);
+        List<String> truncated = new ArrayList<>(List.of("88 octets from rank 0 with tag 5, capacity 84"));
+        for (int count : LONGER) {
+            truncated.add(8 + 4 * count + " octets from rank 0 with tag 5, capacity 88");
+        }
+        truncated.add("2000008 octets from rank 0 with tag 5, capacity 88");
+        for (String text : truncated) {
+            String found = assertThrows(TruncationException.class, receive, text).getMessage();
+            assertEquals("message truncated: " + text, found);
             assertArrayEquals(before, array);
         }
         assertEquals(2, world.recv(array, 0, ROOM, 0, TAG).count());
@@ -180,11 +202,11 @@ class ArrayMessagesTest {
     }
 
     static void mismatches(Comm world) throws Exception {
-        for (boolean isPosted : new boolean[] {false, true}) {
+        for (int form = 0; form < receives(world, new int[0]).size(); form++) {
             if (world.id() == 0) {
                 sendOther(world);
             } else {
-                receiveOther(world, isPosted);
+                receiveOther(world, form);
             }
         }
     }
