@@ -259,7 +259,10 @@ fn start_send(
     let len = layout::MESSAGE_OVERHEAD + sole_section::primary_len(section)?;
     handle::with_memory(|memory| {
         let message = memory.outgoing(len)?;
-        message.write_sole_section(section, |place| part.put(env, place))?;
+        if let Err(failure) = message.write_sole_section(section, |place| part.put(env, place)) {
+            memory.release_long();
+            return Err(failure);
+        }
         let started = comm.isend(message, dest, tag, mode(synchronous));
         memory.release_long();
         Ok(started?)

@@ -115,9 +115,6 @@ impl ThreadMemory {
     /// Releases a message that was received, unless its memory can take the next one.
     #[inline(always)]
     pub(crate) fn release_landing(&mut self) {
-        let is_kept = |message: &Message| {
-            message.room() <= KEPT_MAX && message.secondary_len() == 0 && message.first_slab().is_exclusive()
-        };
         if self.landing.as_ref().is_some_and(|message| !is_kept(message)) {
             self.landing = None;
         }
@@ -128,11 +125,19 @@ impl ThreadMemory {
         self.landing.take().map(Message::into_slab)
     }
 
-    /// Keeps the memory of a received message for the next one.
+    /// Keeps the memory of a received message for the next one, if it can take that. Otherwise the memory
+    /// that is kept already stays.
     pub(crate) fn keep(&mut self, message: Message) {
-        self.landing = Some(message);
-        self.release_landing();
+        if is_kept(&message) {
+            self.landing = Some(message);
+        }
     }
+}
+
+/// Whether the memory of a received message is kept.
+#[inline(always)]
+fn is_kept(message: &Message) -> bool {
+    message.room() <= KEPT_MAX && message.secondary_len() == 0 && message.first_slab().is_exclusive()
 }
 
 #[cold]
@@ -145,6 +150,12 @@ fn refill(slot: &mut Option<Message>, source: &Current, len: usize) -> Result<()
 
 #[cfg(test)]
 mod tests {
+    use mpjdev_bootstrap::job;
+    use mpjdev_buffer::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD};
+    use mpjdev_buffer::{SectionHeader, Type, sole_section};
+    use mpjdev_engine::{Comm, Config, Mode, RecvFrom, Uninterruptible};
+
+    use super::super::private;
     use super::*;
 
     impl ThreadMemory {
@@ -185,6 +196,54 @@ mod tests {
         assert!(memory.take_spare().is_none());
         memory.keep(Message::around(held));
         assert!(memory.take_spare().is_some(), "the last reference");
+    }
+
+    /// Receives as a receive into an array does: at once, or after a wait on a busy machine.
+    fn receive(memory: &mut ThreadMemory, comm: &Comm) -> usize {
+        let from = RecvFrom { source: Some(0), tag: Some(1) };
+        let received = comm.try_recv_spinning(from, CAPACITY_MAX, memory.landing());
+        memory.release_landing();
+        let fast = match received {
+            Ok(status) => return status.size,
+            Err(fast) => fast,
+        };
+        let spare = memory.take_spare();
+        let received = comm.recv_posted(fast, from, CAPACITY_MAX, spare, &mut Uninterruptible);
+        let (status, message) = received.expect("a message");
+        memory.keep(message);
+        status.size
+    }
+
+    #[test]
+    fn long_messages_leave_three_slabs_of_32_kib_at_most() {
+        let worlds = job::local(2, Config::default(), &private());
+        let (mut sender, mut receiver) = (ThreadMemory::default(), ThreadMemory::default());
+        for count in [8, KEPT_MAX / 2, 1 << 20, 8, 1 << 20, 3000, KEPT_MAX, 8] {
+            let section = SectionHeader { element: Type::Byte, count };
+            let size = sole_section::primary_len(section).expect("it fits");
+            let message = sender.outgoing(MESSAGE_OVERHEAD + size).expect("memory");
+            message.write_sole_section(section, |_| Ok::<_, SlabError>(())).expect("nothing fails");
+            worlds[0].isend(message, 1, 1, Mode::Standard).expect("sent");
+            sender.release_long();
+            assert_eq!(receive(&mut receiver, &worlds[1]), size);
+            for memory in [&sender, &receiver] {
+                let kept = [&memory.short, &memory.long, &memory.landing]
+                    .map(|slab| slab.as_ref().map_or(0, Message::room));
+                assert!(kept.iter().all(|room| *room <= KEPT_MAX), "{kept:?} after {count} octets");
+            }
+        }
+    }
+
+    #[test]
+    fn landing_outlives_a_long_message_that_was_waited_for() {
+        let mut memory = ThreadMemory::default();
+        let short = ThreadMemory::default().slab(100);
+        let address = short.words().as_ptr().addr();
+        memory.keep(Message::around(short));
+        let long = ThreadMemory::default().slab(1 << 20);
+        memory.keep(Message::around(long));
+        let spare = memory.take_spare().expect("the short one");
+        assert_eq!(spare.words().as_ptr().addr(), address);
     }
 
     #[test]

@@ -408,12 +408,14 @@ class ArrayMessagesTest {
         Comm.runThreads(1, world -> {
             long[] array = new long[count];
             int[] indexes = oneOutside(count, count / 2, count);
+            long memory = Native.usedMemory();
             Executable[] sends = {() -> world.sendGathered(array, count, 0, indexes, 0, TAG),
                 () -> world.isendGathered(array, count, 0, indexes, 0, TAG)};
             for (Executable send : sends) {
                 assertThrows(ArrayIndexOutOfBoundsException.class, send);
             }
             assertNull(world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG));
+            assertTrue(Native.usedMemory() - memory <= 3 * (32 << 10), "the memory of the message is released");
         });
     }
 
