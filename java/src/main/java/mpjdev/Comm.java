@@ -36,7 +36,7 @@ import mpjdev.core.Resource;
  * <p>Tags are 0 to 2<sup>31</sup>-1. All exceptions of communication are {@link MPJDevException}s. A thread
  * without a rank gets an {@link IllegalStateException}.
  */
-public class Comm extends ShapedArrayMessages {
+public class Comm extends PatchArrayMessages {
     /** Model of {@link #getModel}: ranks are processes. */
     public static final int MODEL_MULTIPROCESS = 0;
     /** Model of {@link #getModel}: ranks are threads of one process. */

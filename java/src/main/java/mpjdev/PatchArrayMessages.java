@@ -1,67 +1,21 @@
 package mpjdev;
 
 import java.lang.ref.Reference;
-import java.lang.reflect.Array;
 import mpjdev.core.Backoff;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.Types;
 
 /**
- * The messages of a communicator between elements of arrays that an index list or a strided patch selects.
+ * The messages of a communicator between elements of arrays that a strided patch selects.
  *
  * <p>The methods have an overload for each primitive type. Those for {@code byte} arrays document all of
  * them.
  */
-abstract class ShapedArrayMessages extends ArrayMessages {
-    ShapedArrayMessages() {}
+abstract class PatchArrayMessages extends IndexedArrayMessages {
+    PatchArrayMessages() {}
 
     // ---- The native calls of all types: an array is passed with its length and type code
-
-    private Request isendGathered(Object array, int length, int type, int count, int offs, int[] indexes, int dest,
-            int tag) {
-        try {
-            long request = Native.isendGathered(handle(), array, length, type, count, offs, indexes, indexes.length,
-                    dest, tag);
-            return Request.of(request, null);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private void sendGathered(Object array, int length, int type, int count, int offs, int[] indexes, int dest,
-            int tag) {
-        if (Backoff.isVirtual()) {
-            isendGathered(array, length, type, count, offs, indexes, dest, tag).iwait();
-            return;
-        }
-        try {
-            Native.sendGathered(handle(), array, length, type, count, offs, indexes, indexes.length, dest, tag);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Status recvScattered(Object array, int length, int type, int count, int offs, int[] indexes, int src,
-            int tag) {
-        if (Backoff.isVirtual()) {
-            return recvVirtually(array, type, Elements.indices(length, count, offs, indexes), src, tag);
-        }
-        Status status = new Status();
-        try {
-            long result = Native.recvScattered(handle(), array, length, type, count, offs, indexes, indexes.length, src,
-                    tag, status);
-            return status.receivedArray(type, result);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
 
     private Request isendPatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes,
             int dest, int tag) {
@@ -108,80 +62,7 @@ abstract class ShapedArrayMessages extends ArrayMessages {
         }
     }
 
-    /** Receives on a virtual thread into an array without gaps, and stores its elements one by one. */
-    private Status recvVirtually(Object array, int type, int[] elements, int src, int tag) {
-        Object dense = Array.newInstance(array.getClass().getComponentType(), elements.length);
-        long request = irecvVirtually(dense, type, elements.length, src, tag);
-        Status status = Request.of(request, dense, elements.length, type).iwaitOrWithdraw();
-        for (int k = 0; k < status.count(); k++) {
-            System.arraycopy(dense, k, array, elements[k], 1);
-        }
-        return status;
-    }
-
-    private long irecvVirtually(Object dense, int type, int count, int src, int tag) {
-        try {
-            return Native.irecvArray(handle(), dense, count, type, 0, count, src, tag);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
     // ---- byte
-
-    /**
-     * Sends the elements {@code array[indexes[offs + k]]}, k from 0 to {@code count - 1}, as a message of one
-     * section: as {@link #send(byte[], int, int, int, int)}. If an index is outside the array, nothing is
-     * sent.
-     *
-     * @param array array to send from
-     * @param count number of elements
-     * @param offs position of the first index in {@code indexes}
-     * @param indexes indices of the elements in {@code array}
-     * @param dest destination
-     * @param tag tag
-     */
-    public void sendGathered(byte[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.BYTE, count, offs, indexes, dest, tag);
-    }
-
-    /**
-     * Starts to send elements as {@link #sendGathered(byte[], int, int, int[], int, int)} does. Does not
-     * block. Elements and indices are captured.
-     *
-     * @param array array to send from
-     * @param count number of elements
-     * @param offs position of the first index in {@code indexes}
-     * @param indexes indices of the elements in {@code array}
-     * @param dest destination
-     * @param tag tag
-     * @return the request
-     */
-    public Request isendGathered(byte[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.BYTE, count, offs, indexes, dest, tag);
-    }
-
-    /**
-     * Receives a message of one section into the elements {@code array[indexes[offs + k]]}, k from 0 to
-     * {@code count - 1}: as {@link #recv(byte[], int, int, int, int)}. If the message has fewer elements, it
-     * uses the first indices. All indices are checked first. Other threads must not change them during the
-     * call: if one is then outside the array, the message is lost, and elements may have been stored.
-     *
-     * @param array array to receive into
-     * @param count largest number of elements
-     * @param offs position of the first index in {@code indexes}
-     * @param indexes indices of the elements in {@code array}
-     * @param src source, or {@link Comm#ANY_SOURCE}
-     * @param tag tag, or {@link Comm#ANY_TAG}
-     * @return source, tag, size, and type and number of the elements
-     * @throws ArrayIndexOutOfBoundsException if an index is outside the array, or the count is negative; no
-     *     message is received
-     */
-    public Status recvScattered(byte[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.BYTE, count, offs, indexes, src, tag);
-    }
 
     /**
      * Sends a strided patch as a message of one section: the elements
@@ -240,24 +121,6 @@ abstract class ShapedArrayMessages extends ArrayMessages {
 
     // ---- char
 
-    /** Sends {@code char} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
-    public void sendGathered(char[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.CHAR, count, offs, indexes, dest, tag);
-    }
-
-    /**
-     * Starts to send {@code char} elements: see
-     * {@link #isendGathered(byte[], int, int, int[], int, int)}.
-     */
-    public Request isendGathered(char[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.CHAR, count, offs, indexes, dest, tag);
-    }
-
-    /** Receives {@code char} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
-    public Status recvScattered(char[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.CHAR, count, offs, indexes, src, tag);
-    }
-
     /**
      * Sends a patch of {@code char} elements: see
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
@@ -284,24 +147,6 @@ abstract class ShapedArrayMessages extends ArrayMessages {
 
     // ---- short
 
-    /** Sends {@code short} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
-    public void sendGathered(short[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.SHORT, count, offs, indexes, dest, tag);
-    }
-
-    /**
-     * Starts to send {@code short} elements: see
-     * {@link #isendGathered(byte[], int, int, int[], int, int)}.
-     */
-    public Request isendGathered(short[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.SHORT, count, offs, indexes, dest, tag);
-    }
-
-    /** Receives {@code short} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
-    public Status recvScattered(short[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.SHORT, count, offs, indexes, src, tag);
-    }
-
     /**
      * Sends a patch of {@code short} elements: see
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
@@ -327,24 +172,6 @@ abstract class ShapedArrayMessages extends ArrayMessages {
     }
 
     // ---- boolean
-
-    /** Sends {@code boolean} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
-    public void sendGathered(boolean[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.BOOLEAN, count, offs, indexes, dest, tag);
-    }
-
-    /**
-     * Starts to send {@code boolean} elements: see
-     * {@link #isendGathered(byte[], int, int, int[], int, int)}.
-     */
-    public Request isendGathered(boolean[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.BOOLEAN, count, offs, indexes, dest, tag);
-    }
-
-    /** Receives {@code boolean} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
-    public Status recvScattered(boolean[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.BOOLEAN, count, offs, indexes, src, tag);
-    }
 
     /**
      * Sends a patch of {@code boolean} elements: see
@@ -373,21 +200,6 @@ abstract class ShapedArrayMessages extends ArrayMessages {
 
     // ---- int
 
-    /** Sends {@code int} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
-    public void sendGathered(int[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.INT, count, offs, indexes, dest, tag);
-    }
-
-    /** Starts to send {@code int} elements: see {@link #isendGathered(byte[], int, int, int[], int, int)}. */
-    public Request isendGathered(int[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.INT, count, offs, indexes, dest, tag);
-    }
-
-    /** Receives {@code int} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
-    public Status recvScattered(int[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.INT, count, offs, indexes, src, tag);
-    }
-
     /**
      * Sends a patch of {@code int} elements: see
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
@@ -413,24 +225,6 @@ abstract class ShapedArrayMessages extends ArrayMessages {
     }
 
     // ---- long
-
-    /** Sends {@code long} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
-    public void sendGathered(long[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.LONG, count, offs, indexes, dest, tag);
-    }
-
-    /**
-     * Starts to send {@code long} elements: see
-     * {@link #isendGathered(byte[], int, int, int[], int, int)}.
-     */
-    public Request isendGathered(long[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.LONG, count, offs, indexes, dest, tag);
-    }
-
-    /** Receives {@code long} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
-    public Status recvScattered(long[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.LONG, count, offs, indexes, src, tag);
-    }
 
     /**
      * Sends a patch of {@code long} elements: see
@@ -458,24 +252,6 @@ abstract class ShapedArrayMessages extends ArrayMessages {
 
     // ---- float
 
-    /** Sends {@code float} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
-    public void sendGathered(float[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.FLOAT, count, offs, indexes, dest, tag);
-    }
-
-    /**
-     * Starts to send {@code float} elements: see
-     * {@link #isendGathered(byte[], int, int, int[], int, int)}.
-     */
-    public Request isendGathered(float[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.FLOAT, count, offs, indexes, dest, tag);
-    }
-
-    /** Receives {@code float} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
-    public Status recvScattered(float[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.FLOAT, count, offs, indexes, src, tag);
-    }
-
     /**
      * Sends a patch of {@code float} elements: see
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
@@ -501,24 +277,6 @@ abstract class ShapedArrayMessages extends ArrayMessages {
     }
 
     // ---- double
-
-    /** Sends {@code double} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
-    public void sendGathered(double[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.DOUBLE, count, offs, indexes, dest, tag);
-    }
-
-    /**
-     * Starts to send {@code double} elements: see
-     * {@link #isendGathered(byte[], int, int, int[], int, int)}.
-     */
-    public Request isendGathered(double[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.DOUBLE, count, offs, indexes, dest, tag);
-    }
-
-    /** Receives {@code double} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
-    public Status recvScattered(double[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.DOUBLE, count, offs, indexes, src, tag);
-    }
 
     /**
      * Sends a patch of {@code double} elements: see
