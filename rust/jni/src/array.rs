@@ -441,6 +441,22 @@ impl IntArray {
         unsafe { get_region(env, self.raw, Type::Int, off, dest.len(), dest.as_mut_ptr().cast()) }
     }
 
+    /// A copy of `count` elements from `off` on, made in pieces.
+    ///
+    /// # Errors
+    /// No memory.
+    ///
+    /// # Panics
+    /// As for [`get`](Self::get).
+    pub(crate) fn capture(&self, env: &mut Env, off: usize, count: usize) -> Result<Vec<i32>, Failure> {
+        let piece = CRITICAL_MAX / size_of::<i32>();
+        let mut captured = zeroed(count)?;
+        for (k, dest) in captured.chunks_mut(piece).enumerate() {
+            self.get(env, off + k * piece, dest);
+        }
+        Ok(captured)
+    }
+
     /// Stores the first elements.
     ///
     /// # Panics
@@ -456,6 +472,15 @@ impl IntArray {
 #[derive(Clone, Copy)]
 pub(crate) struct Picked<'a> {
     pub(crate) base: i64,
-    pub(crate) indexes: &'a IntArray,
+    pub(crate) indexes: Indexes<'a>,
     pub(crate) offs: usize,
+}
+
+/// The indices of picked elements.
+#[derive(Clone, Copy)]
+pub(crate) enum Indexes<'a> {
+    /// In Java's heap, where other threads may change them.
+    Array(&'a IntArray),
+    /// A copy.
+    Captured(&'a [i32]),
 }

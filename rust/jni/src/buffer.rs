@@ -4,7 +4,7 @@
 use mpjdev_buffer::patch::{Patch, check_range};
 use mpjdev_buffer::{BufferError, Encoding, Message, Place, ReadBuffer, Type, WriteBuffer};
 
-use crate::array::{Array, Direct, IntArray, Picked};
+use crate::array::{Array, Direct, Indexes, IntArray, Picked};
 use crate::boundary::Env;
 use crate::error::{Failure, Fault, reserved, zeroed};
 use crate::handle::{self, Kind};
@@ -118,7 +118,7 @@ pub(crate) fn gather(
         w.section(array.element(), count as usize, |place, encoding| {
             array.gather(
                 env,
-                Picked { base: i64::from(base), indexes: &indexes, offs: offs as usize },
+                Picked { base: i64::from(base), indexes: Indexes::Array(&indexes), offs: offs as usize },
                 place,
                 encoding != Encoding::NATIVE,
             )
@@ -142,7 +142,7 @@ pub(crate) fn scatter(
         r.section(array.element(), count as usize, |place, encoding| {
             array.scatter(
                 env,
-                Picked { base: i64::from(base), indexes: &indexes, offs: offs as usize },
+                Picked { base: i64::from(base), indexes: Indexes::Array(&indexes), offs: offs as usize },
                 place,
                 encoding != Encoding::NATIVE,
             )

@@ -6,16 +6,18 @@
 //! bits 32 to 62 and the number of elements below.
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
-use mpjdev_buffer::patch::check_range;
+use std::sync::Arc;
+
+use mpjdev_buffer::patch::{check_indices, check_range};
 use mpjdev_buffer::{BufferError, Encoding, Message, Patch, Place, SectionHeader, layout, sole_section};
 use mpjdev_engine::{Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
 
-use crate::array::{Array, IntArray, Picked};
+use crate::array::{Array, Indexes, IntArray, Picked};
 use crate::boundary::{Env, NativeStatus};
 use crate::buffer::patch;
 use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, envelope, mode};
 use crate::error::{Failure, Fault};
-use crate::handle::{self, Destination, Request};
+use crate::handle::{self, Destination, Request, Selection};
 
 /// The elements of an array that a message is made of, or that it goes to.
 struct Part<'a> {
@@ -43,7 +45,7 @@ impl<'a> Part<'a> {
     /// The elements of these indices, which are checked when they are copied.
     fn picked(array: &'a Array, count: i32, offs: i32, indexes: &'a IntArray) -> Answer<Part<'a>> {
         check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
-        let picked = Picked { base: 0, indexes, offs: offs as usize };
+        let picked = Picked { base: 0, indexes: Indexes::Array(indexes), offs: offs as usize };
         Ok(Part { array, count: count as usize, shape: Shape::Picked(picked) })
     }
 
@@ -66,6 +68,19 @@ impl<'a> Part<'a> {
     /// The elements of a checked patch.
     fn patch(array: &'a Array, patch: &'a Patch) -> Part<'a> {
         Part { array, count: patch.count(), shape: Shape::Patch(patch) }
+    }
+
+    /// The elements that a posted receive has selected.
+    #[inline(always)]
+    fn selected(array: &'a Array, selection: &'a Selection) -> Part<'a> {
+        match selection {
+            Selection::Run { off, count } => Part { array, count: *count, shape: Shape::Run(*off) },
+            Selection::Picked(indices) => {
+                let picked = Picked { base: 0, indexes: Indexes::Captured(indices), offs: 0 };
+                Part { array, count: indices.len(), shape: Shape::Picked(picked) }
+            }
+            Selection::Patch(patch) => Part::patch(array, patch),
+        }
     }
 
     /// The section of all its elements.
@@ -466,8 +481,6 @@ pub(crate) fn sendrecv(
 
 // ---- Requests
 
-/// Posts a receive into an array, which Java passes again when it waits. The array is not kept here: a
-/// request that Java has lost keeps none.
 pub(crate) fn irecv(
     _: &mut Env,
     comm: i64,
@@ -477,13 +490,51 @@ pub(crate) fn irecv(
     source: i32,
     tag: i32,
 ) -> Answer {
-    let part = Part::check("destination", &array, off, count)?;
+    let Part { count, .. } = Part::check("destination", &array, off, count)?;
+    post(comm, &array, Selection::Run { off: off as usize, count }, source, tag)
+}
+
+pub(crate) fn irecv_scattered(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    count: i32,
+    offs: i32,
+    indexes: IntArray,
+    source: i32,
+    tag: i32,
+) -> Answer {
+    check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
+    let captured = indexes.capture(env, offs as usize, count as usize)?;
+    check_indices(&captured, 0, array.len(), 0)?;
+    post(comm, &array, Selection::Picked(Arc::new(captured)), source, tag)
+}
+
+pub(crate) fn irecv_patch(
+    env: &mut Env,
+    comm: i64,
+    array: Array,
+    off: i32,
+    rank: i32,
+    exts: i32,
+    strs: i32,
+    indexes: IntArray,
+    source: i32,
+    tag: i32,
+) -> Answer {
+    let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
+    post(comm, &array, Selection::Patch(Arc::new(patch)), source, tag)
+}
+
+/// Posts a receive into an array, which Java passes again when it waits. The array is not kept here: a
+/// request that Java has lost keeps none.
+#[inline(always)]
+fn post(comm: i64, array: &Array, selection: Selection, source: i32, tag: i32) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
         let spare = handle::with_memory(|memory| memory.take_spare());
-        let id = comm.irecv(from, capacity(&part), spare)?;
-        let (off, count) = (off as usize, count as usize);
-        let destination = Destination::Array { element: array.element(), off, count };
+        let id = comm.irecv(from, capacity(&Part::selected(array, &selection)), spare)?;
+        let destination = Destination::Array { element: array.element(), len: array.len(), selection };
         handle::keep_request(Request { comm: comm.clone(), id, destination: Some(destination) })
     })
 }
@@ -507,12 +558,12 @@ pub(crate) fn test(env: &mut Env, request: i64, array: Array, out: NativeStatus)
 }
 
 /// The part of the array that a request receives into.
-fn destination<'a>(request: &Request, array: &'a Array) -> Answer<Part<'a>> {
-    match request.destination {
-        Some(Destination::Array { element, off, count })
-            if array.element() == element && off + count <= array.len() =>
+fn destination<'a>(request: &'a Request, array: &'a Array) -> Answer<Part<'a>> {
+    match &request.destination {
+        Some(Destination::Array { element, len, selection })
+            if array.element() == *element && array.len() == *len =>
         {
-            Ok(Part { array, count, shape: Shape::Run(off) })
+            Ok(Part::selected(array, selection))
         }
         _ => Err(Fault::WrongKind { what: "request", why: "it does not receive into this array" }.into()),
     }

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mpjdev_buffer::{Message, ReadBuffer, Slab, SlabSource, Type, ViewedSlab, WriteBuffer};
+use mpjdev_buffer::{Message, Patch, ReadBuffer, Slab, SlabSource, Type, ViewedSlab, WriteBuffer};
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::lock_order::{LockRank, Mutex, MutexGuard};
@@ -54,19 +54,30 @@ pub(crate) struct Request {
 }
 
 /// The destination of a receive.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Destination {
     /// A buffer, which is in use until then.
     Buffer(i64),
-    /// Elements of an array of this type, which Java passes when it waits: `count` elements from `off` on.
-    Array { element: Type, off: usize, count: usize },
+    /// Elements of an array of this type and length, which Java passes when it waits.
+    Array { element: Type, len: usize, selection: Selection },
+}
+
+/// The elements of an array that a posted receive stores.
+#[derive(Clone, Debug)]
+pub(crate) enum Selection {
+    /// `count` elements from `off` on.
+    Run { off: usize, count: usize },
+    /// The elements of these indices.
+    Picked(Arc<Vec<i32>>),
+    /// The elements of a patch.
+    Patch(Arc<Patch>),
 }
 
 impl Request {
     /// The buffer of a receive into one.
     pub(crate) fn buffer(&self) -> Option<i64> {
-        match self.destination {
-            Some(Destination::Buffer(buffer)) => Some(buffer),
+        match &self.destination {
+            Some(Destination::Buffer(buffer)) => Some(*buffer),
             _ => None,
         }
     }

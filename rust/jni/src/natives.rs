@@ -103,6 +103,8 @@ natives! {
     "recvScattered" Java_mpjdev_core_Native_recvScattered = direct::recv_scattered,
         (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, source: int, tag: int,
          out: status) -> long;
+    "irecvScattered" Java_mpjdev_core_Native_irecvScattered = direct::irecv_scattered,
+        (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, source: int, tag: int) -> long;
     "sendPatch" Java_mpjdev_core_Native_sendPatch = direct::send_patch,
         (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
          dest: int, tag: int) -> void;
@@ -112,6 +114,9 @@ natives! {
     "recvPatch" Java_mpjdev_core_Native_recvPatch = direct::recv_patch,
         (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
          source: int, tag: int, out: status) -> long;
+    "irecvPatch" Java_mpjdev_core_Native_irecvPatch = direct::irecv_patch,
+        (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
+         source: int, tag: int) -> long;
     "startBarrier" Java_mpjdev_core_Native_startBarrier = comm::start_barrier, (comm: long) -> long;
     "startDup" Java_mpjdev_core_Native_startDup = comm::start_dup, (comm: long) -> long;
     "startCreate" Java_mpjdev_core_Native_startCreate = comm::start_create, (comm: long, ids/length: ints) -> long;

@@ -1,11 +1,12 @@
 //! Gather and scatter: elements that an index array picks.
 
+use jni::sys::jobject;
 use mpjdev_buffer::Place;
 use mpjdev_buffer::patch::check_indices;
 
 use super::access::{Access, Critical};
 use super::kernels::{self, Inside};
-use super::{Array, Fix, Picked, copy_fixed, fix};
+use super::{Array, Fix, Indexes, Picked, copy_fixed, fix};
 use crate::boundary::Env;
 use crate::error::{Failure, Fault, zeroed};
 
@@ -19,6 +20,42 @@ enum Pass {
     Move,
     /// Checks one chunk and moves it, while the arrays are held once.
     CheckAndMove,
+}
+
+impl Indexes<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        match self {
+            Indexes::Array(indexes) => indexes.len,
+            Indexes::Captured(indices) => indices.len(),
+        }
+    }
+
+    /// The index array to hold; null for a copy.
+    #[inline(always)]
+    fn raw(&self) -> jobject {
+        match self {
+            Indexes::Array(indexes) => indexes.raw,
+            Indexes::Captured(_) => std::ptr::null_mut(),
+        }
+    }
+
+    /// Address of the first index while the arrays are held.
+    #[inline(always)]
+    fn start(&self, held: &Critical<'_>) -> *const i32 {
+        match self {
+            Indexes::Array(_) => held.indices,
+            Indexes::Captured(indices) => indices.as_ptr(),
+        }
+    }
+
+    /// Copies indices from `off` on.
+    fn get(&self, env: &mut Env, off: usize, dest: &mut [i32]) {
+        match self {
+            Indexes::Array(indexes) => indexes.get(env, off, dest),
+            Indexes::Captured(indices) => dest.copy_from_slice(&indices[off..off + dest.len()]),
+        }
+    }
 }
 
 impl Array {
@@ -42,17 +79,17 @@ impl Array {
         let Picked { base, indexes, offs } = picked;
         let size = self.element.size();
         let (count, to) = (place.len() / size, place.as_ptr());
-        assert!(offs + count <= indexes.len);
+        assert!(offs + count <= indexes.len());
         let swap = fix(self.element, foreign, false) == Fix::Swap;
         for done in (0..count).step_by(INDEX_CHUNK) {
             let n = INDEX_CHUNK.min(count - done);
             let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
-                let held = Critical::hold(env, self.raw, indexes.raw, Access::Read)?;
+                let held = Critical::hold(env, self.raw, indexes.raw(), Access::Read)?;
                 // SAFETY: `inside` accepts indices that are inside the array with the base added; the range
                 // has room for all of the count; the indices are inside their array.
                 Ok::<_, Failure>(unsafe {
                     let from = held.start.cast_const().wrapping_offset(base as isize * size as isize);
-                    let indices = held.indices.add(offs + done);
+                    let indices = indexes.start(&held).add(offs + done);
                     kernels::gather(from, to.add(done * size), size, indices, n, inside)
                 })
             })?;
@@ -124,7 +161,13 @@ impl Array {
         count: usize,
     ) -> Result<(), Failure> {
         let Picked { base, indexes, offs } = picked;
-        assert!(offs + count <= indexes.len);
+        assert!(offs + count <= indexes.len());
+        let indexes = match indexes {
+            Indexes::Array(indexes) => indexes,
+            Indexes::Captured(indices) => {
+                return Ok(check_indices(&indices[offs..offs + count], base, self.len, 0)?);
+            }
+        };
         for done in (0..count).step_by(INDEX_CHUNK) {
             let n = INDEX_CHUNK.min(count - done);
             let good = Inside::new(base, self.len).map_or(Ok(0), |inside| {
@@ -155,7 +198,7 @@ impl Array {
         let Picked { base, indexes, offs } = picked;
         let size = self.element.size();
         let count = place.len() / size;
-        assert!(offs + count <= indexes.len);
+        assert!(offs + count <= indexes.len());
         let mut fixed: Vec<u64> = Vec::new();
         for done in (0..count).step_by(INDEX_CHUNK) {
             let n = INDEX_CHUNK.min(count - done);
@@ -170,11 +213,11 @@ impl Array {
                 from = fixed.as_ptr().cast();
             }
             let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
-                let held = Critical::hold(env, self.raw, indexes.raw, Access::Write)?;
+                let held = Critical::hold(env, self.raw, indexes.raw(), Access::Write)?;
                 // SAFETY: as in gather, with the sides exchanged.
                 Ok::<_, Failure>(unsafe {
                     let to = held.start.wrapping_offset(base as isize * size as isize);
-                    let indices = held.indices.add(offs + done);
+                    let indices = indexes.start(&held).add(offs + done);
                     let good = if pass == Pass::Move { n } else { kernels::check(indices, n, inside) };
                     if good == n { kernels::scatter(from, to, size, indices, n, inside) } else { good }
                 })

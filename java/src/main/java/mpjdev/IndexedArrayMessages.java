@@ -1,7 +1,6 @@
 package mpjdev;
 
 import java.lang.ref.Reference;
-import java.lang.reflect.Array;
 import mpjdev.core.Backoff;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
@@ -49,7 +48,7 @@ abstract class IndexedArrayMessages extends ArrayMessages {
     private Status recvScattered(Object array, int length, int type, int count, int offs, int[] indexes, int src,
             int tag) {
         if (Backoff.isVirtual()) {
-            return recvVirtually(array, type, Elements.indices(length, count, offs, indexes), src, tag);
+            return irecvScattered(array, length, type, count, offs, indexes, src, tag).iwaitOrWithdraw();
         }
         Status status = new Status();
         try {
@@ -63,20 +62,12 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         }
     }
 
-    /** Receives on a virtual thread into an array without gaps, and stores its elements one by one. */
-    final Status recvVirtually(Object array, int type, int[] elements, int src, int tag) {
-        Object dense = Array.newInstance(array.getClass().getComponentType(), elements.length);
-        long request = irecvVirtually(dense, type, elements.length, src, tag);
-        Status status = Request.of(request, dense, elements.length, type).iwaitOrWithdraw();
-        for (int k = 0; k < status.count(); k++) {
-            System.arraycopy(dense, k, array, elements[k], 1);
-        }
-        return status;
-    }
-
-    private long irecvVirtually(Object dense, int type, int count, int src, int tag) {
+    private Request irecvScattered(Object array, int length, int type, int count, int offs, int[] indexes, int src,
+            int tag) {
         try {
-            return Native.irecvArray(handle(), dense, count, type, 0, count, src, tag);
+            long request = Native.irecvScattered(handle(), array, length, type, count, offs, indexes, indexes.length,
+                    src, tag);
+            return Request.of(request, array, length, type);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
@@ -138,6 +129,23 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return recvScattered(array, array.length, Types.BYTE, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Posts a receive into the elements {@code array[indexes[offs + k]]}: as
+     * {@link #irecv(byte[], int, int, int, int)}, with the indices of
+     * {@link #recvScattered(byte[], int, int, int[], int, int)}. Does not block. The indices are captured.
+     *
+     * @param array array to receive into; it is reachable as long as the request is
+     * @param count largest number of elements
+     * @param offs position of the first index in {@code indexes}
+     * @param indexes indices of the elements in {@code array}
+     * @param src source, or {@link Comm#ANY_SOURCE}
+     * @param tag tag, or {@link Comm#ANY_TAG}
+     * @return the request
+     */
+    public Request irecvScattered(byte[] array, int count, int offs, int[] indexes, int src, int tag) {
+        return irecvScattered(array, array.length, Types.BYTE, count, offs, indexes, src, tag);
+    }
+
     // ---- char
 
     /** Sends {@code char} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -156,6 +164,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
     /** Receives {@code char} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(char[] array, int count, int offs, int[] indexes, int src, int tag) {
         return recvScattered(array, array.length, Types.CHAR, count, offs, indexes, src, tag);
+    }
+
+    /**
+     * Posts the receive of {@code char} elements: see
+     * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
+     */
+    public Request irecvScattered(char[] array, int count, int offs, int[] indexes, int src, int tag) {
+        return irecvScattered(array, array.length, Types.CHAR, count, offs, indexes, src, tag);
     }
 
     // ---- short
@@ -178,6 +194,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return recvScattered(array, array.length, Types.SHORT, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Posts the receive of {@code short} elements: see
+     * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
+     */
+    public Request irecvScattered(short[] array, int count, int offs, int[] indexes, int src, int tag) {
+        return irecvScattered(array, array.length, Types.SHORT, count, offs, indexes, src, tag);
+    }
+
     // ---- boolean
 
     /** Sends {@code boolean} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -198,6 +222,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return recvScattered(array, array.length, Types.BOOLEAN, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Posts the receive of {@code boolean} elements: see
+     * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
+     */
+    public Request irecvScattered(boolean[] array, int count, int offs, int[] indexes, int src, int tag) {
+        return irecvScattered(array, array.length, Types.BOOLEAN, count, offs, indexes, src, tag);
+    }
+
     // ---- int
 
     /** Sends {@code int} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -213,6 +245,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
     /** Receives {@code int} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(int[] array, int count, int offs, int[] indexes, int src, int tag) {
         return recvScattered(array, array.length, Types.INT, count, offs, indexes, src, tag);
+    }
+
+    /**
+     * Posts the receive of {@code int} elements: see
+     * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
+     */
+    public Request irecvScattered(int[] array, int count, int offs, int[] indexes, int src, int tag) {
+        return irecvScattered(array, array.length, Types.INT, count, offs, indexes, src, tag);
     }
 
     // ---- long
@@ -235,6 +275,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return recvScattered(array, array.length, Types.LONG, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Posts the receive of {@code long} elements: see
+     * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
+     */
+    public Request irecvScattered(long[] array, int count, int offs, int[] indexes, int src, int tag) {
+        return irecvScattered(array, array.length, Types.LONG, count, offs, indexes, src, tag);
+    }
+
     // ---- float
 
     /** Sends {@code float} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -255,6 +303,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return recvScattered(array, array.length, Types.FLOAT, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Posts the receive of {@code float} elements: see
+     * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
+     */
+    public Request irecvScattered(float[] array, int count, int offs, int[] indexes, int src, int tag) {
+        return irecvScattered(array, array.length, Types.FLOAT, count, offs, indexes, src, tag);
+    }
+
     // ---- double
 
     /** Sends {@code double} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -273,5 +329,13 @@ abstract class IndexedArrayMessages extends ArrayMessages {
     /** Receives {@code double} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(double[] array, int count, int offs, int[] indexes, int src, int tag) {
         return recvScattered(array, array.length, Types.DOUBLE, count, offs, indexes, src, tag);
+    }
+
+    /**
+     * Posts the receive of {@code double} elements: see
+     * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
+     */
+    public Request irecvScattered(double[] array, int count, int offs, int[] indexes, int src, int tag) {
+        return irecvScattered(array, array.length, Types.DOUBLE, count, offs, indexes, src, tag);
     }
 }

@@ -48,13 +48,26 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
     private Status recvPatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes,
             int src, int tag) {
         if (Backoff.isVirtual()) {
-            return recvVirtually(array, type, Elements.patch(length, off, rank, exts, strs, indexes), src, tag);
+            return irecvPatch(array, length, type, off, rank, exts, strs, indexes, src, tag).iwaitOrWithdraw();
         }
         Status status = new Status();
         try {
             long result = Native.recvPatch(handle(), array, length, type, off, rank, exts, strs, indexes,
                     indexes.length, src, tag, status);
             return status.receivedArray(type, result);
+        } catch (NativeFailure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private Request irecvPatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes,
+            int src, int tag) {
+        try {
+            long request = Native.irecvPatch(handle(), array, length, type, off, rank, exts, strs, indexes,
+                    indexes.length, src, tag);
+            return Request.of(request, array, length, type);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
@@ -119,6 +132,24 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
         return recvPatch(array, array.length, Types.BYTE, off, rank, exts, strs, indexes, src, tag);
     }
 
+    /**
+     * Posts a receive into a strided patch: as {@link #irecv(byte[], int, int, int, int)}, with the patch of
+     * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}. Does not block. The patch is captured.
+     *
+     * @param array array to receive into; it is reachable as long as the request is
+     * @param off index of the element with all i[d] zero
+     * @param rank number of dimensions
+     * @param exts position of the first extent in {@code indexes}
+     * @param strs position of the first stride in {@code indexes}
+     * @param indexes extents and strides
+     * @param src source, or {@link Comm#ANY_SOURCE}
+     * @param tag tag, or {@link Comm#ANY_TAG}
+     * @return the request
+     */
+    public Request irecvPatch(byte[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
+        return irecvPatch(array, array.length, Types.BYTE, off, rank, exts, strs, indexes, src, tag);
+    }
+
     // ---- char
 
     /**
@@ -145,6 +176,14 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
         return recvPatch(array, array.length, Types.CHAR, off, rank, exts, strs, indexes, src, tag);
     }
 
+    /**
+     * Posts the receive of a patch of {@code char} elements: see
+     * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Request irecvPatch(char[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
+        return irecvPatch(array, array.length, Types.CHAR, off, rank, exts, strs, indexes, src, tag);
+    }
+
     // ---- short
 
     /**
@@ -169,6 +208,14 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      */
     public Status recvPatch(short[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
         return recvPatch(array, array.length, Types.SHORT, off, rank, exts, strs, indexes, src, tag);
+    }
+
+    /**
+     * Posts the receive of a patch of {@code short} elements: see
+     * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Request irecvPatch(short[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
+        return irecvPatch(array, array.length, Types.SHORT, off, rank, exts, strs, indexes, src, tag);
     }
 
     // ---- boolean
@@ -198,6 +245,14 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
         return recvPatch(array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, src, tag);
     }
 
+    /**
+     * Posts the receive of a patch of {@code boolean} elements: see
+     * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Request irecvPatch(boolean[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
+        return irecvPatch(array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, src, tag);
+    }
+
     // ---- int
 
     /**
@@ -222,6 +277,14 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      */
     public Status recvPatch(int[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
         return recvPatch(array, array.length, Types.INT, off, rank, exts, strs, indexes, src, tag);
+    }
+
+    /**
+     * Posts the receive of a patch of {@code int} elements: see
+     * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Request irecvPatch(int[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
+        return irecvPatch(array, array.length, Types.INT, off, rank, exts, strs, indexes, src, tag);
     }
 
     // ---- long
@@ -250,6 +313,14 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
         return recvPatch(array, array.length, Types.LONG, off, rank, exts, strs, indexes, src, tag);
     }
 
+    /**
+     * Posts the receive of a patch of {@code long} elements: see
+     * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Request irecvPatch(long[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
+        return irecvPatch(array, array.length, Types.LONG, off, rank, exts, strs, indexes, src, tag);
+    }
+
     // ---- float
 
     /**
@@ -276,6 +347,14 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
         return recvPatch(array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, src, tag);
     }
 
+    /**
+     * Posts the receive of a patch of {@code float} elements: see
+     * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Request irecvPatch(float[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
+        return irecvPatch(array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, src, tag);
+    }
+
     // ---- double
 
     /**
@@ -300,5 +379,13 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      */
     public Status recvPatch(double[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
         return recvPatch(array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, src, tag);
+    }
+
+    /**
+     * Posts the receive of a patch of {@code double} elements: see
+     * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Request irecvPatch(double[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
+        return irecvPatch(array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, src, tag);
     }
 }

@@ -173,7 +173,9 @@ class ArrayMessagesTest {
         return List.of(() -> world.recv(array, 0, ROOM, Comm.ANY_SOURCE, TAG), () -> world.recv(array, 0, ROOM, 0, TAG),
                 () -> world.irecv(array, 0, ROOM, 0, TAG).iwait(),
                 () -> world.recvScattered(array, ROOM, 0, all, 0, TAG),
-                () -> world.recvPatch(array, 0, 1, 0, 1, shape, 0, TAG));
+                () -> world.recvPatch(array, 0, 1, 0, 1, shape, 0, TAG),
+                () -> world.irecvScattered(array, ROOM, 0, all, 0, TAG).iwait(),
+                () -> world.irecvPatch(array, 0, 1, 0, 1, shape, 0, TAG).iwait());
     }
 
     /** Each message that does not fit is lost with an error that names it, and the array is unchanged. */
@@ -238,6 +240,17 @@ class ArrayMessagesTest {
 
     /** Index lists and patches at both ends, with whole and with shorter messages. */
     static void shapes(Comm world) throws Exception {
+        shapes(world, "recv");
+        shapes(world, "irecv");
+    }
+
+    /** Receives into elements of an array by {@code recv} or {@code irecv} with this end of the name. */
+    private static Status receive(Comm world, String name, Object array, Object... rest) throws Exception {
+        Object received = call(world, name, array, rest);
+        return received instanceof Request ? ((Request) received).iwait() : (Status) received;
+    }
+
+    private static void shapes(Comm world, String recv) throws Exception {
         int[] shape = {30, 7, 64, -2}; // extents, then strides
         for (Type type : AnyArray.TYPES) {
             Object array = sample(type, 4000);
@@ -257,16 +270,17 @@ class ArrayMessagesTest {
             int[][] to = {patch, indexes, patch, null, patch};
             for (int i = 0; i < from.length; i++) {
                 Object got = AnyArray.make(type, 4000);
-                Object status;
+                int source = i % 2 == 0 ? 0 : Comm.ANY_SOURCE;
+                Status status;
                 if (to[i] == patch) {
-                    status = call(world, "recvPatch", got, 20, 2, 0, 2, shape, i % 2 == 0 ? 0 : Comm.ANY_SOURCE, TAG);
+                    status = receive(world, recv + "Patch", got, 20, 2, 0, 2, shape, source, TAG);
                 } else if (to[i] == indexes) {
-                    status = call(world, "recvScattered", got, 210, 0, indexes, 0, TAG);
+                    status = receive(world, recv + "Scattered", got, 210, 0, indexes, source, TAG);
                 } else {
-                    status = call(world, "recv", got, 0, 210, 0, TAG);
+                    status = receive(world, recv, got, 0, 210, 0, TAG);
                 }
                 int count = from[i] == null ? 25 : from[i].length;
-                checkStatus(type, count, 0, (Status) status);
+                checkStatus(type, count, 0, status);
                 Object wanted = AnyArray.copy(expected);
                 for (int k = 0; k < count; k++) {
                     int at = from[i] == null ? k : from[i][k];
@@ -364,7 +378,10 @@ class ArrayMessagesTest {
             Executable[] sends = {() -> world.sendGathered(array, 2, 0, indexes, 0, TAG),
                 () -> world.isendGathered(array, 2, 3, indexes, 0, TAG),
                 () -> world.sendPatch(array, 0, 1, 2, 3, indexes, 0, TAG),
-                () -> world.recvPatch(array, 0, 1, 2, 1, indexes, 0, TAG)};
+                () -> world.recvPatch(array, 0, 1, 2, 1, indexes, 0, TAG),
+                () -> world.irecvPatch(array, 0, 1, 2, 1, indexes, 0, TAG),
+                () -> world.irecvScattered(array, 5, 0, indexes, 0, TAG),
+                () -> world.irecvScattered(array, -1, 0, indexes, 0, TAG)};
             for (Executable call : sends) {
                 assertThrows(ArrayIndexOutOfBoundsException.class, call);
             }
@@ -388,12 +405,17 @@ class ArrayMessagesTest {
             int[] array = new int[count];
             for (int bad : new int[] {-1, count, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
                 int[] indexes = oneOutside(count, count - 1, bad);
-                Executable receive = () -> world.recvScattered(array, count, 0, indexes, 0, TAG);
-                String text = assertThrows(ArrayIndexOutOfBoundsException.class, receive).getMessage();
-                assertEquals("index " + bad + " at position " + (count - 1) + " is outside an array of length " + count,
-                        text);
+                Executable[] receives = {() -> world.recvScattered(array, count, 0, indexes, 0, TAG),
+                    () -> world.irecvScattered(array, count, 0, indexes, 0, TAG)};
+                for (Executable receive : receives) {
+                    String text = assertThrows(ArrayIndexOutOfBoundsException.class, receive).getMessage();
+                    assertEquals("index " + bad + " at position " + (count - 1) + " is outside an array of length "
+                            + count, text);
+                }
                 world.send(new int[] {7}, 0, 1, 0, TAG);
-                assertThrows(ArrayIndexOutOfBoundsException.class, receive, "an index that this message does not need");
+                for (Executable receive : receives) {
+                    assertThrows(ArrayIndexOutOfBoundsException.class, receive, "the message does not need that index");
+                }
                 assertArrayEquals(new int[count], array);
                 int[] received = new int[1];
                 assertEquals(1, world.recv(received, 0, 1, 0, TAG).count(), "the message is there");
@@ -457,11 +479,54 @@ class ArrayMessagesTest {
     }
 
     @Test
+    void shouldCaptureTheElementsThatAPostedReceiveSelects() {
+        Comm.runThreads(1, world -> {
+            short[] array = new short[6];
+            int[] list = {9, 5, 0, 3};
+            Request scattered = world.irecvScattered(array, 3, 1, list, 0, TAG);
+            int[] shape = {2, -2};
+            Request patch = world.irecvPatch(array, 4, 1, 0, 1, shape, 0, TAG + 1);
+            Arrays.fill(list, 77);
+            Arrays.fill(shape, 77);
+            assertNull(scattered.itest());
+            assertThrows(TimedOutException.class, () -> patch.iwait(1, TimeUnit.MICROSECONDS));
+            world.send(new short[] {1, 2}, 0, 2, 0, TAG);
+            world.send(new short[] {3, 4}, 0, 2, 0, TAG + 1);
+            assertEquals(1, Request.iwaitany(new Request[] {null, patch}).index);
+            assertArrayEquals(new short[] {0, 0, 4, 0, 3, 0}, array, "the other request stores in its own wait");
+            assertEquals(2, scattered.itest().count());
+            assertArrayEquals(new short[] {2, 0, 4, 0, 3, 1}, array);
+            assertEquals(2, scattered.iwait().count(), "a repeated wait");
+        });
+    }
+
+    @Test
+    void shouldCancelReceivesOfSelectedElements() {
+        int before = Native.openRequests();
+        Comm.runThreads(1, world -> {
+            int[] array = {1, 1};
+            Request[] requests = {world.irecvScattered(array, 2, 0, new int[] {1, 0}, 0, TAG),
+                world.irecvPatch(array, 0, 1, 0, 1, new int[] {2, 1}, 0, TAG)};
+            for (Request request : requests) {
+                assertTrue(request.cancel());
+                assertThrows(CancelledException.class, request::iwait);
+            }
+            world.irecvScattered(array, 2, 0, new int[] {1, 0}, 0, TAG).free();
+            world.send(new int[] {5, 6}, 0, 2, 0, TAG);
+            assertNull(world.iprobe(Comm.ANY_SOURCE, Comm.ANY_TAG), "the freed request has received it");
+            assertArrayEquals(new int[] {1, 1}, array);
+        });
+        assertEquals(before, Native.openRequests());
+    }
+
+    @Test
     void shouldFreeARequestThatIsLost() throws Exception {
         int before = Native.openRequests();
         Comm.<Exception>runThreads(1, world -> {
             for (int i = 0; i < 10; i++) {
                 world.irecv(new int[1000], 0, 1000, 0, TAG);
+                world.irecvScattered(new int[1000], 1000, 0, new int[1000], 0, TAG);
+                world.irecvPatch(new int[1000], 0, 1, 0, 1, new int[] {1000, 1}, 0, TAG);
             }
             Wait.untilCollected("the requests are freed", () -> Native.openRequests() == before);
         });

@@ -483,6 +483,13 @@ public final class Native {
     public static native long recvScattered(long comm, Object array, int length, int element, int count, int offs,
             int[] indexes, int ints, int source, int tag, NativeStatus out);
 
+    /**
+     * Posts a receive as {@link #irecvArray} does; arguments as for {@link #recvScattered}. The indices are
+     * checked and copied.
+     */
+    public static native long irecvScattered(long comm, Object array, int length, int element, int count, int offs,
+            int[] indexes, int ints, int source, int tag);
+
     /** Sends a strided patch, as of {@link #strGather}, as {@link #sendArray} does. */
     public static native void sendPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
             int strs, int[] indexes, int ints, int dest, int tag);
@@ -494,6 +501,10 @@ public final class Native {
     /** Receives into the first elements of a strided patch, as {@link #recvArray} does. */
     public static native long recvPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
             int strs, int[] indexes, int ints, int source, int tag, NativeStatus out);
+
+    /** Posts a receive as {@link #irecvArray} does; arguments as for {@link #recvPatch}. Copies the patch. */
+    public static native long irecvPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
+            int strs, int[] indexes, int ints, int source, int tag);
 
     // ---- Requests
 
