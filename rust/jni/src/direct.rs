@@ -585,3 +585,43 @@ fn conclude(
     handle::with_memory(|memory| memory.keep(message));
     Ok(WithEnvelope(out).reply(env, &status, count?))
 }
+
+#[cfg(test)]
+mod tests {
+    use mpjdev_buffer::Type;
+
+    use super::*;
+    use crate::comm::CONSTANTS;
+
+    fn detail_of(size: usize, count: usize) -> i64 {
+        detail(&Status { source: 0, tag: 0, size, first: None }, count)
+    }
+
+    #[test]
+    fn size_and_count_of_the_longest_messages_fit_one_number() {
+        for element in Type::ALL.into_iter().filter(|element| *element != Type::Object) {
+            let most = (layout::CAPACITY_MAX - layout::SECTION_HEADER_LEN) / element.size();
+            for count in [0, 1, 1 << 27, (1 << 28) - 1, 1 << 28, (1 << 28) + 1, most - 1, most] {
+                let Ok(size) = sole_section::primary_len(SectionHeader { element, count }) else {
+                    assert!(count > most, "{element:?} {count}");
+                    continue;
+                };
+                let detail = detail_of(size, count);
+                assert_eq!(
+                    (detail >> 32, i64::from(detail as i32)),
+                    (size as i64, count as i64),
+                    "{element:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn no_size_and_count_are_a_reserved_answer() {
+        let largest = detail_of(i32::MAX as usize, i32::MAX as usize);
+        assert_eq!((largest >> 32, largest as i32), (i64::from(i32::MAX), i32::MAX));
+        let reserved = CONSTANTS.iter().filter(|(name, _)| ["PENDING", "SENT"].contains(name));
+        assert!(detail_of(0, 0) >= 0 && largest > 0 && reserved.clone().count() == 2);
+        assert!(reserved.into_iter().all(|(_, answer)| *answer < 0));
+    }
+}

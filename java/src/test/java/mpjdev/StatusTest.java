@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import mpjdev.core.Types;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -39,6 +40,19 @@ class StatusTest {
                 }
             }
         });
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, (1 << 28) - 2, (1 << 28) - 1, 1 << 28, 1 << 30, Buffer.MAX_CAPACITY - 8})
+    void shouldReportTheElementsOfAReceiveIntoAnArray(int count) {
+        int size = (int) Buffer.requiredCapacity(Type.BYTE, count);
+        long detail = (long) size << 32 | count;
+        Status status = new Status().receivedArray(Types.BYTE, 3, 4, detail);
+        assertEquals(Type.BYTE, status.type());
+        assertEquals(count, status.count());
+        assertEquals(size, status.size());
+        assertEquals(3, status.source);
+        assertEquals(4, status.tag);
     }
 
     @ParameterizedTest

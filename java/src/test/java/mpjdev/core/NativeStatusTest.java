@@ -43,6 +43,22 @@ class NativeStatusTest {
     }
 
     @Test
+    void shouldAddATypeToSizeAndCount() throws Exception {
+        int[] sizes = {8, mpjdev.Buffer.MAX_CAPACITY, Integer.MAX_VALUE};
+        int[] counts = {0, 1, NativeStatus.COUNT_MAX - 1, NativeStatus.COUNT_MAX, 1 << 28, (1 << 28) + 1, 1 << 30,
+            Integer.MAX_VALUE};
+        for (int size : sizes) {
+            for (int type = 0; type < Types.OBJECT; type++) {
+                for (int count : counts) {
+                    Seen seen = Seen.of(size, 0, count);
+                    assertEquals(count, seen.setType(type));
+                    seen.is(size, type, Math.min(count, NativeStatus.COUNT_MAX));
+                }
+            }
+        }
+    }
+
+    @Test
     void shouldHaveNoSectionAfterSetNothing() throws Exception {
         Seen seen = Seen.of(Integer.MAX_VALUE, Types.OBJECT, NativeStatus.COUNT_MAX);
         seen.setNothing();
