@@ -30,6 +30,17 @@ pub enum Dialect {
     Draft,
 }
 
+impl Dialect {
+    /// `final` or `draft`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dialect::Final => "final",
+            Dialect::Draft => "draft",
+        }
+    }
+}
+
 /// A process as the whole job knows it (IMPI 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Proc {

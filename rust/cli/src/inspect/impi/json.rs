@@ -8,7 +8,6 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::dissector::Dissector;
 use super::item::{Entry, Totals};
-use super::text::name;
 
 /// Writes the object and a line end. Each entry is written before the next one is made.
 pub(super) fn write(
@@ -19,7 +18,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::new(&mut out);
     let mut object = serializer.serialize_map(None)?;
-    object.serialize_entry("dialect", name(dialect))?;
+    object.serialize_entry("dialect", dialect.name())?;
     let entries = first.into_iter().chain(dissector.by_ref());
     object.serialize_entry("items", &Sequence(RefCell::new(entries)))?;
     let Totals { commands, packets, warnings, damages } = dissector.totals();

@@ -25,7 +25,7 @@ pub(super) fn write(
     for entry in first.into_iter().chain(dissector.by_ref()) {
         let part = entry.part();
         if last_part.replace(part) != Some(part) {
-            writeln!(out, "{:<11} {} dialect", part.name(), name(dialect))?;
+            writeln!(out, "{:<11} {} dialect", part.name(), dialect.name())?;
         }
         match entry {
             Entry::Item(item) => write_item(&mut out, &item, all)?,
@@ -34,13 +34,6 @@ pub(super) fn write(
     }
     write_totals(&mut out, dissector.totals())?;
     out.flush()
-}
-
-pub(super) fn name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Final => "final",
-        Dialect::Draft => "draft",
-    }
 }
 
 fn write_item(out: &mut impl Write, item: &Item, all: bool) -> io::Result<()> {

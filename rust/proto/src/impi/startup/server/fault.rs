@@ -39,7 +39,7 @@ pub enum Fault {
         len: u32,
     },
     /// Its AUTH is that of the other dialect.
-    #[error("its AUTH is not that of the dialect {}", name(*dialect))]
+    #[error("its AUTH is not that of the dialect {}", dialect.name())]
     OtherDialect {
         /// The server's dialect.
         dialect: Dialect,
@@ -151,13 +151,6 @@ fn due(expected: &[Command]) -> String {
         [] => "all have to wait".to_owned(),
         [one] => format!("{one} is due"),
         [one, ..] => format!("{one} is due or what follows it"),
-    }
-}
-
-fn name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Final => "final",
-        Dialect::Draft => "draft",
     }
 }
 
