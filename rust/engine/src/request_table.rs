@@ -48,6 +48,18 @@ impl<R> RequestTable<R> {
         Some(request)
     }
 
+    /// Removes a request and drops it in its slot: a long one is not copied.
+    #[cfg(not(loom))]
+    pub(crate) fn discard(&mut self, id: RequestId) {
+        if let Some(slot) = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation())
+            && slot.request.is_some()
+        {
+            slot.request = None;
+            slot.generation = slot.generation.wrapping_add(1);
+            self.free.push(id.index() as u32);
+        }
+    }
+
     /// Number of requests.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -110,6 +122,19 @@ mod tests {
         assert!(table.get(first).is_none() && table.remove(first).is_none());
         assert_eq!(table.get(second), Some(&mut "second"));
         assert_eq!(table.get(RequestId::from(u64::MAX)), None);
+        table.check();
+    }
+
+    #[test]
+    fn discarded_request_is_dropped_once_and_its_id_finds_nothing() {
+        let (mut table, counted) = (RequestTable::default(), std::rc::Rc::new(()));
+        let first = table.add(counted.clone());
+        table.discard(first);
+        assert_eq!((std::rc::Rc::strong_count(&counted), table.len()), (1, 0));
+        let second = table.add(counted.clone());
+        table.discard(first);
+        assert!(table.get(first).is_none() && table.get(second).is_some());
+        assert_eq!((std::rc::Rc::strong_count(&counted), second.index()), (2, first.index()));
         table.check();
     }
 

@@ -16,7 +16,8 @@ const KEPT: usize = 64;
 pub(super) struct Scratch {
     /// The memory of the last receive: mostly there is one at a time.
     last: AtomicCell<Option<Box<Octets>>>,
-    others: Mutex<Vec<Octets>>,
+    #[expect(clippy::vec_box, reason = "an operation keeps its memory in a box")]
+    others: Mutex<Vec<Box<Octets>>>,
 }
 
 impl Default for Scratch {
@@ -42,7 +43,7 @@ impl Scratch {
 
     fn take_other(&self, source: &dyn SlabSource) -> Result<Box<Octets>, SlabError> {
         if let Some(memory) = self.others.lock().pop() {
-            return Ok(Box::new(memory));
+            return Ok(memory);
         }
         Ok(Box::new(Octets(source.take_arrived(EAGER_MAX)?)))
     }
@@ -56,7 +57,7 @@ impl Scratch {
         if let Some(before) = self.last.swap(Some(memory)) {
             let mut others = self.others.lock();
             if others.len() < KEPT {
-                others.push(*before);
+                others.push(before);
             }
         }
     }
