@@ -246,11 +246,7 @@ impl Rank {
 
     /// The outcome of a request if it is complete; the request is removed then.
     pub(crate) fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError> {
-        let outcome = {
-            let mut state = self.state();
-            self.poll_request(&mut state, id)?;
-            state.requests.take_outcome(id)?
-        };
+        let outcome = self.poll_outcome(id)?;
         if outcome.is_none() {
             self.note_empty_poll();
         }
@@ -273,11 +269,18 @@ impl Rank {
         deadline: Option<Instant>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
-        self.block(deadline, Backoff::new(&self.config), wait_control, || {
-            let mut state = self.state();
-            self.poll_request(&mut state, id)?;
-            state.requests.take_outcome(id)
-        })?
+        // Of a window's requests most are complete when their turn comes.
+        if let Some(outcome) = self.poll_outcome(id)? {
+            return outcome;
+        }
+        self.block(deadline, Backoff::new(&self.config), wait_control, || self.poll_outcome(id))?
+    }
+
+    /// Polls a request; takes its outcome and removes it when it is complete.
+    fn poll_outcome(&self, id: RequestId) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
+        let mut state = self.state();
+        self.poll_request(&mut state, id)?;
+        state.requests.take_outcome(id)
     }
 
     /// Waits until one of the requests is complete and returns its index.
