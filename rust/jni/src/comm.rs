@@ -324,11 +324,13 @@ fn receive_posted(
 }
 
 pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
-    let comm = handle::comm(comm)?;
-    let from = checked_from(&comm, source, tag)?;
-    let (capacity, spare) = begin_receive(buffer)?;
-    let id = end_receive(buffer, comm.irecv(from, capacity, spare))?;
-    keep_receive(Request { comm, id, destination: Some(Destination::Buffer(buffer)) }, buffer)
+    handle::with_comm(comm, |comm| {
+        let from = checked_from(comm, source, tag)?;
+        let (capacity, spare) = begin_receive(buffer)?;
+        let id = end_receive(buffer, comm.irecv(from, capacity, spare))?;
+        let destination = Some(Destination::Buffer(buffer));
+        keep_receive(Request { comm: comm.clone(), id, destination }, buffer)
+    })
 }
 
 /// Marks a buffer as in use and empties it; returns its capacity and its memory.
