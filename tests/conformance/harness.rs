@@ -23,6 +23,9 @@ fn deadline() -> Duration {
 
 /// Deadline of a condition that only the speed of other threads delays.
 const SOON: Duration = Duration::from_secs(20);
+/// Time in which a rank writes a note. The work of a long test may lie before it, for more ranks than
+/// processors.
+const NOTED: Duration = Duration::from_secs(150);
 /// Room of the pool of a job.
 const POOL: u64 = 4 << 30;
 
@@ -309,10 +312,10 @@ impl Party {
     /// Waits until another rank has written this note. Does not drive the rank's progress.
     #[track_caller]
     pub(crate) fn hear(&self, what: &str) {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + NOTED;
         while !self.was_said(what) {
             assert!(lock(&self.shared.failure).is_none(), "another rank failed while waiting for: {what}");
-            assert!(Instant::now() < deadline, "nobody said in {SOON:?}: {what}");
+            assert!(Instant::now() < deadline, "nobody said in {NOTED:?}: {what}");
             self.shared.board.wait(what);
         }
     }
