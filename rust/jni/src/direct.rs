@@ -6,147 +6,22 @@
 //! bits 32 to 62 and the number of elements below.
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
+mod part;
+
 use std::sync::Arc;
 
 use mpjdev_buffer::patch::{check_indices, check_range};
-use mpjdev_buffer::{BufferError, Encoding, Message, Patch, Place, SectionHeader, layout, sole_section};
+use mpjdev_buffer::{layout, sole_section};
 use mpjdev_engine::{Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
 
-use crate::array::{Array, Indexes, IntArray, Picked};
+use crate::array::{Array, IntArray};
 use crate::boundary::{Env, NativeStatus};
 use crate::buffer::patch;
 use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, envelope, mode};
-use crate::error::{Failure, Fault};
+use crate::error::Fault;
 use crate::handle::{self, Destination, Request, Selection};
 
-/// The elements of an array that a message is made of, or that it goes to.
-struct Part<'a> {
-    array: &'a Array,
-    count: usize,
-    shape: Shape<'a>,
-}
-
-/// The position of these elements in the array.
-enum Shape<'a> {
-    /// From this one on.
-    Run(usize),
-    Picked(Picked<'a>),
-    Patch(&'a Patch),
-}
-
-impl<'a> Part<'a> {
-    /// The checked elements from `off` on; `what` names the array.
-    #[inline(always)]
-    fn check(what: &'static str, array: &'a Array, off: i32, count: i32) -> Answer<Part<'a>> {
-        check_range(what, i64::from(off), i64::from(count), array.len())?;
-        Ok(Part { array, count: count as usize, shape: Shape::Run(off as usize) })
-    }
-
-    /// The elements of these indices, which are checked when they are copied.
-    fn picked(array: &'a Array, count: i32, offs: i32, indexes: &'a IntArray) -> Answer<Part<'a>> {
-        check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
-        let picked = Picked { base: 0, indexes: Indexes::Array(indexes), offs: offs as usize };
-        Ok(Part { array, count: count as usize, shape: Shape::Picked(picked) })
-    }
-
-    /// The elements of these indices, checked before a message is taken. The copy checks each once more,
-    /// because another thread may change them meanwhile.
-    fn scattered(
-        env: &mut Env,
-        array: &'a Array,
-        count: i32,
-        offs: i32,
-        indexes: &'a IntArray,
-    ) -> Answer<Part<'a>> {
-        let part = Part::picked(array, count, offs, indexes)?;
-        if let Shape::Picked(picked) = part.shape {
-            array.check_picked(env, picked, part.count)?;
-        }
-        Ok(part)
-    }
-
-    /// The elements of a checked patch.
-    fn patch(array: &'a Array, patch: &'a Patch) -> Part<'a> {
-        Part { array, count: patch.count(), shape: Shape::Patch(patch) }
-    }
-
-    /// The elements that a posted receive has selected.
-    #[inline(always)]
-    fn selected(array: &'a Array, selection: &'a Selection) -> Part<'a> {
-        match selection {
-            Selection::Run { off, count } => Part { array, count: *count, shape: Shape::Run(*off) },
-            Selection::Picked(indices) => {
-                let picked = Picked { base: 0, indexes: Indexes::Captured(indices), offs: 0 };
-                Part { array, count: indices.len(), shape: Shape::Picked(picked) }
-            }
-            Selection::Patch(patch) => Part::patch(array, patch),
-        }
-    }
-
-    /// The section of all its elements.
-    #[inline(always)]
-    fn section(&self) -> SectionHeader {
-        SectionHeader { element: self.array.element(), count: self.count }
-    }
-
-    /// Copies the elements of a received message, and returns their number.
-    ///
-    /// # Errors
-    /// The message does not hold one section of this type, or too many elements: the array is as it was.
-    #[inline(always)]
-    fn take(&self, env: &mut Env, message: &Message, status: &Status) -> Answer<usize> {
-        let (count, place) = match message.sole_section(self.array.element(), self.count) {
-            Ok(section) => section,
-            Err(error) => return Err(refused(error, status.source, status.tag)),
-        };
-        let swapped = message.encoding() != Encoding::NATIVE;
-        match self.shape {
-            Shape::Run(off) => self.array.copy_in(env, off, count, place, swapped)?,
-            _ => self.scatter(env, place, swapped)?,
-        }
-        Ok(count)
-    }
-
-    #[inline(never)]
-    fn scatter(&self, env: &mut Env, place: Place<'_>, swapped: bool) -> Answer<()> {
-        match self.shape {
-            Shape::Run(off) => self.array.copy_in(env, off, self.count, place, swapped),
-            Shape::Picked(picked) => self.array.scatter_checked(env, picked, place, swapped),
-            Shape::Patch(patch) => self.array.str_scatter(env, patch, place, swapped),
-        }
-    }
-
-    /// Copies the elements to the place of a section of this machine's byte order.
-    #[inline(always)]
-    fn put(&self, env: &mut Env, place: Place<'_>) -> Answer<()> {
-        match self.shape {
-            Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
-            _ => self.gather(env, place),
-        }
-    }
-
-    #[inline(never)]
-    fn gather(&self, env: &mut Env, place: Place<'_>) -> Answer<()> {
-        match self.shape {
-            Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
-            Shape::Picked(picked) => self.array.gather(env, picked, place, false),
-            Shape::Patch(patch) => self.array.str_gather(env, patch, place, false),
-        }
-    }
-}
-
-/// The failure for a message that the array does not take. A section that is too long though its padded
-/// length fits is a truncation as any other.
-#[cold]
-fn refused(error: BufferError, source: u32, tag: i32) -> Failure {
-    match error {
-        BufferError::TooLong { needed, capacity } => {
-            let (needed, capacity) = (needed as usize, capacity as usize);
-            DeviceError::Truncated { needed, capacity, source_rank: source, tag }.into()
-        }
-        error => error.into(),
-    }
-}
+use part::Part;
 
 // ---- Sending
 
@@ -588,7 +463,7 @@ fn conclude(
 
 #[cfg(test)]
 mod tests {
-    use mpjdev_buffer::Type;
+    use mpjdev_buffer::{SectionHeader, Type};
 
     use super::*;
     use crate::comm::CONSTANTS;
