@@ -13,7 +13,7 @@ use mpjdev_buffer::{Message, SectionHeader, SlabSource, Type, layout, sole_secti
 use mpjdev_engine::config::Config;
 use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::lock_order::{LockRank, Mutex};
-use mpjdev_engine::{Comm, Mode, PacketEngine, RecvFrom};
+use mpjdev_engine::{Accept, Comm, Mode, PacketEngine, RecvFrom};
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm::{self, StatusPage};
 use mpjdev_transport::{PacketSource, Transport};
@@ -252,7 +252,7 @@ impl Ranks {
         let sent = self.sender.isend(&self.message, 1, 1, Mode::Standard);
         debug_assert!(matches!(sent, Ok(None)));
         let from = RecvFrom { source: Some(0), tag: Some(1) };
-        let received = self.receiver.try_recv_spinning(from, 64, &mut self.place);
+        let received = self.receiver.try_recv_spinning(from, 64, Accept::Packed, &mut self.place);
         debug_assert!(received.is_ok());
         let _ = black_box((sent, received));
     }

@@ -29,7 +29,7 @@ pub use message::Message;
 pub use octets::Place;
 pub use patch::Patch;
 pub use read::ReadBuffer;
-pub use slab::{PlainSource, Slab, SlabMemory, SlabSource};
+pub use slab::{Packer, PlainSource, Slab, SlabMemory, SlabSource};
 pub use types::{Element, Type};
 pub use viewed::ViewedSlab;
 pub use write::WriteBuffer;

@@ -5,9 +5,11 @@ use std::sync::atomic::AtomicU64;
 use crate::encoding::Encoding;
 use crate::error::{BufferError, Damage, SlabError};
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
-use crate::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN, padding};
+use crate::layout::{
+    CAPACITY_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN, SECTION_HEADER_LEN, padding,
+};
 use crate::octets::{Place, copy_in, copy_out, copy_words, load_word, store_word};
-use crate::slab::{Slab, SlabSource};
+use crate::slab::{Packer, Slab, SlabSource};
 
 /// Location of the secondary payload of a message.
 #[derive(Clone, Debug)]
@@ -65,6 +67,7 @@ impl Message {
         self.secondary_len = 0;
         self.capacity = capacity;
         self.first = None;
+        self.primary.end_packing();
     }
 
     /// The same message as one that a buffer of this capacity has received.
@@ -130,6 +133,42 @@ impl Message {
     #[inline]
     pub fn first_slab(&self) -> &Slab {
         &self.primary
+    }
+
+    /// This message as one that is sent before its elements are packed, and the packer. Both headers are
+    /// there. `None` for memory without a counter of packed octets, and for a split message.
+    pub fn begin_packing(&self) -> Option<(Message, Packer)> {
+        if self.is_split() {
+            return None;
+        }
+        let (primary, packer) = self.primary.begin_packing(PRIMARY_HEADER_LEN + SECTION_HEADER_LEN)?;
+        Some((Message { primary, ..self.clone() }, packer))
+    }
+
+    /// Whether the sender may still pack the message.
+    #[inline(always)]
+    pub fn is_packing(&self) -> bool {
+        self.primary.is_packing()
+    }
+
+    /// Octets of the first physical message, from its start, that may be read; `None` if its sender has given
+    /// up packing it.
+    #[inline]
+    pub fn packed_len(&self) -> Option<usize> {
+        Some(self.primary.packed_len()?.min(self.first_len()))
+    }
+
+    /// Whether all octets may be read. From then on the message is like any other.
+    #[inline]
+    pub fn is_packed(&mut self) -> bool {
+        if !self.is_packing() {
+            return true;
+        }
+        let is_packed = self.packed_len() == Some(self.first_len());
+        if is_packed {
+            self.primary.end_packing();
+        }
+        is_packed
     }
 
     /// The slab of the second physical message, if there is one.

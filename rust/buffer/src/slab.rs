@@ -20,6 +20,12 @@ pub trait SlabMemory: Debug + Send + Sync + 'static {
     /// This memory as itself, for a transport that wants to know whether it is its own.
     fn as_any(&self) -> &dyn Any;
 
+    /// The number of octets that are there while a message is packed into this memory. It lies outside of
+    /// [`words`](Self::words). `None` where a message is packed before it is sent.
+    fn packed(&self) -> Option<&AtomicU64> {
+        None
+    }
+
     /// Owner that keeps the octets readable after this handle is dropped; `None` where nothing else
     /// does.
     fn hold(&self) -> Option<std::sync::Arc<dyn Any + Send + Sync>> {
@@ -57,7 +63,7 @@ pub struct Slab {
     memory: Arc<dyn SlabMemory>,
     /// Octets, kept here because every write asks.
     len: usize,
-    /// [`FOREIGN`], [`PRIVATE`].
+    /// [`FOREIGN`], [`PRIVATE`], [`PACKING`].
     kind: u8,
 }
 
@@ -66,6 +72,8 @@ pub struct Slab {
 const FOREIGN: u8 = 1;
 /// Bit of a slab whose memory no other process can see.
 const PRIVATE: u8 = 2;
+/// Bit of a slab whose message may still be packed.
+const PACKING: u8 = 4;
 
 impl Slab {
     /// A slab of this memory with one reference.
@@ -124,6 +132,44 @@ impl Slab {
         true
     }
 
+    /// This slab as that of a message that is sent before it is packed, with `octets` of it there; `None` if
+    /// the memory has no counter for that. The [`Packer`] counts the others.
+    pub fn begin_packing(&self, octets: usize) -> Option<(Slab, Packer)> {
+        let packed = self.memory.packed().filter(|_| self.kind & FOREIGN == 0)?;
+        packed.store(octets as u64, Ordering::Relaxed);
+        Some((self.clone().packing(), Packer { slab: self.clone(), is_finished: false }))
+    }
+
+    /// This slab as that of a message that its sender may still pack.
+    #[must_use]
+    pub fn packing(mut self) -> Slab {
+        self.kind |= PACKING;
+        self
+    }
+
+    /// Whether the message in it may still be packed.
+    #[inline(always)]
+    pub fn is_packing(&self) -> bool {
+        self.kind & PACKING != 0
+    }
+
+    /// Octets of the message that may be read; `None` if it will never be packed. The packer's writes to them
+    /// happen before.
+    #[inline]
+    pub fn packed_len(&self) -> Option<usize> {
+        match self.memory.packed().filter(|_| self.is_packing()).map(|packed| packed.load(Ordering::Acquire))
+        {
+            Some(BROKEN) => None,
+            Some(packed) => Some(usize::try_from(packed).map_or(self.len, |n| n.min(self.len))),
+            None => Some(self.len),
+        }
+    }
+
+    /// Ends the special state of a slab whose message is packed.
+    pub(crate) fn end_packing(&mut self) {
+        self.kind &= !PACKING;
+    }
+
     /// Whether both refer to the same memory.
     pub(crate) fn is_same(&self, other: &Slab) -> bool {
         std::ptr::addr_eq(std::ptr::from_ref(&*self.memory), std::ptr::from_ref(&*other.memory))
@@ -138,6 +184,46 @@ impl Slab {
     /// The memory, for a transport that wants to know whether it is its own.
     pub fn memory(&self) -> &dyn SlabMemory {
         &*self.memory
+    }
+}
+
+/// The counter of a message that will never be packed.
+const BROKEN: u64 = u64::MAX;
+
+/// Counts the octets of a message that is packed after it was sent. Dropped before the end, it breaks the
+/// message: no receiver waits for a sender that has failed.
+#[derive(Debug)]
+pub struct Packer {
+    slab: Slab,
+    is_finished: bool,
+}
+
+impl Packer {
+    /// Publishes that the first `octets` octets of the message are there.
+    #[inline]
+    pub fn publish(&self, octets: usize) {
+        self.store(octets as u64);
+    }
+
+    /// Publishes that all octets are there.
+    pub fn finish(mut self) {
+        self.store(self.slab.len as u64);
+        self.is_finished = true;
+    }
+
+    #[inline]
+    fn store(&self, octets: u64) {
+        if let Some(packed) = self.slab.memory.packed() {
+            packed.store(octets, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Packer {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.store(BROKEN);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Messages of exactly one section, written and read without a buffer.
 
+use std::sync::atomic::AtomicU64;
+
 use crate::encoding::Encoding;
 use crate::error::BufferError;
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
@@ -22,6 +24,22 @@ pub fn primary_len(section: SectionHeader) -> Result<usize, BufferError> {
     Ok(len)
 }
 
+/// The byte order of the messages written here.
+const ORDER: Encoding = Encoding::NATIVE;
+/// The offset of the elements.
+const DATA: usize = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
+
+/// Writes the three headers of a message of this section alone, and its padding.
+#[inline(always)]
+fn put_headers(words: &[AtomicU64], section: SectionHeader) {
+    let primary_len = SECTION_HEADER_LEN + section.padded_len();
+    zero_padding(words, DATA + section.data_len());
+    store_word(words, 0, PrimaryHeader { encoding: ORDER, primary_len }.emit());
+    store_word(words, PRIMARY_HEADER_LEN, section.emit(ORDER));
+    let end = SecondaryHeader { secondary_len: 0, pair: 0 };
+    store_word(words, PRIMARY_HEADER_LEN + primary_len, end.emit(ORDER));
+}
+
 impl Message {
     /// Becomes a message of this section alone, in the machine's byte order: `fill` puts the elements in
     /// their place. Nobody else refers to the memory, which has room for both headers and the
@@ -38,20 +56,31 @@ impl Message {
         section: SectionHeader,
         fill: impl FnOnce(Place<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        const ORDER: Encoding = Encoding::NATIVE;
+        let words = self.restart_with(section);
+        fill(Place::new(words, DATA, section.data_len()))?;
+        put_headers(words, section);
+        Ok(())
+    }
+
+    /// Becomes a message of this section alone whose elements are still to be put into the returned place.
+    /// Everything else is there: headers and padding.
+    ///
+    /// # Panics
+    /// The memory is too small.
+    pub fn write_headers_of(&mut self, section: SectionHeader) -> Place<'_> {
+        let words = self.restart_with(section);
+        put_headers(words, section);
+        Place::new(words, DATA, section.data_len())
+    }
+
+    /// An empty message of the lengths of this section; returns its words.
+    #[inline(always)]
+    fn restart_with(&mut self, section: SectionHeader) -> &[AtomicU64] {
         let primary_len = SECTION_HEADER_LEN + section.padded_len();
         self.restart(ORDER, primary_len);
         self.secondary = None;
         self.primary_len = primary_len;
-        let words = &self.primary.words()[..(MESSAGE_OVERHEAD + primary_len) / 8];
-        let data = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
-        fill(Place::new(words, data, section.data_len()))?;
-        zero_padding(words, data + section.data_len());
-        store_word(words, 0, PrimaryHeader { encoding: ORDER, primary_len }.emit());
-        store_word(words, PRIMARY_HEADER_LEN, section.emit(ORDER));
-        let end = SecondaryHeader { secondary_len: 0, pair: 0 };
-        store_word(words, PRIMARY_HEADER_LEN + primary_len, end.emit(ORDER));
-        Ok(())
+        &self.primary.words()[..(MESSAGE_OVERHEAD + primary_len) / 8]
     }
 
     /// The number and the place of the elements of a message of one section, which holds at most `count_max`
@@ -71,8 +100,7 @@ impl Message {
             let needed = |count| (SECTION_HEADER_LEN + count * element.size()) as u64;
             return Err(BufferError::TooLong { needed: needed(section.count), capacity: needed(count_max) });
         }
-        let at = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
-        Ok((section.count, Place::new(self.primary.words(), at, section.data_len())))
+        Ok((section.count, Place::new(self.primary.words(), DATA, section.data_len())))
     }
 
     /// The error of a message that holds anything but one section of this type.
@@ -156,6 +184,14 @@ mod tests {
             reader.read(&mut read).expect("one section");
             assert_eq!((read.as_slice(), ints(&message, 3)), (values, Ok(values.to_vec())));
         }
+    }
+
+    #[test]
+    fn headers_and_elements_written_apart_make_the_same_message() {
+        let section = SectionHeader { element: Type::Int, count: 3 };
+        let mut message = of_ints(&[-1; 9]);
+        message.write_headers_of(section).put(Encoding::NATIVE, [1, 2, 3]);
+        assert_eq!(logical(&message), logical(&of_ints(&[1, 2, 3])));
     }
 
     #[test]

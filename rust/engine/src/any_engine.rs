@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_buffer::{Message, Packer, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group, Receive};
-use crate::operation::{self, LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{self, Accept, LastBarrier, Selection, SendArgs, Unreceived};
 use crate::packet::{Membership, PacketEngine};
 use crate::request::{Completed, RequestId};
 
@@ -133,14 +133,15 @@ impl Engine for AnyEngine {
         &self,
         from: Selection<'_>,
         capacity: usize,
+        accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv {
         match self {
             AnyEngine::Packet(engine, _) => {
-                Engine::try_recv_spinning(engine, from, capacity, place).with_posted()
+                Engine::try_recv_spinning(engine, from, capacity, accept, place).with_posted()
             }
             #[cfg(not(loom))]
-            AnyEngine::Mpi(engine) => Engine::try_recv_spinning(engine, from, capacity, place),
+            AnyEngine::Mpi(engine) => Engine::try_recv_spinning(engine, from, capacity, accept, place),
         }
     }
 
@@ -150,15 +151,24 @@ impl Engine for AnyEngine {
         fast: FastRecv,
         from: Selection<'_>,
         capacity: usize,
+        accept: Accept,
         spare: Option<Slab>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
         match self {
-            AnyEngine::Packet(engine, _) => {
-                Engine::recv_posted(engine, fast.without_posted(), from, capacity, spare, wait_control)
-            }
+            AnyEngine::Packet(engine, _) => Engine::recv_posted(
+                engine,
+                fast.without_posted(),
+                from,
+                capacity,
+                accept,
+                spare,
+                wait_control,
+            ),
             #[cfg(not(loom))]
-            AnyEngine::Mpi(engine) => Engine::recv_posted(engine, fast, from, capacity, spare, wait_control),
+            AnyEngine::Mpi(engine) => {
+                Engine::recv_posted(engine, fast, from, capacity, accept, spare, wait_control)
+            }
         }
     }
 
@@ -166,6 +176,14 @@ impl Engine for AnyEngine {
         // ---- Messages
         fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
         fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
+        fn send_ahead(&self, args: SendArgs<'_>) -> Option<Packer>;
+        fn await_packed(
+            &self,
+            source: u32,
+            message: &mut Message,
+            octets: usize,
+            wait_control: &mut dyn WaitControl
+        ) -> Result<usize, DeviceError>;
         fn start_receive(
             &self,
             from: Selection<'_>,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, SectionHeader, Slab};
+use mpjdev_buffer::{Message, Packer, SectionHeader, Slab};
 use mpjdev_proto::collective::Communicator;
 use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_proto::envelope::{Envelope, Selector};
@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
-use crate::operation::{Mode, Selection, SendArgs};
+use crate::operation::{Accept, Mode, Selection, SendArgs};
 use crate::packet::PacketEngine;
 use crate::request::{Completed, RequestId};
 
@@ -202,6 +202,32 @@ impl Comm {
         self.engine.start_send(self.send_args(message, dest, tag, mode)?)
     }
 
+    /// Sends a message of which only the headers are written, in standard mode, if it can leave at once by
+    /// reference. The caller puts the elements into it then, and publishes them. `None` if not: nothing has
+    /// happened, and [`isend`](Self::isend) sends the message once it is packed.
+    ///
+    /// # Errors
+    /// A bad rank or tag.
+    pub fn send_ahead(&self, message: &Message, dest: i32, tag: i32) -> Result<Option<Packer>, DeviceError> {
+        Ok(self.engine.send_ahead(self.send_args(message, dest, tag, Mode::Standard)?))
+    }
+
+    /// Waits until at least `octets` octets of a message from this source may be read; returns their number.
+    /// Blocks. When all may be read, the message is like any other.
+    ///
+    /// # Errors
+    /// The source has failed or finished before it had packed the message; interrupted, and the octets have
+    /// not come within a second.
+    pub fn await_packed(
+        &self,
+        source: u32,
+        message: &mut Message,
+        octets: usize,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<usize, DeviceError> {
+        self.engine.await_packed(self.member(source as i32)?, message, octets, wait_control)
+    }
+
     /// Receives a message of at most `capacity` octets of primary payload. Blocks.
     ///
     /// # Errors
@@ -216,17 +242,19 @@ impl Comm {
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Status, Message), DeviceError> {
         let mut place = spare.map(Message::around);
-        match (self.try_recv_spinning(from, capacity, &mut place), place) {
+        match (self.try_recv_spinning(from, capacity, Accept::Packed, &mut place), place) {
             (Ok(status), Some(message)) => Ok((status, message)),
             (Ok(_), None) => Err(DeviceError::NoSuchRequest),
             (Err(fast), place) => {
-                self.recv_posted(fast, from, capacity, place.map(Message::into_slab), wait_control)
+                let spare = place.map(Message::into_slab);
+                self.recv_posted(fast, from, capacity, Accept::Packed, spare, wait_control)
             }
         }
     }
 
-    /// Spins for a message of at most `capacity` octets of primary payload and stores it in `place`. The
-    /// memory in `place` has no other reference; its contents are undefined after an error.
+    /// Spins for a message of at most `capacity` octets of primary payload and stores it in `place`. If
+    /// `accept` says so, its sender may still pack the message. The memory in `place` has no other reference;
+    /// its contents are undefined after an error.
     ///
     /// # Errors
     /// `FastRecv::Failed`: a bad rank or tag, and nothing has changed; or the message is too large or
@@ -237,9 +265,10 @@ impl Comm {
         &self,
         from: RecvFrom,
         capacity: usize,
+        accept: Accept,
         place: &mut Option<Message>,
     ) -> Result<Status, FastRecv> {
-        match self.engine.try_recv_spinning(self.selection(from)?, capacity, place) {
+        match self.engine.try_recv_spinning(self.selection(from)?, capacity, accept, place) {
             FastRecv::Done(envelope) => match place {
                 Some(message) => Ok(self.status(&envelope, message)),
                 None => Err(DeviceError::NoSuchRequest.into()),
@@ -258,6 +287,7 @@ impl Comm {
         fast: FastRecv,
         from: RecvFrom,
         capacity: usize,
+        accept: Accept,
         spare: Option<Slab>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Status, Message), DeviceError> {
@@ -265,7 +295,8 @@ impl Comm {
             return Err(*error);
         }
         let selection = self.selection(from)?;
-        let (envelope, message) = self.engine.recv_posted(fast, selection, capacity, spare, wait_control)?;
+        let (envelope, message) =
+            self.engine.recv_posted(fast, selection, capacity, accept, spare, wait_control)?;
         Ok((self.status(&envelope, &message), message))
     }
 

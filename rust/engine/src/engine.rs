@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_buffer::{Message, Packer, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -16,7 +16,7 @@ use mpjdev_transport::wait::WaitControl;
 
 use crate::abandonment::Abandonment;
 use crate::error::DeviceError;
-use crate::operation::{FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
 use crate::request::{Completed, RequestId};
 
 /// The operations that a communicator asks its engine for. Each is described at the communicator's method of
@@ -31,11 +31,23 @@ pub(crate) trait Engine {
     fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
     /// Starts a send; `None` when it is complete already.
     fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
+    /// Sends a message of which only the headers are written, if it can leave at once by reference; `None` if
+    /// not.
+    fn send_ahead(&self, args: SendArgs<'_>) -> Option<Packer>;
+    /// Waits until a received message has that many octets.
+    fn await_packed(
+        &self,
+        source: u32,
+        message: &mut Message,
+        octets: usize,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<usize, DeviceError>;
     /// Spins for a message and stores it in `place`.
     fn try_recv_spinning(
         &self,
         from: Selection<'_>,
         capacity: usize,
+        accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv<Self::Posted>;
     /// Receives a message that the fast path has not taken.
@@ -44,6 +56,7 @@ pub(crate) trait Engine {
         fast: FastRecv<Self::Posted>,
         from: Selection<'_>,
         capacity: usize,
+        accept: Accept,
         spare: Option<Slab>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError>;

@@ -203,3 +203,11 @@ pub enum DeviceError {
 fn more_ranks(ranks: usize) -> String {
     if ranks > 1 { format!(" and {} more ranks", ranks - 1) } else { String::new() }
 }
+
+impl DeviceError {
+    /// The error of a message that its source has given up packing.
+    #[cold]
+    pub(crate) fn unpacked(rank: u32) -> DeviceError {
+        DeviceError::PeerFailed { rank, why: "it could not pack its message to the end".to_owned() }
+    }
+}

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mpjdev_bootstrap::job;
 use mpjdev_engine::collective::{Operation, Outcome};
 use mpjdev_engine::{
-    Comm, Config, DeviceError, Done, FastRecv, Mode, RecvFrom, RequestId, Status, deadline_after, mpi,
+    Accept, Comm, Config, DeviceError, Done, FastRecv, Mode, RecvFrom, RequestId, Status, deadline_after, mpi,
 };
 
 use crate::array::{Array, IntArray};
@@ -291,7 +291,7 @@ fn recv_in_place(
                 return PENDING;
             };
             let capacity = reader.capacity();
-            match comm.try_recv_spinning(from, capacity, reader.landing(handle::session())) {
+            match comm.try_recv_spinning(from, capacity, Accept::Packed, reader.landing(handle::session())) {
                 Ok(status) => answer(env, &status),
                 Err(fast) => {
                     if let FastRecv::Failed(_) = fast {
@@ -317,7 +317,7 @@ fn receive_posted(
     answer: &impl Fn(&mut Env, &Status) -> i64,
 ) -> Answer {
     let (capacity, spare) = begin_receive(buffer)?;
-    let result = comm.recv_posted(fast, from, capacity, spare, &mut || env.may_wait());
+    let result = comm.recv_posted(fast, from, capacity, Accept::Packed, spare, &mut || env.may_wait());
     let (status, message) = end_receive(buffer, result)?;
     deliver(buffer, message);
     Ok(answer(env, &status))

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use mpjdev_buffer::patch::{check_indices, check_range};
 use mpjdev_buffer::{layout, sole_section};
-use mpjdev_engine::{Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
+use mpjdev_engine::{Accept, Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, NativeStatus};
@@ -274,7 +274,7 @@ fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, 
         #[inline(always)]
         |memory| {
             let landing = memory.landing();
-            let answer = match comm.try_recv_spinning(from, capacity(part), landing) {
+            let answer = match comm.try_recv_spinning(from, capacity(part), Accept::Packed, landing) {
                 Ok(status) => {
                     let Some(message) = landing else { unreachable!("a message was received") };
                     part.take(env, message, &status).map(|count| reply.reply(env, &status, count))
@@ -312,7 +312,8 @@ fn receive_posted(
     reply: impl Reply,
 ) -> Answer {
     let spare = handle::with_memory(|memory| memory.take_spare());
-    let (status, message) = comm.recv_posted(fast, from, capacity(part), spare, &mut || env.may_wait())?;
+    let (status, message) =
+        comm.recv_posted(fast, from, capacity(part), Accept::Packed, spare, &mut || env.may_wait())?;
     let count = part.take(env, &message, &status);
     handle::with_memory(|memory| memory.keep(message));
     Ok(reply.reply(env, &status, count?))

@@ -143,6 +143,17 @@ impl Payload {
         }
     }
 
+    /// Whether octets of the message are not there yet: its sender still packs it.
+    pub fn is_packing(&self) -> bool {
+        match self {
+            Payload::Logical(message) => {
+                message.is_packing() && message.packed_len() < Some(message.first_len())
+            }
+            Payload::WithHeaders(slab, len, _) => slab.is_packing() && slab.packed_len() < Some(*len),
+            _ => false,
+        }
+    }
+
     /// Whether the packet has no octets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

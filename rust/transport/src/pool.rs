@@ -69,6 +69,10 @@ impl SlabMemory for HeapSlab {
         self
     }
 
+    fn packed(&self) -> Option<&Word> {
+        self.memory.as_ref()?.words().first()
+    }
+
     /// The pool may free it, or reuse it.
     fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(self.memory.as_ref()?.run())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_buffer::{Message, Packer, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -15,7 +15,7 @@ use super::{Group, Receive, Wanted};
 use crate::abandonment::{Abandonment, NOTICE_CAPACITY};
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
 use crate::request::{Completed, RequestId};
 
 impl From<Selection<'_>> for Wanted {
@@ -39,11 +39,27 @@ impl Engine for Arc<Group> {
         Group::start_send(self, member, tag, message, mode)
     }
 
+    /// Never: the library takes packed messages only.
+    fn send_ahead(&self, _: SendArgs<'_>) -> Option<Packer> {
+        None
+    }
+
+    fn await_packed(
+        &self,
+        _: u32,
+        message: &mut Message,
+        _: usize,
+        _: &mut dyn WaitControl,
+    ) -> Result<usize, DeviceError> {
+        Ok(message.first_len())
+    }
+
     #[inline]
     fn try_recv_spinning(
         &self,
         from: Selection<'_>,
         capacity: usize,
+        _: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv<Box<Receive>> {
         Group::try_recv_spinning(self, from.into(), capacity, place)
@@ -54,6 +70,7 @@ impl Engine for Arc<Group> {
         fast: FastRecv<Box<Receive>>,
         from: Selection<'_>,
         capacity: usize,
+        _: Accept,
         spare: Option<Slab>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {

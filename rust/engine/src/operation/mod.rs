@@ -1,5 +1,6 @@
 //! The arguments and results of operations on messages, the same over either engine.
 
+mod accept;
 mod fast_recv;
 mod last_barrier;
 mod mode;
@@ -9,6 +10,7 @@ mod send_args;
 mod undelivered;
 mod unreceived;
 
+pub use accept::Accept;
 pub(crate) use fast_recv::FastRecv;
 pub use last_barrier::LastBarrier;
 pub use mode::Mode;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_buffer::{Message, Packer, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -15,7 +15,7 @@ use mpjdev_transport::wait::WaitControl;
 use crate::abandonment::Abandonment;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
 use crate::packet::engine::PacketEngine;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::{Completed, RequestId};
@@ -45,14 +45,30 @@ impl Engine for Arc<PacketEngine> {
         PacketEngine::start_send(self, world, context, tag, message, mode)
     }
 
+    fn send_ahead(&self, args: SendArgs<'_>) -> Option<Packer> {
+        let SendArgs { message, world, context, tag, .. } = args;
+        PacketEngine::send_ahead(self, world, context, tag, message)
+    }
+
+    fn await_packed(
+        &self,
+        source: u32,
+        message: &mut Message,
+        octets: usize,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<usize, DeviceError> {
+        PacketEngine::await_packed(self, source, message, octets, wait_control)
+    }
+
     #[inline(always)]
     fn try_recv_spinning(
         &self,
         from: Selection<'_>,
         capacity: usize,
+        accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv {
-        PacketEngine::try_recv_spinning(self, from.selector, capacity, place)
+        PacketEngine::try_recv_spinning(self, from.selector, capacity, accept, place)
     }
 
     fn recv_posted(
@@ -60,10 +76,11 @@ impl Engine for Arc<PacketEngine> {
         fast: FastRecv,
         from: Selection<'_>,
         capacity: usize,
+        accept: Accept,
         spare: Option<Slab>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
-        PacketEngine::recv_posted(self, &fast, from.receive_args(capacity, spare), wait_control)
+        PacketEngine::recv_posted(self, &fast, from.receive_args(capacity, spare), accept, wait_control)
     }
 
     fn start_receive(

@@ -32,7 +32,7 @@ impl PacketEngine {
         let mut core = self.lock();
         self.progress(&mut core);
         self.fail_orphaned(&mut core, &[id]);
-        let done = core.state.requests.get(id).is_none_or(|r| r.outcome.is_some());
+        let done = core.state.requests.is_done(id);
         drop(core);
         if !done {
             self.note_empty_poll();
@@ -67,8 +67,7 @@ impl PacketEngine {
         wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
         self.block(ids, deadline, Backoff::new(&self.config), wait_control, |core| {
-            let done = |id: &RequestId| core.state.requests.get(*id).is_none_or(|r| r.outcome.is_some());
-            Ok(ids.iter().position(done))
+            Ok(ids.iter().position(|id| core.state.requests.is_done(*id)))
         })
     }
 

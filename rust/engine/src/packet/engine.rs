@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub(crate) credit: CreditTable,
     /// The parked threads.
     pub(crate) waiters: Waiters,
+    /// An unexpected message may still be packed: one has come since there were none.
+    pub(crate) had_packing: bool,
     pub(crate) seen_epoch: u32,
     /// Polls, of which debug builds check some.
     pub(crate) polls: u32,
@@ -129,6 +131,7 @@ impl PacketEngine {
             pairs: Pairs::new(config.tag_ub),
             credit: CreditTable::new(size, config.credit),
             waiters: Waiters::default(),
+            had_packing: false,
             seen_epoch: transport.epoch(),
             polls: 0,
             end: RankEnd::new(rank),

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use mpjdev_buffer::Message;
 use mpjdev_proto::envelope::Selector;
 
-use crate::operation::FastRecv;
+use crate::operation::{Accept, FastRecv};
 use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::recv::UnpostedRecv;
 
@@ -25,13 +25,14 @@ impl PacketEngine {
         &self,
         selector: Selector,
         capacity: usize,
+        accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv {
         if self.config.message_oriented || self.transport.epoch() != 0 || self.oversubscription.is_active() {
             return FastRecv::Unavailable;
         }
         let mut unposted =
-            UnpostedRecv { selector, capacity, place, outcome: None, must_post: Cell::new(false) };
+            UnpostedRecv { selector, capacity, accept, place, outcome: None, must_post: Cell::new(false) };
         let mut pauses = self.config.spins;
         // The first poll does not ask whether a packet is ready: the question costs as much as the receive.
         loop {
@@ -53,11 +54,19 @@ impl PacketEngine {
         }
     }
 
-    /// Whether the first matching message has not arrived in full. A posted receive waits for the rest.
-    fn waits_for_more(&self, state: &State, selector: &Selector) -> bool {
-        let first = || state.recv_queue.probe(selector);
-        !self.remote.is_empty()
-            && first().is_some_and(|(envelope, message)| self.is_remote(envelope.source) && !message.is_all())
+    /// Whether the first matching message has not arrived in full, or is not packed though it has to be. A
+    /// posted receive waits for the rest.
+    fn waits_for_more(&self, state: &State, unposted: &UnpostedRecv<'_>) -> bool {
+        let first = || state.recv_queue.probe(&unposted.selector);
+        if !self.remote.is_empty() {
+            return first().is_some_and(|(envelope, message)| {
+                self.is_remote(envelope.source) && !message.is_all()
+                    || unposted.accept == Accept::Packed && message.is_packing()
+            });
+        }
+        state.had_packing
+            && unposted.accept == Accept::Packed
+            && first().is_some_and(|(_, message)| message.is_packing())
     }
 
     /// Takes the message if it has arrived.
@@ -72,7 +81,7 @@ impl PacketEngine {
         if !state.outbox.is_empty() {
             self.flush(state);
         }
-        if state.recv_queue.unexpected_len() > 0 && self.waits_for_more(state, &unposted.selector) {
+        if state.recv_queue.unexpected_len() > 0 && self.waits_for_more(state, unposted) {
             return FastRecv::Unavailable;
         }
         if state.recv_queue.unexpected_len() > 0

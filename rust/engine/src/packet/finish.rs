@@ -117,6 +117,7 @@ impl PacketEngine {
         if self.transport.epoch() == 0 {
             return;
         }
+        self.fail_unpacked(core, ids);
         let any = Selector { context: 0, source: None, tag: None };
         let waits = |id: &RequestId| match core.state.requests.get(*id) {
             Some(Request {

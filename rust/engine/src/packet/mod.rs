@@ -13,6 +13,7 @@ mod notices;
 mod outbox;
 mod partial_recv;
 mod peers;
+mod pipeline;
 mod plain_messages;
 mod posted_recv;
 mod probe;

@@ -43,7 +43,7 @@ impl PacketEngine {
         self.block(pending, None, Backoff::new(self.config()), wait_control, |core| {
             let state = &mut core.state;
             let mut ids = pending.iter();
-            let is_done = ids.any(|id| state.requests.get(*id).is_none_or(|r| r.outcome.is_some()));
+            let is_done = ids.any(|id| state.requests.is_done(*id));
             Ok((is_done || state.recv_queue.probe(&notices).is_some()).then_some(()))
         })
     }

@@ -9,13 +9,13 @@ use mpjdev_proto::matching::Posted;
 use mpjdev_transport::wait::{Backoff, Uninterruptible, WaitControl, deadline_after};
 
 use crate::error::DeviceError;
-use crate::operation::FastRecv;
+use crate::operation::{Accept, FastRecv};
 use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::requests::{Receive, Work};
 use crate::request::{Completed, RequestId};
 
-/// Time that an interrupted receive still waits for the second half of its message.
-const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
+/// Time that an interrupted receive still waits for the rest of its message.
+pub(crate) const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The arguments of a posted receive.
 #[derive(Clone, Debug)]
@@ -114,25 +114,27 @@ impl PacketEngine {
         &self,
         fast: &FastRecv,
         args: ReceiveArgs,
+        accept: Accept,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
         let backoff = match fast {
             FastRecv::Empty => Backoff::after_pauses(&self.config),
             _ => Backoff::new(&self.config),
         };
-        self.recv_posted_with(args, backoff, wait_control)
+        self.recv_posted_with(args, accept, backoff, wait_control)
     }
 
     fn recv_posted_with(
         &self,
         args: ReceiveArgs,
+        accept: Accept,
         backoff: Backoff,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError> {
-        let (id, there) = self.post_and_poll(args)?;
+        let (id, there) = self.post_and_poll(args, accept)?;
         let completed = match there {
             Some(outcome) => outcome?,
-            None => self.await_receive(id, backoff, wait_control)?,
+            None => self.await_receive(id, accept, backoff, wait_control)?,
         };
         match (completed.envelope, completed.message) {
             (Some(envelope), Some(message)) => Ok((envelope, message)),
@@ -144,21 +146,23 @@ impl PacketEngine {
     fn post_and_poll(
         &self,
         args: ReceiveArgs,
+        accept: Accept,
     ) -> Result<(RequestId, Option<Result<Completed, DeviceError>>), DeviceError> {
         let mut core = self.lock();
         let id = self.start_receive_locked(&mut core, args)?;
-        let there = core.state.requests.take_outcome(id)?;
+        let there = core.state.requests.take_accepted(id, accept)?;
         Ok((id, there))
     }
 
     fn await_receive(
         &self,
         id: RequestId,
+        accept: Accept,
         backoff: Backoff,
         wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
-        let done =
-            self.block(&[id], None, backoff, wait_control, |core| core.state.requests.take_outcome(id));
+        let done = self
+            .block(&[id], None, backoff, wait_control, |core| core.state.requests.take_accepted(id, accept));
         match done.and_then(|done| done) {
             Err(DeviceError::Interrupted) if self.cancel(id)? => {
                 let _ = self.test(id);

@@ -10,6 +10,7 @@ use mpjdev_transport::wait::{Backoff, Step, WaitControl, Waiter};
 
 use crate::error::DeviceError;
 use crate::packet::engine::{BATCH, Core, PacketEngine, State};
+use crate::packet::pipeline::NAP;
 use crate::request::RequestId;
 use crate::wait::WaitLimit;
 
@@ -112,17 +113,22 @@ impl PacketEngine {
                 self.check_limit(&mut limit)?;
             }
             let seen = self.signals.changes();
+            let is_packing;
             {
                 let mut core = self.lock();
                 self.progress(&mut core);
                 self.fail_orphaned(&mut core, ids);
+                // Another call may have found a message that is still packed.
+                core.state.requests.take_saw_packing();
                 let result = ready(&mut core);
                 if !matches!(result, Ok(None)) {
                     core.state.waiters.hand_over_driver();
                     return result.map(|r| r.expect("not none"));
                 }
+                is_packing = core.state.requests.take_saw_packing();
             }
-            while !self.transport.is_ready() && self.signals.changes() == seen {
+            // A sender that packs a message signals nothing.
+            while is_packing || !self.transport.is_ready() && self.signals.changes() == seen {
                 match backoff.step() {
                     Step::Pause => std::hint::spin_loop(),
                     Step::Yield => {
@@ -136,9 +142,15 @@ impl PacketEngine {
                     Step::Sleep => {
                         let left = self.check_limit(&mut limit)?;
                         self.progress_for_process();
-                        self.sleep(ids, seen, left.min(self.config.slice));
+                        match is_packing {
+                            true => std::thread::sleep(left.min(NAP)),
+                            false => self.sleep(ids, seen, left.min(self.config.slice)),
+                        }
                         break;
                     }
+                }
+                if is_packing {
+                    break;
                 }
             }
         }

@@ -11,7 +11,7 @@ use mpjdev_transport::{Header, Incoming, Kind, Payload, PeerState, ProtocolViola
 use tracing::debug;
 
 use crate::error::DeviceError;
-use crate::operation::{FastRecv, damaged, lengths, physical, received};
+use crate::operation::{Accept, FastRecv, damaged, lengths, physical, received};
 use crate::packet::credit::CreditCharge;
 use crate::packet::engine::{PacketEngine, State};
 use crate::packet::outbox::Queued;
@@ -25,6 +25,8 @@ use crate::request::{Completed, RequestId};
 pub(crate) struct UnpostedRecv<'a> {
     pub(crate) selector: Selector,
     pub(crate) capacity: usize,
+    /// Whether it takes a message whose sender still packs it.
+    pub(crate) accept: Accept,
     /// The destination of the message. Its memory has no other reference.
     pub(crate) place: &'a mut Option<Message>,
     pub(crate) outcome: Option<FastRecv>,
@@ -48,7 +50,9 @@ impl UnpostedRecv<'_> {
     /// Takes a message that has memory of its own.
     pub(crate) fn take(&mut self, payload: Result<Payload, SlabError>, envelope: Envelope) {
         let message = arrived_whole(payload, self.capacity, &envelope);
-        let taken = message.map(|message| {
+        let taken = message.map(|mut message| {
+            // From now on a packed message is like any other.
+            message.is_packed();
             *self.place = Some(message);
             envelope
         });
@@ -180,7 +184,11 @@ impl PacketEngine {
         let source = envelope.source;
         let posted = state.recv_queue.match_arrival(&envelope);
         let wants = |unposted: &&mut UnpostedRecv<'_>| {
-            unposted.wants(&envelope, || !self.is_physical(source) || is_whole(&body))
+            let accept = unposted.accept;
+            unposted.wants(&envelope, || match self.is_physical(source) {
+                true => is_whole(&body),
+                false => accept == Accept::Packing || !is_packing(&body),
+            })
         };
         let unposted = unposted.filter(|_| posted.is_none()).filter(wants);
         match (posted, unposted) {
@@ -209,6 +217,8 @@ impl PacketEngine {
             }
             (None, _) if state.must_drop(&envelope) => self.drop_arrived(state, &envelope, body, &charge),
             (None, _) => {
+                state.had_packing &= state.recv_queue.unexpected_len() > 0;
+                state.had_packing |= is_packing(&body);
                 let payload = self.to_owned_payload(body, None);
                 state.recv_queue.add_unexpected(envelope, Unexpected::new(payload, charge));
                 self.note_unexpected(state);
@@ -357,6 +367,12 @@ fn is_whole(body: &Incoming<'_>) -> bool {
         | Incoming::Nothing
         | Incoming::Lost(_) => true,
     }
+}
+
+/// Whether the sender of a packet still packs its message.
+#[inline(always)]
+fn is_packing(body: &Incoming<'_>) -> bool {
+    matches!(body, Incoming::Reference(payload) if payload.is_packing())
 }
 
 fn whole(message: Message, capacity: usize, envelope: &Envelope) -> Result<Message, DeviceError> {

@@ -6,7 +6,7 @@ use mpjdev_proto::matching::PostId;
 use mpjdev_transport::wait::Waiter;
 
 use crate::error::DeviceError;
-use crate::operation::Mode;
+use crate::operation::{Accept, Mode};
 use crate::request::{Completed, RequestId};
 use crate::request_table::RequestTable;
 
@@ -66,6 +66,23 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Whether its message has been received and its sender still packs it. Fails it if the sender has given
+    /// up.
+    fn is_packing(&mut self) -> bool {
+        let Some(Ok(Completed { message: Some(message), envelope })) = &mut self.outcome else {
+            return false;
+        };
+        if message.is_packed() {
+            return false;
+        }
+        if message.packed_len().is_none() {
+            let source = envelope.map_or(0, |envelope| envelope.source);
+            self.outcome = Some(Err(DeviceError::unpacked(source)));
+            return false;
+        }
+        true
+    }
+
     fn dest(&self) -> Option<u32> {
         match self.work {
             Work::Send { dest, .. } => Some(dest),
@@ -100,6 +117,8 @@ impl Request {
 pub(crate) struct Requests {
     table: RequestTable<Request>,
     pending: usize,
+    /// A request was found pending because the sender still packs its message.
+    saw_packing: bool,
 }
 
 impl Requests {
@@ -135,16 +154,63 @@ impl Requests {
         waiters
     }
 
-    /// Takes the outcome of a finished request and removes the request; `None` while it is pending.
+    /// Takes the outcome of a complete request and removes the request; `None` while it is pending. A receive
+    /// whose sender still packs the message is pending.
     pub(crate) fn take_outcome(
         &mut self,
         id: RequestId,
+    ) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
+        self.take_accepted(id, Accept::Packed)
+    }
+
+    /// As [`take_outcome`](Self::take_outcome); `accept` tells whether a receive is complete whose sender
+    /// still packs the message.
+    pub(crate) fn take_accepted(
+        &mut self,
+        id: RequestId,
+        accept: Accept,
     ) -> Result<Option<Result<Completed, DeviceError>>, DeviceError> {
         let request = self.get(id).ok_or(DeviceError::NoSuchRequest)?;
         if request.outcome.is_none() {
             return Ok(None);
         }
+        if accept == Accept::Packed && request.is_packing() {
+            self.saw_packing = true;
+            return Ok(None);
+        }
         Ok(self.remove(id).and_then(|r| r.outcome))
+    }
+
+    /// The world rank that still packs the message of a receive.
+    pub(crate) fn packing_source(&mut self, id: RequestId) -> Option<u32> {
+        let request = self.get(id)?;
+        let source = request.outcome.as_ref()?.as_ref().ok()?.envelope?.source;
+        request.is_packing().then_some(source)
+    }
+
+    /// Whether a request is complete or removed. A receive whose sender still packs the message is not
+    /// complete.
+    pub(crate) fn is_done(&mut self, id: RequestId) -> bool {
+        let Some(request) = self.get(id) else { return true };
+        let is_packing = request.is_packing();
+        let is_done = request.outcome.is_some() && !is_packing;
+        self.saw_packing |= is_packing;
+        is_done
+    }
+
+    /// Whether a request was found pending because the sender still packs its message, since the last call.
+    pub(crate) fn take_saw_packing(&mut self) -> bool {
+        std::mem::take(&mut self.saw_packing)
+    }
+
+    /// Fails a receive whose message will never be packed, unless it is packed by now.
+    #[cold]
+    pub(crate) fn fail_unpacked(&mut self, id: RequestId, error: DeviceError) {
+        if let Some(request) = self.get(id)
+            && request.is_packing()
+        {
+            request.outcome = Some(Err(error));
+        }
     }
 
     /// Marks that no thread will ask for the outcome: drops it now, or on completion.
@@ -202,7 +268,7 @@ impl Requests {
                 Work::Send { dest: rank, tag: 0, len: None, pair: None, charged: 0, mode: Mode::Standard };
             Some(Request { work, outcome: Some(outcome), waiters: Vec::new(), detached: false })
         });
-        Requests { table, pending: 0 }
+        Requests { table, pending: 0, saw_packing: false }
     }
 
     /// Number of requests whose outcome was not taken.

@@ -82,7 +82,7 @@ impl PacketEngine {
         self.send_past_credit(dest, header, message, mode)
     }
 
-    fn can_send_by_reference(&self, message: &Message) -> bool {
+    pub(crate) fn can_send_by_reference(&self, message: &Message) -> bool {
         self.transport.can_send_by_reference(message.first_slab())
             && message.second_slab().is_none_or(|slab| self.transport.can_send_by_reference(slab))
     }
@@ -147,7 +147,7 @@ impl PacketEngine {
 
     /// The credit charge of a message: the octets that it holds at the receiver until it is matched.
     #[inline]
-    fn charge_of(&self, message: &Message) -> u64 {
+    pub(crate) fn charge_of(&self, message: &Message) -> u64 {
         let len = message.logical_len();
         match goes_inline(message, self.config.inline_max) {
             true => len as u64,
@@ -163,6 +163,11 @@ impl PacketEngine {
     }
 
     /// Returns the charge of a message that was never sent.
+    pub(crate) fn uncharge(&self, dest: u32, message: &Message) {
+        self.send_credit.uncharge(dest, self.charge_of(message) + CREDIT_OVERHEAD);
+    }
+
+    /// Returns the charge of a payload that was never sent.
     fn uncharge_payload(&self, dest: u32, payload: &Payload) {
         let len = match payload {
             Payload::Logical(message) => self.charge_of(message),

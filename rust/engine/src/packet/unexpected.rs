@@ -58,6 +58,11 @@ impl Unexpected {
         (self.payload, self.charge)
     }
 
+    /// Whether its sender still packs the message.
+    pub(crate) fn is_packing(&self) -> bool {
+        self.payload.as_ref().is_ok_and(Payload::is_packing)
+    }
+
     /// Whether no second half and no rest is to follow, for physical messages.
     pub(crate) fn is_all(&self) -> bool {
         match &self.payload {

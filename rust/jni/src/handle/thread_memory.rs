@@ -153,7 +153,7 @@ mod tests {
     use mpjdev_bootstrap::job;
     use mpjdev_buffer::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD};
     use mpjdev_buffer::{SectionHeader, Type, sole_section};
-    use mpjdev_engine::{Comm, Config, Mode, RecvFrom, Uninterruptible};
+    use mpjdev_engine::{Accept, Comm, Config, Mode, RecvFrom, Uninterruptible};
 
     use super::super::private;
     use super::*;
@@ -201,14 +201,15 @@ mod tests {
     /// Receives as a receive into an array does: at once, or after a wait on a busy machine.
     fn receive(memory: &mut ThreadMemory, comm: &Comm) -> usize {
         let from = RecvFrom { source: Some(0), tag: Some(1) };
-        let received = comm.try_recv_spinning(from, CAPACITY_MAX, memory.landing());
+        let received = comm.try_recv_spinning(from, CAPACITY_MAX, Accept::Packed, memory.landing());
         memory.release_landing();
         let fast = match received {
             Ok(status) => return status.size,
             Err(fast) => fast,
         };
         let spare = memory.take_spare();
-        let received = comm.recv_posted(fast, from, CAPACITY_MAX, spare, &mut Uninterruptible);
+        let received =
+            comm.recv_posted(fast, from, CAPACITY_MAX, Accept::Packed, spare, &mut Uninterruptible);
         let (status, message) = received.expect("a message");
         memory.keep(message);
         status.size

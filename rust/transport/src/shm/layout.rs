@@ -22,7 +22,7 @@
 //! Pages of queues and slabs are allocated when they are needed.
 
 /// "mpjdev" and a version. A segment of another version is rejected.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x03");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x04");
 
 pub(super) const RANK: usize = 1;
 pub(super) const RANKS: usize = 2;

@@ -88,6 +88,8 @@ const INLINE: u8 = 1;
 const BY_REFERENCE: u8 = 2;
 const IN_TWO: u8 = 3;
 const HEADED: u8 = 4;
+/// As [`HEADED`], and the sender still packs the message.
+const PACKING: u8 = 5;
 
 fn form(kind: Kind, body: u8) -> ring::Form {
     let kind = match kind {
@@ -106,7 +108,7 @@ fn parse_form(form: ring::Form) -> Option<(Kind, u8)> {
         2 => Kind::MatchAck,
         _ => return None,
     };
-    (form & 15 <= HEADED).then_some((kind, form & 15))
+    (form & 15 <= PACKING).then_some((kind, form & 15))
 }
 
 /// Creates a rank's segment with `len` octets of slabs, none of them allocated yet. Messages of the rank take

@@ -20,7 +20,7 @@ use super::layout::{
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, LEAST_OCTETS};
 use super::segment_fault::{Damage, PacketFault, SegmentFault};
-use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, parse_form};
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, PACKING, parse_form};
 use crate::pool::LEAD;
 use crate::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
 
@@ -294,6 +294,10 @@ impl SlabMemory for ForeignSlab {
         self
     }
 
+    fn packed(&self) -> Option<&AtomicU64> {
+        self.peer.segment.words().get(self.words.0 - LEAD / 8)
+    }
+
     /// The owner reuses the slab for other messages, in the same mapping.
     fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(self.peer.clone())
@@ -384,8 +388,9 @@ impl Source {
                 let (slab, len) = peer.slab(octets[0], octets[1])?;
                 Incoming::Reference(Payload::Physical(slab, len))
             }
-            (HEADED, 40) => {
+            (HEADED | PACKING, 40) => {
                 let (slab, len) = peer.slab(octets[0], octets[1])?;
+                let slab = if body == PACKING { slab.packing() } else { slab };
                 Incoming::Reference(Payload::WithHeaders(
                     slab,
                     len,

@@ -90,6 +90,10 @@ impl SlabMemory for OwnSlab {
         self
     }
 
+    fn packed(&self) -> Option<&AtomicU64> {
+        self.pool.segment.words().get(self.chunk.offset / 8)
+    }
+
     /// The slab is reused for other messages, in the same mapping.
     fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(self.pool.clone())

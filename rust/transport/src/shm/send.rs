@@ -13,7 +13,7 @@ use super::pool::place;
 use super::ring::{Head, LINE, Producer};
 use super::send_queue::{SendQueue, Unsent};
 use super::transport::ShmTransport;
-use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, form};
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, PACKING, form};
 use crate::{Header, Kind, Outgoing, Payload, goes_inline};
 
 /// The body of a packet.
@@ -141,7 +141,11 @@ impl ShmTransport {
             QueuedPacket::OnLoan(part, headers) => {
                 loans.make_room(peer)?;
                 let slot = loans.loan(&part);
-                let (body, len) = if headers.is_some() { (HEADED, 40) } else { (BY_REFERENCE, 16) };
+                let (body, len) = match headers {
+                    Some(_) if part.slab.is_packing() => (PACKING, 40),
+                    Some(_) => (HEADED, 40),
+                    None => (BY_REFERENCE, 16),
+                };
                 let sent = producer.push(ring, head(body, len), consumed, |to| {
                     put_token(to);
                     let to = &to[token_len / 8..];

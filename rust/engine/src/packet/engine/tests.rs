@@ -1,4 +1,5 @@
 //! Tests of one rank over a real transport, with a peer that is the bare transport.
 
+mod pipeline;
 mod shm;
 mod tcp;

@@ -16,7 +16,7 @@ use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::RequestId;
 
 /// A rank without its engine.
-struct Rank {
+pub(super) struct Rank {
     rank: u32,
     transport: Arc<ShmTransport>,
     packet_source: ShmSource,
@@ -30,7 +30,7 @@ fn config() -> Config {
     Config { credit: 1 << 16, ..Config::default() }
 }
 
-fn ranks_and_status_page(count: usize) -> (Vec<Rank>, StatusPage) {
+pub(super) fn ranks_and_status_page(count: usize) -> (Vec<Rank>, StatusPage) {
     let config = config();
     let create = |rank| shm::create(rank, count, SLABS, &config, HeapPool::new(1 << 30)).expect("memory");
     let pools: Vec<_> = (0..count as u32).map(create).collect();
@@ -62,11 +62,11 @@ impl Rank {
     }
 
     /// The rank with its engine.
-    fn into_endpoint(self, size: u32) -> PacketEngine {
+    pub(super) fn into_endpoint(self, size: u32) -> PacketEngine {
         self.into_endpoint_with(size, config())
     }
 
-    fn into_endpoint_with(self, size: u32, config: Config) -> PacketEngine {
+    pub(super) fn into_endpoint_with(self, size: u32, config: Config) -> PacketEngine {
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) =
             (self.transport, Box::new(self.packet_source));
         PacketEngine::new(self.rank, size, config, ends, self.pool)

@@ -1,0 +1,126 @@
+//! Messages that leave before they are packed.
+//!
+//! The receiver unpacks the first octets while the sender packs the next. The message goes by reference. A
+//! counter beside its memory tells the receiver how many octets are there.
+
+use std::time::{Duration, Instant};
+
+use mpjdev_buffer::{Message, Packer};
+use mpjdev_transport::wait::{Backoff, Step, WaitControl, deadline_after};
+use mpjdev_transport::{Header, Kind, Outgoing, goes_inline};
+
+use crate::error::DeviceError;
+use crate::packet::engine::{Core, PacketEngine};
+use crate::packet::posted_recv::SECOND_HALF_PATIENCE;
+use crate::request::RequestId;
+
+/// The sleep between two polls of the counter. The sender copies; it wakes no thread.
+pub(crate) const NAP: Duration = Duration::from_micros(50);
+
+impl PacketEngine {
+    /// Sends a message of which only the headers are written, if it can leave at once by reference. The
+    /// caller packs it then. `None` if not: nothing has happened.
+    pub(crate) fn send_ahead(&self, dest: u32, context: u64, tag: i32, message: &Message) -> Option<Packer> {
+        if self.transport.epoch() != 0
+            || self.end_flags.has_begun()
+            || self.is_physical(dest)
+            || goes_inline(message, self.config.inline_max)
+            || !self.can_send_by_reference(message)
+            || self.queued_count.get() != 0
+        {
+            return None;
+        }
+        if !self.take_credit(dest, self.charge_of(message)) {
+            return None;
+        }
+        let Some((ahead, packer)) = message.begin_packing() else {
+            self.uncharge(dest, message);
+            return None;
+        };
+        let header = Header { kind: Kind::Eager, context, tag, token: 0 };
+        if self.transport.try_send(dest, header, Outgoing::Message(&ahead)) {
+            return Some(packer);
+        }
+        // Nobody has a message that could be broken.
+        packer.finish();
+        self.uncharge(dest, message);
+        let core = self.lock();
+        if core.state.outbox.is_empty_to(dest) {
+            self.transport.cancel_room_request(dest);
+        }
+        None
+    }
+
+    /// Waits until a received message has at least `octets` octets; returns their number. From the last one
+    /// on the message is like any other.
+    ///
+    /// # Errors
+    /// The source has ended; interrupted, and the octets have not come within a second.
+    pub(crate) fn await_packed(
+        &self,
+        source: u32,
+        message: &mut Message,
+        octets: usize,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<usize, DeviceError> {
+        let mut backoff = Backoff::new(&self.config);
+        backoff.adapt_to(&self.oversubscription);
+        // The deadline comes with an interrupt.
+        let mut patience = None;
+        loop {
+            if message.is_packed() {
+                return Ok(message.first_len());
+            }
+            match message.packed_len() {
+                None => return Err(DeviceError::unpacked(source)),
+                Some(there) if there >= octets => return Ok(there),
+                Some(_) => {}
+            }
+            match backoff.step() {
+                Step::Pause => std::hint::spin_loop(),
+                Step::Yield => backoff.yield_now(&self.oversubscription),
+                Step::Sleep => {
+                    // The other ranks see that this one lives.
+                    self.progress(&mut self.lock());
+                    self.check_packing(source, message)?;
+                    if patience.is_some_and(|end| Instant::now() >= end) {
+                        return Err(DeviceError::Interrupted);
+                    }
+                    if patience.is_none() && !wait_control.keep_waiting() {
+                        patience = deadline_after(SECOND_HALF_PATIENCE);
+                    }
+                    std::thread::sleep(NAP);
+                }
+            }
+        }
+    }
+
+    /// Checks that a message is packed, or that its source may still pack it.
+    fn check_packing(&self, source: u32, message: &mut Message) -> Result<(), DeviceError> {
+        if self.transport.epoch() == 0 {
+            return Ok(());
+        }
+        // The source may have packed the last octets just before its end.
+        match self.source_error(source) {
+            Some(error) if !message.is_packed() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of a source that sends nothing more, or of the job.
+    fn source_error(&self, source: u32) -> Option<DeviceError> {
+        let abort = self.transport.abort().map(|(rank, why)| DeviceError::PeerFailed { rank, why });
+        abort.or_else(|| self.peer_error(source))
+    }
+
+    /// Fails those receives with these ids whose source has ended before it had packed the message.
+    pub(crate) fn fail_unpacked(&self, core: &mut Core, ids: &[RequestId]) {
+        let requests = &mut core.state.requests;
+        for id in ids {
+            let error = requests.packing_source(*id).and_then(|source| self.source_error(source));
+            if let Some(error) = error {
+                requests.fail_unpacked(*id, error);
+            }
+        }
+    }
+}
