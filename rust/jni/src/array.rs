@@ -8,6 +8,7 @@
 mod access;
 mod indexed;
 mod kernels;
+mod pipeline;
 
 use std::mem::MaybeUninit;
 

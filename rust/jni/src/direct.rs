@@ -11,7 +11,7 @@ mod part;
 use std::sync::Arc;
 
 use mpjdev_buffer::patch::{check_indices, check_range};
-use mpjdev_buffer::{layout, sole_section};
+use mpjdev_buffer::{Message, layout, sole_section};
 use mpjdev_engine::{Accept, Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
 
 use crate::array::{Array, IntArray};
@@ -21,7 +21,10 @@ use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, envelope,
 use crate::error::Fault;
 use crate::handle::{self, Destination, Request, Selection};
 
-use part::Part;
+use part::{ELEMENTS, Part, Shape};
+
+/// Octets from which a message is sent before it is packed.
+const AHEAD_FROM: usize = 32 * 1024;
 
 // ---- Sending
 
@@ -149,6 +152,16 @@ fn start_send(
     let len = layout::MESSAGE_OVERHEAD + sole_section::primary_len(section)?;
     handle::with_memory(|memory| {
         let message = memory.outgoing(len)?;
+        if len >= AHEAD_FROM
+            && !synchronous
+            && let Shape::Run(off) = part.shape
+        {
+            let sent = send_ahead(env, comm, part, off, message, dest, tag);
+            if !matches!(sent, Ok(false)) {
+                memory.release_long();
+                return sent.map(|_| None);
+            }
+        }
         if let Err(failure) = message.write_sole_section(section, |place| part.put(env, place)) {
             memory.release_long();
             return Err(failure);
@@ -157,6 +170,25 @@ fn start_send(
         memory.release_long();
         Ok(started?)
     })
+}
+
+/// Sends a long message before it is packed, and packs it; false if it cannot leave at once.
+#[cold]
+#[inline(never)]
+fn send_ahead(
+    env: &mut Env,
+    comm: &Comm,
+    part: &Part<'_>,
+    off: usize,
+    message: &mut Message,
+    dest: i32,
+    tag: i32,
+) -> Answer<bool> {
+    message.write_headers_of(part.section());
+    let Some(packer) = comm.send_ahead(message, dest, tag)? else { return Ok(false) };
+    let place = message.write_headers_of(part.section());
+    part.array.pack(env, off, part.count, place, ELEMENTS, packer)?;
+    Ok(true)
 }
 
 // ---- Receiving
@@ -269,12 +301,16 @@ fn receive(env: &mut Env, comm: i64, part: &Part<'_>, source: i32, tag: i32, rep
 /// passed from function to function: it fits a register.
 #[inline(always)]
 fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, reply: impl Reply) -> Answer {
-    let mut fast = None;
+    let (mut fast, mut begun) = (None, None);
     let answer = handle::with_memory(
         #[inline(always)]
         |memory| {
             let landing = memory.landing();
-            let answer = match comm.try_recv_spinning(from, capacity(part), Accept::Packed, landing) {
+            let answer = match comm.try_recv_spinning(from, capacity(part), Accept::Packing, landing) {
+                Ok(status) if landing.as_ref().is_some_and(Message::is_packing) => {
+                    begun = landing.take().map(|message| (status, message));
+                    Ok(PENDING)
+                }
                 Ok(status) => {
                     let Some(message) = landing else { unreachable!("a message was received") };
                     part.take(env, message, &status).map(|count| reply.reply(env, &status, count))
@@ -289,6 +325,7 @@ fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, 
         },
     );
     match fast {
+        None if begun.is_some() => receive_begun(env, comm, part, &mut begun, reply),
         None => answer,
         Some(fast) => receive_posted(env, comm, part, from, fast, reply),
     }
@@ -313,8 +350,23 @@ fn receive_posted(
 ) -> Answer {
     let spare = handle::with_memory(|memory| memory.take_spare());
     let (status, message) =
-        comm.recv_posted(fast, from, capacity(part), Accept::Packed, spare, &mut || env.may_wait())?;
-    let count = part.take(env, &message, &status);
+        comm.recv_posted(fast, from, capacity(part), Accept::Packing, spare, &mut || env.may_wait())?;
+    receive_begun(env, comm, part, &mut Some((status, message)), reply)
+}
+
+/// Copies the elements of a received message. Those of one that its sender still packs are copied as they
+/// come.
+#[cold]
+#[inline(never)]
+fn receive_begun(
+    env: &mut Env,
+    comm: &Comm,
+    part: &Part<'_>,
+    begun: &mut Option<(Status, Message)>,
+    reply: impl Reply,
+) -> Answer {
+    let Some((status, mut message)) = begun.take() else { return Ok(PENDING) };
+    let count = part.take_begun(env, comm, &mut message, &status);
     handle::with_memory(|memory| memory.keep(message));
     Ok(reply.reply(env, &status, count?))
 }

@@ -1,14 +1,17 @@
 //! Part of an array: the elements that a message is made of, or that it goes to.
 
 use mpjdev_buffer::patch::check_range;
-use mpjdev_buffer::{BufferError, Encoding, Message, Patch, Place, SectionHeader};
-use mpjdev_engine::{DeviceError, Status};
+use mpjdev_buffer::{BufferError, Encoding, Message, Patch, Place, SectionHeader, layout};
+use mpjdev_engine::{Comm, DeviceError, Status};
 
 use crate::array::{Array, Indexes, IntArray, Picked};
 use crate::boundary::Env;
 use crate::comm::Answer;
 use crate::error::Failure;
 use crate::handle::Selection;
+
+/// The offset of the elements in a message of one section.
+pub(super) const ELEMENTS: usize = layout::PRIMARY_HEADER_LEN + layout::SECTION_HEADER_LEN;
 
 /// The elements of an array that a message is made of, or that it goes to.
 pub(super) struct Part<'a> {
@@ -86,16 +89,53 @@ impl<'a> Part<'a> {
     /// The message does not hold one section of this type, or too many elements: the array is as it was.
     #[inline(always)]
     pub(super) fn take(&self, env: &mut Env, message: &Message, status: &Status) -> Answer<usize> {
-        let (count, place) = match message.sole_section(self.array.element(), self.count) {
-            Ok(section) => section,
-            Err(error) => return Err(refused(error, status.source, status.tag)),
-        };
+        let (count, place) = self.sole_section(message, status)?;
         let swapped = message.encoding() != Encoding::NATIVE;
         match self.shape {
             Shape::Run(off) => self.array.copy_in(env, off, count, place, swapped)?,
             _ => self.scatter(env, place, swapped)?,
         }
         Ok(count)
+    }
+
+    /// As [`take`](Self::take), of a message that its sender may still pack.
+    ///
+    /// # Errors
+    /// Also those of the wait for the elements: the ones before are in the array.
+    pub(super) fn take_begun(
+        &self,
+        env: &mut Env,
+        comm: &Comm,
+        message: &mut Message,
+        status: &Status,
+    ) -> Answer<usize> {
+        // An honest sender packs in this byte order only.
+        let (Shape::Run(off), Encoding::NATIVE, true) =
+            (&self.shape, message.encoding(), message.is_packing())
+        else {
+            let all = message.first_len();
+            comm.await_packed(status.source, message, all, &mut || env.may_wait())?;
+            return self.take(env, message, status);
+        };
+        let (count, _) = self.sole_section(message, status)?;
+        let size = self.array.element().size();
+        // The slab stays where it is while the message changes its state.
+        let memory = message.first_slab().clone();
+        let place = Place::new(memory.words(), ELEMENTS, count * size);
+        self.array.unpack(env, *off, count, place, |env, elements| {
+            let octets = ELEMENTS + elements * size;
+            let there = comm.await_packed(status.source, message, octets, &mut || env.may_wait())?;
+            Ok(there.saturating_sub(ELEMENTS) / size)
+        })?;
+        Ok(count)
+    }
+
+    /// The number and the place of the elements of a received message.
+    #[inline(always)]
+    fn sole_section<'m>(&self, message: &'m Message, status: &Status) -> Answer<(usize, Place<'m>)> {
+        message
+            .sole_section(self.array.element(), self.count)
+            .map_err(|error| refused(error, status.source, status.tag))
     }
 
     #[inline(never)]

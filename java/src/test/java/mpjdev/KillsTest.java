@@ -26,7 +26,7 @@ class KillsTest {
     private static final int ROUNDS = 40;
 
     /**
-     * Exchanges arrays of all sizes and objects with all other ranks, and continues without ranks that fail.
+     * Exchanges objects and arrays of all sizes with all other ranks, and continues without ranks that fail.
      */
     static final class Traffic {
         private Traffic() {}
@@ -63,6 +63,10 @@ class KillsTest {
                 in.read(got, 0, 1);
                 assertEquals(size, ((int[]) got[0]).length);
                 sent.iwait();
+                int[] array = new int[size];
+                Request direct = world.isend(array, 0, size, other, 2);
+                assertEquals(size, world.recv(array, 0, size, other, 2).count());
+                direct.iwait();
                 return true;
             } catch (PeerFailedException e) {
                 assertEquals(other, e.rank());
