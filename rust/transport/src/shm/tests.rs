@@ -77,7 +77,7 @@ impl Rank {
 fn form_of_a_packet_survives_the_round_trip() {
     let mut known = Vec::new();
     for kind in [Kind::Eager, Kind::Synchronous, Kind::MatchAck] {
-        for body in NOTHING..=HEADED {
+        for body in NOTHING..=PACKING {
             known.push(form(kind, body));
             assert_eq!(parse_form(form(kind, body)), Some((kind, body)));
         }
