@@ -81,7 +81,7 @@ fn names(row: &Value) -> Vec<&str> {
 /// be there.
 #[test]
 fn tcp_ranks_are_compared_with_plain_sockets() {
-    for (what, sizes, count) in [("pingpong", "8,1m", 4), ("bandwidth", "64k", 1), ("rate", "8", 2)] {
+    for (what, sizes, count) in [("pingpong", "8,1m", 6), ("bandwidth", "64k", 1), ("rate", "8", 3)] {
         let args = [what, "--sizes", sizes, "--transport", "tcp", "--time", "0", "--no-peer", "--json"];
         let (status, out, err) = run(&args);
         let whole: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {err}"));
@@ -103,7 +103,7 @@ fn tcp_ranks_are_compared_with_plain_sockets() {
 /// in sum and only of what was measured.
 #[test]
 fn udp_ranks_report_their_counters() {
-    for (what, sizes, count) in [("pingpong", "8,64k", 4), ("bandwidth", "64k", 1)] {
+    for (what, sizes, count) in [("pingpong", "8,64k", 6), ("bandwidth", "64k", 1)] {
         let rows = rows(&[what, "--sizes", sizes, "--transport", "udp"]);
         assert_eq!(rows.len(), count);
         for row in &rows {
@@ -196,7 +196,7 @@ fn mpi_ranks_are_compared_with_c_over_the_same_library() {
         assert_eq!((status, err.as_str()), (0, ""));
         let whole: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {err}"));
         let rows = whole["rows"].as_array().expect("rows");
-        assert_eq!(rows.len(), 4, "{out}");
+        assert_eq!(rows.len(), 6, "{out}");
         for row in rows {
             let names = names(row);
             assert_eq!(names[0], format!("Rust {name}"));
@@ -246,10 +246,10 @@ fn pingpong_prints_a_table_and_saves_json_and_svg() {
     let (status, out, err) = run(&args);
     assert_eq!((status, err.as_str()), (0, ""));
     let saved: Value = serde_json::from_slice(&std::fs::read(&json).expect("a file")).expect("JSON");
-    assert_eq!(saved["rows"].as_array().map(Vec::len), Some(4));
+    assert_eq!(saved["rows"].as_array().map(Vec::len), Some(6));
     let picture = std::fs::read_to_string(&svg).expect("a file");
     assert!(is_well_formed(&picture), "{picture}");
-    assert_eq!(picture.matches("<circle").count(), 2 * 2 + 2);
+    assert_eq!(picture.matches("<circle").count(), (3 + 2) * 2, "bandwidth of what is copied");
     assert!(
         out.lines().next().is_some_and(|head| head.contains("Rust local") && head.contains("bare line")),
         "{out}"
