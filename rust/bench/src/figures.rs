@@ -117,7 +117,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 use Case::{
-    Arrays, Buffers, Busy, Garbage, Objects, Random, RateArrays, RateBuffers, Ring, Serial, Strided, Sum,
+    Arrays, Buffers, Busy, Direct, Garbage, Objects, Random, RateArrays, RateBuffers, RateDirect, Ring,
+    Serial, Strided, Sum, SumDirect,
 };
 use Who::{Aeron, Baseline, Ours, Plain, Theirs};
 
@@ -133,13 +134,39 @@ pub const GROUPS: [Group; 4] = [
 pub const TRANSPORTS: [Transport; 4] =
     [GROUPS[0].transport, GROUPS[1].transport, GROUPS[2].transport, GROUPS[3].transport];
 
+/// Arrays there and back, by buffers and directly, beside C.
+macro_rules! trip {
+    ($arrays:literal, $arrays_most:literal, $direct:literal, $direct_most:literal, $octets:expr) => {
+        Trial {
+            ranks: 2,
+            parts: &[(Ours, Arrays, $octets), (Ours, Direct, $octets), (Theirs, Arrays, $octets)],
+            asked: &[ratio($arrays, $arrays_most, 0, 2), ratio($direct, $direct_most, 1, 2)],
+        }
+    };
+}
+
+/// Elements that the sender has just written and the receiver reads, in place and directly, beside C.
+macro_rules! rewritten {
+    ($views:literal, $direct:literal, $octets:expr) => {
+        Trial {
+            ranks: 2,
+            parts: &[(Ours, Sum, $octets), (Ours, SumDirect, $octets), (Theirs, Sum, $octets)],
+            asked: &[ratio($views, 0.8, 0, 2), ratio($direct, 0.6, 1, 2)],
+        }
+    };
+}
+
 const SHM: &[Trial] = &[
     late!("shm, 1 MiB, sender computes, late, ns", SendCompute, MIB),
     late!("shm, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
     Trial {
         ranks: 2,
-        parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Theirs, Arrays, 8)],
-        asked: &[ratio("8 B, array to array", 1.3, 0, 2), ratio("8 B, buffer to buffer", 0.9, 1, 2)],
+        parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Theirs, Arrays, 8), (Ours, Direct, 8)],
+        asked: &[
+            ratio("8 B, array to array", 1.25, 0, 2),
+            ratio("8 B, buffer to buffer", 0.8, 1, 2),
+            ratio("8 B, direct", 0.95, 3, 2),
+        ],
     },
     Trial {
         ranks: 2,
@@ -162,26 +189,13 @@ const SHM: &[Trial] = &[
         parts: &[(Ours, Arrays, MIB), (Baseline, Arrays, MIB)],
         asked: &[ratio("1 MiB, array to array, baseline", 1.4, 0, 1)],
     },
-    Trial {
-        ranks: 2,
-        parts: &[(Ours, Arrays, KIB), (Theirs, Arrays, KIB)],
-        asked: &[ratio("1 KiB, array to array", 1.3, 0, 1)],
-    },
-    Trial {
-        ranks: 2,
-        parts: &[(Ours, Arrays, 64 * KIB), (Theirs, Arrays, 64 * KIB)],
-        asked: &[ratio("64 KiB, array to array", 0.8, 0, 1)],
-    },
-    Trial {
-        ranks: 2,
-        parts: &[(Ours, Arrays, MIB), (Theirs, Arrays, MIB)],
-        asked: &[ratio("1 MiB, array to array", 0.95, 0, 1)],
-    },
-    Trial {
-        ranks: 2,
-        parts: &[(Ours, Arrays, 16 * MIB), (Theirs, Arrays, 16 * MIB)],
-        asked: &[ratio("16 MiB, array to array", 0.9, 0, 1)],
-    },
+    trip!("1 KiB, array to array", 1.3, "1 KiB, direct", 1.0, KIB),
+    trip!("8 KiB, array to array", 1.0, "8 KiB, direct", 0.7, 8 * KIB),
+    trip!("64 KiB, array to array", 0.8, "64 KiB, direct", 0.7, 64 * KIB),
+    trip!("256 KiB, array to array", 0.95, "256 KiB, direct", 0.7, 256 * KIB),
+    trip!("1 MiB, array to array", 0.95, "1 MiB, direct", 0.7, MIB),
+    trip!("4 MiB, array to array", 0.95, "4 MiB, direct", 0.7, 4 * MIB),
+    trip!("16 MiB, array to array", 0.9, "16 MiB, direct", 0.7, 16 * MIB),
     Trial {
         ranks: 2,
         parts: &[
@@ -196,22 +210,10 @@ const SHM: &[Trial] = &[
             Asked { title: "hand-over against 8 B", of: Of::Slowest(1, 4, 0), limit: Limit::Most(1.5) },
         ],
     },
-    Trial {
-        ranks: 2,
-        parts: &[(Ours, Sum, 16 * MIB), (Theirs, Sum, 16 * MIB)],
-        asked: &[ratio("16 MiB rewritten and summed up", 0.8, 0, 1)],
-    },
     // Beside the rows above, in which C need not fetch what has not changed.
-    Trial {
-        ranks: 2,
-        parts: &[(Ours, Sum, 64 * KIB), (Theirs, Sum, 64 * KIB)],
-        asked: &[Asked { title: "64 KiB rewritten and summed up", of: Of::Ratio(0, 1), limit: Limit::None }],
-    },
-    Trial {
-        ranks: 2,
-        parts: &[(Ours, Sum, MIB), (Theirs, Sum, MIB)],
-        asked: &[Asked { title: "1 MiB rewritten and summed up", of: Of::Ratio(0, 1), limit: Limit::None }],
-    },
+    rewritten!("64 KiB rewritten and summed up", "64 KiB rewritten and summed up, direct", 64 * KIB),
+    rewritten!("1 MiB rewritten and summed up", "1 MiB rewritten and summed up, direct", MIB),
+    rewritten!("16 MiB rewritten and summed up", "16 MiB rewritten and summed up, direct", 16 * MIB),
     Trial {
         ranks: 2,
         parts: &[(Ours, Strided, MIB), (Theirs, Strided, MIB)],
@@ -224,10 +226,16 @@ const SHM: &[Trial] = &[
     },
     Trial {
         ranks: 2,
-        parts: &[(Ours, RateBuffers, 8), (Ours, RateArrays, 8), (Theirs, RateBuffers, 8)],
+        parts: &[
+            (Ours, RateBuffers, 8),
+            (Ours, RateArrays, 8),
+            (Theirs, RateBuffers, 8),
+            (Ours, RateDirect, 8),
+        ],
         asked: &[
             ratio("rate of 8 B, buffer to buffer", 1.0, 0, 2),
             ratio("rate of 8 B, array to array", 2.0, 1, 2),
+            ratio("rate of 8 B, direct", 1.2, 3, 2),
         ],
     },
     Trial {

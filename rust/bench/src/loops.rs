@@ -127,6 +127,7 @@ impl Party {
             Case::Strided
             | Case::Random
             | Case::Sum
+            | Case::SumDirect
             | Case::Objects
             | Case::Serial
             | Case::Garbage

@@ -184,7 +184,7 @@ static void run(const char *name, size_t octets, long times) {
         ping_pong(count, MPI_DOUBLE, times);
     } else if (!strcmp(name, "strided") || !strcmp(name, "random")) {
         ping_pong(1, type, times);
-    } else if (!strcmp(name, "sum")) {
+    } else if (!strcmp(name, "sum") || !strcmp(name, "sum-direct")) {
         touched(count, times);
     } else if (!strcmp(name, "rate-arrays") || !strcmp(name, "rate-direct") || !strcmp(name, "rate-buffers")) {
         rate(count, window(octets), times);

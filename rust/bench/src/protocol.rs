@@ -36,6 +36,8 @@ pub enum Case {
     Random,
     /// As arrays, from and to memory outside the Java heap that the sender rewrites and the receiver sums up.
     Sum,
+    /// As sum, from array to array without a buffer, where a contestant has a call for it.
+    SumDirect,
     /// There and back with a thousand small objects.
     Objects,
     /// The same objects serialised and deserialised by one rank alone.
@@ -62,13 +64,14 @@ pub enum Case {
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 17] = [
+    pub const ALL: [Case; 18] = [
         Case::Arrays,
         Case::Direct,
         Case::Buffers,
         Case::Strided,
         Case::Random,
         Case::Sum,
+        Case::SumDirect,
         Case::Objects,
         Case::Serial,
         Case::RateArrays,
@@ -91,6 +94,7 @@ impl Case {
             Case::Strided => "strided",
             Case::Random => "random",
             Case::Sum => "sum",
+            Case::SumDirect => "sum-direct",
             Case::Objects => "objects",
             Case::Serial => "serial",
             Case::RateArrays => "rate-arrays",
@@ -114,6 +118,7 @@ impl Case {
             Case::Strided => "every second double",
             Case::Random => "random doubles",
             Case::Sum => "rewritten and summed up",
+            Case::SumDirect => "rewritten and summed up, direct",
             Case::Objects => "1000 objects",
             Case::Serial => "1000 objects in one JVM",
             Case::RateArrays => "window, array to array",
@@ -137,6 +142,7 @@ impl Case {
             | Case::Strided
             | Case::Random
             | Case::Sum
+            | Case::SumDirect
             | Case::Objects => 2,
             Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::Busy => window(octets),
             Case::Ring => u64::from(ranks.max(1)),

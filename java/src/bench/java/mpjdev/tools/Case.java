@@ -41,6 +41,12 @@ enum Case {
             return new ShapedTrips.Sum(world, octets);
         }
     },
+    SUM_DIRECT("sum-direct", "rewritten and summed up, direct", 2, 16 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new DirectTrips.Sum(world, octets);
+        }
+    },
     OBJECTS("objects", "1000 objects", 2, 8) {
         @Override
         Work work(Comm world, int octets) {

@@ -143,7 +143,7 @@ final class Options {
             case "empty":
                 return List.of();
             case "pingpong":
-                return List.of(Case.ARRAYS, Case.DIRECT, Case.BUFFERS, Case.STRIDED, Case.RANDOM, Case.SUM,
+                return List.of(Case.ARRAYS, Case.DIRECT, Case.BUFFERS, Case.STRIDED, Case.RANDOM, Case.SUM, Case.SUM_DIRECT,
                         Case.OBJECTS);
             case "bandwidth":
                 return List.of(Case.RATE_ARRAYS);

@@ -109,6 +109,11 @@ class BenchTest {
                 int n = octets / Double.BYTES;
                 assertEquals(n * (n - 1) / 2 + 2 * n, work.sum());
             }
+            try (DirectTrips.Sum work = new DirectTrips.Sum(world, octets)) {
+                work.run(3);
+                int n = octets / Double.BYTES;
+                assertEquals(n * (n - 1) / 2 + 2 * n, work.sum());
+            }
         });
     }
 
