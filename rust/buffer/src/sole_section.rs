@@ -62,15 +62,13 @@ impl Message {
         Ok(())
     }
 
-    /// Becomes a message of this section alone whose elements are still to be put into the returned place.
-    /// Everything else is there: headers and padding.
+    /// Becomes a message of this section alone whose elements are still to be put into
+    /// [their place](Self::sole_section). Headers and padding are there.
     ///
     /// # Panics
     /// The memory is too small.
-    pub fn write_headers_of(&mut self, section: SectionHeader) -> Place<'_> {
-        let words = self.restart_with(section);
-        put_headers(words, section);
-        Place::new(words, DATA, section.data_len())
+    pub fn write_headers_of(&mut self, section: SectionHeader) {
+        put_headers(self.restart_with(section), section);
     }
 
     /// An empty message of the lengths of this section; returns its words.
@@ -190,7 +188,8 @@ mod tests {
     fn headers_and_elements_written_apart_make_the_same_message() {
         let section = SectionHeader { element: Type::Int, count: 3 };
         let mut message = of_ints(&[-1; 9]);
-        message.write_headers_of(section).put(Encoding::NATIVE, [1, 2, 3]);
+        message.write_headers_of(section);
+        message.sole_section(Type::Int, 3).expect("one section").1.put(Encoding::NATIVE, [1, 2, 3]);
         assert_eq!(logical(&message), logical(&of_ints(&[1, 2, 3])));
     }
 

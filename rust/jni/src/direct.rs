@@ -40,13 +40,7 @@ pub(crate) fn send(
     synchronous: bool,
 ) -> Answer<()> {
     let part = Part::check("source", &array, off, count)?;
-    handle::with_comm(comm, |comm| {
-        // The message is captured before the wait.
-        match start_send(env, comm, &part, dest, tag, synchronous)? {
-            None => Ok(()),
-            Some(id) => await_send(env, comm, id),
-        }
-    })
+    send_and_wait(env, comm, &part, dest, tag, synchronous)
 }
 
 pub(crate) fn isend(
@@ -125,7 +119,20 @@ pub(crate) fn isend_patch(
 
 #[inline(never)]
 fn send_part(env: &mut Env, comm: i64, part: &Part<'_>, dest: i32, tag: i32) -> Answer<()> {
-    handle::with_comm(comm, |comm| match start_send(env, comm, part, dest, tag, false)? {
+    send_and_wait(env, comm, part, dest, tag, false)
+}
+
+/// Sends a message and waits for its send. The elements are captured before the wait.
+#[inline(always)]
+fn send_and_wait(
+    env: &mut Env,
+    comm: i64,
+    part: &Part<'_>,
+    dest: i32,
+    tag: i32,
+    synchronous: bool,
+) -> Answer<()> {
+    handle::with_comm(comm, |comm| match start_send(env, comm, part, dest, tag, synchronous)? {
         None => Ok(()),
         Some(id) => await_send(env, comm, id),
     })
@@ -184,9 +191,10 @@ fn send_ahead(
     dest: i32,
     tag: i32,
 ) -> Answer<bool> {
-    message.write_headers_of(part.section());
+    let section = part.section();
+    message.write_headers_of(section);
     let Some(packer) = comm.send_ahead(message, dest, tag)? else { return Ok(false) };
-    let place = message.write_headers_of(part.section());
+    let (_, place) = message.sole_section(section.element, section.count)?;
     part.array.pack(env, off, part.count, place, ELEMENTS, packer)?;
     Ok(true)
 }

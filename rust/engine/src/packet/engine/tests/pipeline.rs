@@ -77,13 +77,13 @@ struct Sent {
 
 impl Sent {
     /// Packs the elements up to this one.
-    fn pack(&mut self, end: usize) {
-        let section = SectionHeader { element: Type::Long, count: COUNT };
-        self.message.write_headers_of(section).put(Encoding::NATIVE, 0..end as i64);
+    fn pack(&self, end: usize) {
+        let (_, place) = self.message.sole_section(Type::Long, COUNT).expect("its headers are there");
+        place.put(Encoding::NATIVE, 0..end as i64);
         self.packer.publish(DATA + 8 * end);
     }
 
-    fn finish(mut self) {
+    fn finish(self) {
         self.pack(COUNT);
         self.packer.finish();
     }
@@ -106,7 +106,7 @@ fn posted_receive_is_pending_until_the_message_is_packed() {
     for is_late in [false, true] {
         let job = Job::new();
         let early = (!is_late).then(|| job.irecv(OCTETS));
-        let mut sent = job.send_ahead();
+        let sent = job.send_ahead();
         let id = early.unwrap_or_else(|| job.irecv(OCTETS));
         sent.pack(COUNT - 1);
         assert!(job.receiver.test(id).expect("no error").is_none() && !job.receiver.is_done(id));
@@ -144,7 +144,7 @@ fn wait_times_out_while_the_message_is_not_packed_and_the_request_stays() {
 fn receive_that_accepts_it_takes_a_message_that_is_being_packed() {
     for takes_unexpected in [false, true] {
         let job = Job::new();
-        let mut sent = job.send_ahead();
+        let sent = job.send_ahead();
         if takes_unexpected {
             job.receiver.leftovers();
         }
@@ -190,7 +190,7 @@ fn packed_message_is_taken_on_the_fast_path() {
 #[test]
 fn blocking_posted_receive_accepts_a_message_that_is_being_packed() {
     let job = Job::new();
-    let mut sent = job.send_ahead();
+    let sent = job.send_ahead();
     sent.pack(1);
     let mut message = job.recv_posted(Accept::Packing).expect("its headers are there");
     assert_eq!(job.await_packed(&mut message, DATA + 8), Ok(DATA + 8));
@@ -318,7 +318,7 @@ fn wait_polls_the_counter_between_yields() {
     let config = Config { yields: u32::MAX, yield_max: Duration::from_secs(60), ..Config::default() };
     let receiver = ranks.pop().expect("two ranks").into_endpoint_with(2, config);
     let job = Job { sender: ranks.pop().expect("one rank").into_endpoint(2), receiver, status_page };
-    let (id, mut sent) = (job.irecv(OCTETS), job.send_ahead());
+    let (id, sent) = (job.irecv(OCTETS), job.send_ahead());
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| job.receiver.wait(id, None, &mut Uninterruptible));
         for end in 0..COUNT {
