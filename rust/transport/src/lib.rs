@@ -143,8 +143,8 @@ impl Payload {
         }
     }
 
-    /// Whether octets of the message are not there yet: its sender still packs it.
-    pub fn is_packing(&self) -> bool {
+    /// Whether octets of the message are missing: its sender still packs it.
+    pub fn is_incomplete(&self) -> bool {
         match self {
             Payload::Logical(message) => {
                 message.is_packing() && message.packed_len() < Some(message.first_len())

@@ -61,12 +61,12 @@ impl PacketEngine {
         if !self.remote.is_empty() {
             return first().is_some_and(|(envelope, message)| {
                 self.is_remote(envelope.source) && !message.is_all()
-                    || unposted.accept == Accept::Packed && message.is_packing()
+                    || unposted.accept == Accept::Packed && message.is_incomplete()
             });
         }
         state.had_packing
             && unposted.accept == Accept::Packed
-            && first().is_some_and(|(_, message)| message.is_packing())
+            && first().is_some_and(|(_, message)| message.is_incomplete())
     }
 
     /// Takes the message if it has arrived.

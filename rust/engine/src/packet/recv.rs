@@ -187,7 +187,7 @@ impl PacketEngine {
             let accept = unposted.accept;
             unposted.wants(&envelope, || match self.is_physical(source) {
                 true => is_whole(&body),
-                false => accept == Accept::Packing || !is_packing(&body),
+                false => accept == Accept::Packing || !is_incomplete(&body),
             })
         };
         let unposted = unposted.filter(|_| posted.is_none()).filter(wants);
@@ -218,7 +218,7 @@ impl PacketEngine {
             (None, _) if state.must_drop(&envelope) => self.drop_arrived(state, &envelope, body, &charge),
             (None, _) => {
                 state.had_packing &= state.recv_queue.unexpected_len() > 0;
-                state.had_packing |= is_packing(&body);
+                state.had_packing |= is_incomplete(&body);
                 let payload = self.to_owned_payload(body, None);
                 state.recv_queue.add_unexpected(envelope, Unexpected::new(payload, charge));
                 self.note_unexpected(state);
@@ -369,10 +369,10 @@ fn is_whole(body: &Incoming<'_>) -> bool {
     }
 }
 
-/// Whether the sender of a packet still packs its message.
+/// Whether octets of a packet are missing: its sender still packs the message.
 #[inline(always)]
-fn is_packing(body: &Incoming<'_>) -> bool {
-    matches!(body, Incoming::Reference(payload) if payload.is_packing())
+fn is_incomplete(body: &Incoming<'_>) -> bool {
+    matches!(body, Incoming::Reference(payload) if payload.is_incomplete())
 }
 
 fn whole(message: Message, capacity: usize, envelope: &Envelope) -> Result<Message, DeviceError> {

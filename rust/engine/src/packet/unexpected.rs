@@ -58,9 +58,9 @@ impl Unexpected {
         (self.payload, self.charge)
     }
 
-    /// Whether its sender still packs the message.
-    pub(crate) fn is_packing(&self) -> bool {
-        self.payload.as_ref().is_ok_and(Payload::is_packing)
+    /// Whether octets of the message are missing: its sender still packs it.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.payload.as_ref().is_ok_and(Payload::is_incomplete)
     }
 
     /// Whether no second half and no rest is to follow, for physical messages.
