@@ -135,8 +135,9 @@ impl Message {
         &self.primary
     }
 
-    /// This message as one that is sent before its elements are packed, and the packer. Both headers are
-    /// there. `None` for memory without a counter of packed octets, and for a split message.
+    /// Begins to pack a message whose headers are written. Returns the message to send, which is marked as
+    /// packing, and its packer. `None` for memory without a counter of packed octets, and for a split
+    /// message.
     pub fn begin_packing(&self) -> Option<(Message, Packer)> {
         if self.is_split() {
             return None;
@@ -145,7 +146,7 @@ impl Message {
         Some((Message { primary, ..self.clone() }, packer))
     }
 
-    /// Whether the sender may still pack the message.
+    /// Whether the message is marked as packing: its sender may still pack it.
     #[inline(always)]
     pub fn is_packing(&self) -> bool {
         self.primary.is_packing()
@@ -158,7 +159,7 @@ impl Message {
         Some(self.primary.packed_len()?.min(self.first_len()))
     }
 
-    /// Whether all octets may be read. From then on the message is like any other.
+    /// Whether all octets may be read. Removes the mark of a packed message.
     #[inline]
     pub fn is_packed(&mut self) -> bool {
         if !self.is_packing() {

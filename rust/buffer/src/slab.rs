@@ -132,22 +132,22 @@ impl Slab {
         true
     }
 
-    /// This slab as that of a message that is sent before it is packed, with `octets` of it there; `None` if
-    /// the memory has no counter for that. The [`Packer`] counts the others.
+    /// Sets the counter of packed octets to `octets` and returns this slab, marked as packing, with the
+    /// [`Packer`] that advances the counter. `None` if the memory has no counter or is foreign.
     pub fn begin_packing(&self, octets: usize) -> Option<(Slab, Packer)> {
         let packed = self.memory.packed().filter(|_| self.kind & FOREIGN == 0)?;
         packed.store(octets as u64, Ordering::Relaxed);
         Some((self.clone().packing(), Packer { slab: self.clone(), is_finished: false }))
     }
 
-    /// This slab as that of a message that its sender may still pack.
+    /// This slab, marked as packing: its sender may still pack the message.
     #[must_use]
     pub fn packing(mut self) -> Slab {
         self.kind |= PACKING;
         self
     }
 
-    /// Whether the message in it may still be packed.
+    /// Whether it is marked as packing.
     #[inline(always)]
     pub fn is_packing(&self) -> bool {
         self.kind & PACKING != 0
@@ -165,7 +165,7 @@ impl Slab {
         }
     }
 
-    /// Ends the special state of a slab whose message is packed.
+    /// Removes the mark: the message is packed.
     pub(crate) fn end_packing(&mut self) {
         self.kind &= !PACKING;
     }
