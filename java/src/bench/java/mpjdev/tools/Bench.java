@@ -26,6 +26,12 @@ public final class Bench {
         if (args.length == 1 && args[0].equals("nothing")) {
             return;
         }
+        // A rank that does nothing. It needs no class of the measurements.
+        if (args.length == 1 && args[0].equals("empty")) {
+            Comm.init(args);
+            Comm.finish();
+            return;
+        }
         if (args.length == 0 || args[0].equals("--help") || args[0].equals("-h")) {
             (args.length == 0 ? System.err : System.out).print(Options.HELP);
             if (args.length == 0) {
