@@ -1,9 +1,5 @@
 package mpjdev;
 
-import java.lang.ref.Reference;
-import mpjdev.core.Backoff;
-import mpjdev.core.Native;
-import mpjdev.core.NativeFailure;
 import mpjdev.core.Types;
 
 /**
@@ -16,91 +12,6 @@ abstract class ArrayMessages {
     ArrayMessages() {}
 
     abstract long handle();
-
-    // ---- The native calls of all types: an array is passed with its length and type code
-
-    private void send(Object array, int length, int type, int off, int count, int dest, int tag, boolean synchronous) {
-        if (Backoff.isVirtual()) {
-            isend(array, length, type, off, count, dest, tag, synchronous).iwait();
-            return;
-        }
-        try {
-            Native.sendArray(handle(), array, length, type, off, count, dest, tag, synchronous);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Request isend(Object array, int length, int type, int off, int count, int dest, int tag,
-            boolean synchronous) {
-        try {
-            long request = Native.isendArray(handle(), array, length, type, off, count, dest, tag, synchronous);
-            return Request.of(request, null);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Status recv(Object array, int length, int type, int off, int count, int src, int tag) {
-        if (Backoff.isVirtual()) {
-            return irecv(array, length, type, off, count, src, tag).iwaitOrWithdraw();
-        }
-        Status status = new Status();
-        try {
-            if (src >= 0 && tag >= 0) {
-                long detail = Native.recvArrayFrom(handle(), array, length, type, off, count, src, tag);
-                return status.receivedArray(type, src, tag, detail);
-            }
-            long result = Native.recvArray(handle(), array, length, type, off, count, src, tag, status);
-            return status.receivedArray(type, result);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Request irecv(Object array, int length, int type, int off, int count, int src, int tag) {
-        try {
-            long request = Native.irecvArray(handle(), array, length, type, off, count, src, tag);
-            return Request.of(request, array, length, type);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Status sendrecv(Object from, int fromLength, int type, int fromOff, int sendCount, int dest, int sendTag,
-            Object to, int toLength, int toOff, int recvCount, int src, int recvTag) {
-        if (Backoff.isVirtual()) {
-            Request received = irecv(to, toLength, type, toOff, recvCount, src, recvTag);
-            Request sent;
-            try {
-                sent = isend(from, fromLength, type, fromOff, sendCount, dest, sendTag, false);
-            } catch (RuntimeException | OutOfMemoryError e) {
-                received.cancel();
-                throw e;
-            }
-            Status status = received.iwaitOrWithdraw();
-            sent.iwait();
-            return status;
-        }
-        Status status = new Status();
-        try {
-            long result = Native.sendrecvArray(handle(), from, fromLength, type, fromOff, sendCount, dest, sendTag, to,
-                    toLength, type, toOff, recvCount, src, recvTag, status);
-            return status.receivedArray(type, result);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
 
     // ---- byte
 
@@ -118,7 +29,7 @@ abstract class ArrayMessages {
      * @throws IllegalArgumentException if the elements have more octets than a message can hold
      */
     public void send(byte[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.BYTE, off, count, dest, tag, false);
+        ArrayCalls.send(this, array, array.length, Types.BYTE, off, count, dest, tag, false);
     }
 
     /**
@@ -132,7 +43,7 @@ abstract class ArrayMessages {
      * @param tag tag
      */
     public void ssend(byte[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.BYTE, off, count, dest, tag, true);
+        ArrayCalls.send(this, array, array.length, Types.BYTE, off, count, dest, tag, true);
     }
 
     /**
@@ -148,7 +59,7 @@ abstract class ArrayMessages {
      * @throws OutOfMemoryError as {@link Comm#isend(Buffer, int, int)} does
      */
     public Request isend(byte[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.BYTE, off, count, dest, tag, false);
+        return ArrayCalls.isend(this, array, array.length, Types.BYTE, off, count, dest, tag, false);
     }
 
     /**
@@ -162,7 +73,7 @@ abstract class ArrayMessages {
      * @return the request
      */
     public Request issend(byte[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.BYTE, off, count, dest, tag, true);
+        return ArrayCalls.isend(this, array, array.length, Types.BYTE, off, count, dest, tag, true);
     }
 
     /**
@@ -186,7 +97,7 @@ abstract class ArrayMessages {
      * @throws ContentMismatchException if the message holds anything but one section of this type
      */
     public Status recv(byte[] array, int off, int count, int src, int tag) {
-        return recv(array, array.length, Types.BYTE, off, count, src, tag);
+        return ArrayCalls.recv(this, array, array.length, Types.BYTE, off, count, src, tag);
     }
 
     /**
@@ -202,7 +113,7 @@ abstract class ArrayMessages {
      * @return the request
      */
     public Request irecv(byte[] array, int off, int count, int src, int tag) {
-        return irecv(array, array.length, Types.BYTE, off, count, src, tag);
+        return ArrayCalls.irecv(this, array, array.length, Types.BYTE, off, count, src, tag);
     }
 
     /**
@@ -225,40 +136,40 @@ abstract class ArrayMessages {
      */
     public Status sendrecv(byte[] from, int fromOff, int sendCount, int dest, int sendTag, byte[] to, int toOff,
             int recvCount, int src, int recvTag) {
-        return sendrecv(from, from.length, Types.BYTE, fromOff, sendCount, dest, sendTag, to, to.length, toOff,
-                recvCount, src, recvTag);
+        return ArrayCalls.sendrecv(this, from, from.length, Types.BYTE, fromOff, sendCount, dest, sendTag, to,
+                to.length, toOff, recvCount, src, recvTag);
     }
 
     // ---- char
 
     /** Sends {@code char} elements: see {@link #send(byte[], int, int, int, int)}. */
     public void send(char[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.CHAR, off, count, dest, tag, false);
+        ArrayCalls.send(this, array, array.length, Types.CHAR, off, count, dest, tag, false);
     }
 
     /** Sends {@code char} elements: see {@link #ssend(byte[], int, int, int, int)}. */
     public void ssend(char[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.CHAR, off, count, dest, tag, true);
+        ArrayCalls.send(this, array, array.length, Types.CHAR, off, count, dest, tag, true);
     }
 
     /** Starts to send {@code char} elements: see {@link #isend(byte[], int, int, int, int)}. */
     public Request isend(char[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.CHAR, off, count, dest, tag, false);
+        return ArrayCalls.isend(this, array, array.length, Types.CHAR, off, count, dest, tag, false);
     }
 
     /** Starts to send {@code char} elements: see {@link #issend(byte[], int, int, int, int)}. */
     public Request issend(char[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.CHAR, off, count, dest, tag, true);
+        return ArrayCalls.isend(this, array, array.length, Types.CHAR, off, count, dest, tag, true);
     }
 
     /** Receives {@code char} elements: see {@link #recv(byte[], int, int, int, int)}. */
     public Status recv(char[] array, int off, int count, int src, int tag) {
-        return recv(array, array.length, Types.CHAR, off, count, src, tag);
+        return ArrayCalls.recv(this, array, array.length, Types.CHAR, off, count, src, tag);
     }
 
     /** Posts a receive of {@code char} elements: see {@link #irecv(byte[], int, int, int, int)}. */
     public Request irecv(char[] array, int off, int count, int src, int tag) {
-        return irecv(array, array.length, Types.CHAR, off, count, src, tag);
+        return ArrayCalls.irecv(this, array, array.length, Types.CHAR, off, count, src, tag);
     }
 
     /**
@@ -267,40 +178,40 @@ abstract class ArrayMessages {
      */
     public Status sendrecv(char[] from, int fromOff, int sendCount, int dest, int sendTag, char[] to, int toOff,
             int recvCount, int src, int recvTag) {
-        return sendrecv(from, from.length, Types.CHAR, fromOff, sendCount, dest, sendTag, to, to.length, toOff,
-                recvCount, src, recvTag);
+        return ArrayCalls.sendrecv(this, from, from.length, Types.CHAR, fromOff, sendCount, dest, sendTag, to,
+                to.length, toOff, recvCount, src, recvTag);
     }
 
     // ---- short
 
     /** Sends {@code short} elements: see {@link #send(byte[], int, int, int, int)}. */
     public void send(short[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.SHORT, off, count, dest, tag, false);
+        ArrayCalls.send(this, array, array.length, Types.SHORT, off, count, dest, tag, false);
     }
 
     /** Sends {@code short} elements: see {@link #ssend(byte[], int, int, int, int)}. */
     public void ssend(short[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.SHORT, off, count, dest, tag, true);
+        ArrayCalls.send(this, array, array.length, Types.SHORT, off, count, dest, tag, true);
     }
 
     /** Starts to send {@code short} elements: see {@link #isend(byte[], int, int, int, int)}. */
     public Request isend(short[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.SHORT, off, count, dest, tag, false);
+        return ArrayCalls.isend(this, array, array.length, Types.SHORT, off, count, dest, tag, false);
     }
 
     /** Starts to send {@code short} elements: see {@link #issend(byte[], int, int, int, int)}. */
     public Request issend(short[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.SHORT, off, count, dest, tag, true);
+        return ArrayCalls.isend(this, array, array.length, Types.SHORT, off, count, dest, tag, true);
     }
 
     /** Receives {@code short} elements: see {@link #recv(byte[], int, int, int, int)}. */
     public Status recv(short[] array, int off, int count, int src, int tag) {
-        return recv(array, array.length, Types.SHORT, off, count, src, tag);
+        return ArrayCalls.recv(this, array, array.length, Types.SHORT, off, count, src, tag);
     }
 
     /** Posts a receive of {@code short} elements: see {@link #irecv(byte[], int, int, int, int)}. */
     public Request irecv(short[] array, int off, int count, int src, int tag) {
-        return irecv(array, array.length, Types.SHORT, off, count, src, tag);
+        return ArrayCalls.irecv(this, array, array.length, Types.SHORT, off, count, src, tag);
     }
 
     /**
@@ -309,40 +220,40 @@ abstract class ArrayMessages {
      */
     public Status sendrecv(short[] from, int fromOff, int sendCount, int dest, int sendTag, short[] to, int toOff,
             int recvCount, int src, int recvTag) {
-        return sendrecv(from, from.length, Types.SHORT, fromOff, sendCount, dest, sendTag, to, to.length, toOff,
-                recvCount, src, recvTag);
+        return ArrayCalls.sendrecv(this, from, from.length, Types.SHORT, fromOff, sendCount, dest, sendTag, to,
+                to.length, toOff, recvCount, src, recvTag);
     }
 
     // ---- boolean
 
     /** Sends {@code boolean} elements: see {@link #send(byte[], int, int, int, int)}. */
     public void send(boolean[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.BOOLEAN, off, count, dest, tag, false);
+        ArrayCalls.send(this, array, array.length, Types.BOOLEAN, off, count, dest, tag, false);
     }
 
     /** Sends {@code boolean} elements: see {@link #ssend(byte[], int, int, int, int)}. */
     public void ssend(boolean[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.BOOLEAN, off, count, dest, tag, true);
+        ArrayCalls.send(this, array, array.length, Types.BOOLEAN, off, count, dest, tag, true);
     }
 
     /** Starts to send {@code boolean} elements: see {@link #isend(byte[], int, int, int, int)}. */
     public Request isend(boolean[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.BOOLEAN, off, count, dest, tag, false);
+        return ArrayCalls.isend(this, array, array.length, Types.BOOLEAN, off, count, dest, tag, false);
     }
 
     /** Starts to send {@code boolean} elements: see {@link #issend(byte[], int, int, int, int)}. */
     public Request issend(boolean[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.BOOLEAN, off, count, dest, tag, true);
+        return ArrayCalls.isend(this, array, array.length, Types.BOOLEAN, off, count, dest, tag, true);
     }
 
     /** Receives {@code boolean} elements: see {@link #recv(byte[], int, int, int, int)}. */
     public Status recv(boolean[] array, int off, int count, int src, int tag) {
-        return recv(array, array.length, Types.BOOLEAN, off, count, src, tag);
+        return ArrayCalls.recv(this, array, array.length, Types.BOOLEAN, off, count, src, tag);
     }
 
     /** Posts a receive of {@code boolean} elements: see {@link #irecv(byte[], int, int, int, int)}. */
     public Request irecv(boolean[] array, int off, int count, int src, int tag) {
-        return irecv(array, array.length, Types.BOOLEAN, off, count, src, tag);
+        return ArrayCalls.irecv(this, array, array.length, Types.BOOLEAN, off, count, src, tag);
     }
 
     /**
@@ -351,40 +262,40 @@ abstract class ArrayMessages {
      */
     public Status sendrecv(boolean[] from, int fromOff, int sendCount, int dest, int sendTag, boolean[] to, int toOff,
             int recvCount, int src, int recvTag) {
-        return sendrecv(from, from.length, Types.BOOLEAN, fromOff, sendCount, dest, sendTag, to, to.length, toOff,
-                recvCount, src, recvTag);
+        return ArrayCalls.sendrecv(this, from, from.length, Types.BOOLEAN, fromOff, sendCount, dest, sendTag, to,
+                to.length, toOff, recvCount, src, recvTag);
     }
 
     // ---- int
 
     /** Sends {@code int} elements: see {@link #send(byte[], int, int, int, int)}. */
     public void send(int[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.INT, off, count, dest, tag, false);
+        ArrayCalls.send(this, array, array.length, Types.INT, off, count, dest, tag, false);
     }
 
     /** Sends {@code int} elements: see {@link #ssend(byte[], int, int, int, int)}. */
     public void ssend(int[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.INT, off, count, dest, tag, true);
+        ArrayCalls.send(this, array, array.length, Types.INT, off, count, dest, tag, true);
     }
 
     /** Starts to send {@code int} elements: see {@link #isend(byte[], int, int, int, int)}. */
     public Request isend(int[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.INT, off, count, dest, tag, false);
+        return ArrayCalls.isend(this, array, array.length, Types.INT, off, count, dest, tag, false);
     }
 
     /** Starts to send {@code int} elements: see {@link #issend(byte[], int, int, int, int)}. */
     public Request issend(int[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.INT, off, count, dest, tag, true);
+        return ArrayCalls.isend(this, array, array.length, Types.INT, off, count, dest, tag, true);
     }
 
     /** Receives {@code int} elements: see {@link #recv(byte[], int, int, int, int)}. */
     public Status recv(int[] array, int off, int count, int src, int tag) {
-        return recv(array, array.length, Types.INT, off, count, src, tag);
+        return ArrayCalls.recv(this, array, array.length, Types.INT, off, count, src, tag);
     }
 
     /** Posts a receive of {@code int} elements: see {@link #irecv(byte[], int, int, int, int)}. */
     public Request irecv(int[] array, int off, int count, int src, int tag) {
-        return irecv(array, array.length, Types.INT, off, count, src, tag);
+        return ArrayCalls.irecv(this, array, array.length, Types.INT, off, count, src, tag);
     }
 
     /**
@@ -393,40 +304,40 @@ abstract class ArrayMessages {
      */
     public Status sendrecv(int[] from, int fromOff, int sendCount, int dest, int sendTag, int[] to, int toOff,
             int recvCount, int src, int recvTag) {
-        return sendrecv(from, from.length, Types.INT, fromOff, sendCount, dest, sendTag, to, to.length, toOff,
-                recvCount, src, recvTag);
+        return ArrayCalls.sendrecv(this, from, from.length, Types.INT, fromOff, sendCount, dest, sendTag, to,
+                to.length, toOff, recvCount, src, recvTag);
     }
 
     // ---- long
 
     /** Sends {@code long} elements: see {@link #send(byte[], int, int, int, int)}. */
     public void send(long[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.LONG, off, count, dest, tag, false);
+        ArrayCalls.send(this, array, array.length, Types.LONG, off, count, dest, tag, false);
     }
 
     /** Sends {@code long} elements: see {@link #ssend(byte[], int, int, int, int)}. */
     public void ssend(long[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.LONG, off, count, dest, tag, true);
+        ArrayCalls.send(this, array, array.length, Types.LONG, off, count, dest, tag, true);
     }
 
     /** Starts to send {@code long} elements: see {@link #isend(byte[], int, int, int, int)}. */
     public Request isend(long[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.LONG, off, count, dest, tag, false);
+        return ArrayCalls.isend(this, array, array.length, Types.LONG, off, count, dest, tag, false);
     }
 
     /** Starts to send {@code long} elements: see {@link #issend(byte[], int, int, int, int)}. */
     public Request issend(long[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.LONG, off, count, dest, tag, true);
+        return ArrayCalls.isend(this, array, array.length, Types.LONG, off, count, dest, tag, true);
     }
 
     /** Receives {@code long} elements: see {@link #recv(byte[], int, int, int, int)}. */
     public Status recv(long[] array, int off, int count, int src, int tag) {
-        return recv(array, array.length, Types.LONG, off, count, src, tag);
+        return ArrayCalls.recv(this, array, array.length, Types.LONG, off, count, src, tag);
     }
 
     /** Posts a receive of {@code long} elements: see {@link #irecv(byte[], int, int, int, int)}. */
     public Request irecv(long[] array, int off, int count, int src, int tag) {
-        return irecv(array, array.length, Types.LONG, off, count, src, tag);
+        return ArrayCalls.irecv(this, array, array.length, Types.LONG, off, count, src, tag);
     }
 
     /**
@@ -435,40 +346,40 @@ abstract class ArrayMessages {
      */
     public Status sendrecv(long[] from, int fromOff, int sendCount, int dest, int sendTag, long[] to, int toOff,
             int recvCount, int src, int recvTag) {
-        return sendrecv(from, from.length, Types.LONG, fromOff, sendCount, dest, sendTag, to, to.length, toOff,
-                recvCount, src, recvTag);
+        return ArrayCalls.sendrecv(this, from, from.length, Types.LONG, fromOff, sendCount, dest, sendTag, to,
+                to.length, toOff, recvCount, src, recvTag);
     }
 
     // ---- float
 
     /** Sends {@code float} elements: see {@link #send(byte[], int, int, int, int)}. */
     public void send(float[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.FLOAT, off, count, dest, tag, false);
+        ArrayCalls.send(this, array, array.length, Types.FLOAT, off, count, dest, tag, false);
     }
 
     /** Sends {@code float} elements: see {@link #ssend(byte[], int, int, int, int)}. */
     public void ssend(float[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.FLOAT, off, count, dest, tag, true);
+        ArrayCalls.send(this, array, array.length, Types.FLOAT, off, count, dest, tag, true);
     }
 
     /** Starts to send {@code float} elements: see {@link #isend(byte[], int, int, int, int)}. */
     public Request isend(float[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.FLOAT, off, count, dest, tag, false);
+        return ArrayCalls.isend(this, array, array.length, Types.FLOAT, off, count, dest, tag, false);
     }
 
     /** Starts to send {@code float} elements: see {@link #issend(byte[], int, int, int, int)}. */
     public Request issend(float[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.FLOAT, off, count, dest, tag, true);
+        return ArrayCalls.isend(this, array, array.length, Types.FLOAT, off, count, dest, tag, true);
     }
 
     /** Receives {@code float} elements: see {@link #recv(byte[], int, int, int, int)}. */
     public Status recv(float[] array, int off, int count, int src, int tag) {
-        return recv(array, array.length, Types.FLOAT, off, count, src, tag);
+        return ArrayCalls.recv(this, array, array.length, Types.FLOAT, off, count, src, tag);
     }
 
     /** Posts a receive of {@code float} elements: see {@link #irecv(byte[], int, int, int, int)}. */
     public Request irecv(float[] array, int off, int count, int src, int tag) {
-        return irecv(array, array.length, Types.FLOAT, off, count, src, tag);
+        return ArrayCalls.irecv(this, array, array.length, Types.FLOAT, off, count, src, tag);
     }
 
     /**
@@ -477,40 +388,40 @@ abstract class ArrayMessages {
      */
     public Status sendrecv(float[] from, int fromOff, int sendCount, int dest, int sendTag, float[] to, int toOff,
             int recvCount, int src, int recvTag) {
-        return sendrecv(from, from.length, Types.FLOAT, fromOff, sendCount, dest, sendTag, to, to.length, toOff,
-                recvCount, src, recvTag);
+        return ArrayCalls.sendrecv(this, from, from.length, Types.FLOAT, fromOff, sendCount, dest, sendTag, to,
+                to.length, toOff, recvCount, src, recvTag);
     }
 
     // ---- double
 
     /** Sends {@code double} elements: see {@link #send(byte[], int, int, int, int)}. */
     public void send(double[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.DOUBLE, off, count, dest, tag, false);
+        ArrayCalls.send(this, array, array.length, Types.DOUBLE, off, count, dest, tag, false);
     }
 
     /** Sends {@code double} elements: see {@link #ssend(byte[], int, int, int, int)}. */
     public void ssend(double[] array, int off, int count, int dest, int tag) {
-        send(array, array.length, Types.DOUBLE, off, count, dest, tag, true);
+        ArrayCalls.send(this, array, array.length, Types.DOUBLE, off, count, dest, tag, true);
     }
 
     /** Starts to send {@code double} elements: see {@link #isend(byte[], int, int, int, int)}. */
     public Request isend(double[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.DOUBLE, off, count, dest, tag, false);
+        return ArrayCalls.isend(this, array, array.length, Types.DOUBLE, off, count, dest, tag, false);
     }
 
     /** Starts to send {@code double} elements: see {@link #issend(byte[], int, int, int, int)}. */
     public Request issend(double[] array, int off, int count, int dest, int tag) {
-        return isend(array, array.length, Types.DOUBLE, off, count, dest, tag, true);
+        return ArrayCalls.isend(this, array, array.length, Types.DOUBLE, off, count, dest, tag, true);
     }
 
     /** Receives {@code double} elements: see {@link #recv(byte[], int, int, int, int)}. */
     public Status recv(double[] array, int off, int count, int src, int tag) {
-        return recv(array, array.length, Types.DOUBLE, off, count, src, tag);
+        return ArrayCalls.recv(this, array, array.length, Types.DOUBLE, off, count, src, tag);
     }
 
     /** Posts a receive of {@code double} elements: see {@link #irecv(byte[], int, int, int, int)}. */
     public Request irecv(double[] array, int off, int count, int src, int tag) {
-        return irecv(array, array.length, Types.DOUBLE, off, count, src, tag);
+        return ArrayCalls.irecv(this, array, array.length, Types.DOUBLE, off, count, src, tag);
     }
 
     /**
@@ -519,7 +430,7 @@ abstract class ArrayMessages {
      */
     public Status sendrecv(double[] from, int fromOff, int sendCount, int dest, int sendTag, double[] to, int toOff,
             int recvCount, int src, int recvTag) {
-        return sendrecv(from, from.length, Types.DOUBLE, fromOff, sendCount, dest, sendTag, to, to.length, toOff,
-                recvCount, src, recvTag);
+        return ArrayCalls.sendrecv(this, from, from.length, Types.DOUBLE, fromOff, sendCount, dest, sendTag, to,
+                to.length, toOff, recvCount, src, recvTag);
     }
 }

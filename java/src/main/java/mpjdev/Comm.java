@@ -1,10 +1,8 @@
 package mpjdev;
 
 import java.lang.ref.Reference;
-import mpjdev.core.Backoff;
 import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
-import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
 
 /**
@@ -250,7 +248,7 @@ public class Comm extends PatchArrayMessages {
      *     cannot agree on a context; nothing has been sent then
      */
     public Comm dup() {
-        return collective(Native.startDup(handle()));
+        return CollectiveCalls.complete(this, Native.startDup(handle()));
     }
 
     /**
@@ -266,7 +264,7 @@ public class Comm extends PatchArrayMessages {
      *     cannot agree on a context; nothing has been sent then
      */
     public Comm create(int[] ids) {
-        return collective(Native.startCreate(handle(), ids, ids.length));
+        return CollectiveCalls.complete(this, Native.startCreate(handle(), ids, ids.length));
     }
 
     /**
@@ -281,7 +279,7 @@ public class Comm extends PatchArrayMessages {
      *     cannot agree on a context; nothing has been sent then
      */
     public Comm split(int color, int key) {
-        return collective(Native.startSplit(handle(), color, key));
+        return CollectiveCalls.complete(this, Native.startSplit(handle(), color, key));
     }
 
     /**
@@ -292,32 +290,7 @@ public class Comm extends PatchArrayMessages {
      *     job uses the draft of IMPI, which defines no barrier; nothing has been sent then
      */
     public void barrier() {
-        collective(Native.startBarrier(handle()));
-    }
-
-    private Comm collective(long operation) {
-        try {
-            long made;
-            if (Backoff.isVirtual()) {
-                Backoff backoff = new Backoff();
-                made = Native.advance(operation, false);
-                while (made == Native.PENDING) {
-                    if (Thread.currentThread().isInterrupted()) {
-                        throw new InterruptedOperationException("interrupted in a collective operation");
-                    }
-                    backoff.pause();
-                    made = Native.advance(operation, false);
-                }
-            } else {
-                made = Native.advance(operation, true);
-            }
-            return made == 0 ? null : new Comm(made);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Native.freeOperation(operation);
-            Reference.reachabilityFence(this);
-        }
+        CollectiveCalls.complete(this, Native.startBarrier(handle()));
     }
 
     /**
@@ -356,7 +329,7 @@ public class Comm extends PatchArrayMessages {
      * @param tag tag
      */
     public void send(Buffer buf, int dest, int tag) {
-        send(buf, dest, tag, false);
+        BufferCalls.send(this, buf, dest, tag, false);
     }
 
     /**
@@ -367,23 +340,7 @@ public class Comm extends PatchArrayMessages {
      * @param tag tag
      */
     public void ssend(Buffer buf, int dest, int tag) {
-        send(buf, dest, tag, true);
-    }
-
-    private void send(Buffer buf, int dest, int tag, boolean synchronous) {
-        if (Backoff.isVirtual()) {
-            isend(buf, dest, tag, synchronous).iwait();
-            return;
-        }
-        try {
-            Native.send(handle(), buf.handle(), dest, tag, synchronous, buf.flags);
-            buf.flagsApplied();
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(buf);
-            Reference.reachabilityFence(this);
-        }
+        BufferCalls.send(this, buf, dest, tag, true);
     }
 
     /**
@@ -397,7 +354,7 @@ public class Comm extends PatchArrayMessages {
      *     unmatched; the text names their number and the limit, and nothing has been sent
      */
     public Request isend(Buffer buf, int dest, int tag) {
-        return isend(buf, dest, tag, false);
+        return BufferCalls.isend(this, buf, dest, tag, false);
     }
 
     /**
@@ -411,20 +368,7 @@ public class Comm extends PatchArrayMessages {
      *     unmatched; the text names their number and the limit, and nothing has been sent
      */
     public Request issend(Buffer buf, int dest, int tag) {
-        return isend(buf, dest, tag, true);
-    }
-
-    private Request isend(Buffer buf, int dest, int tag, boolean synchronous) {
-        try {
-            long request = Native.isend(handle(), buf.handle(), dest, tag, synchronous, buf.flags);
-            buf.flagsApplied();
-            return Request.of(request, null);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(buf);
-            Reference.reachabilityFence(this);
-        }
+        return BufferCalls.isend(this, buf, dest, tag, true);
     }
 
     // ---- Receiving
@@ -439,33 +383,7 @@ public class Comm extends PatchArrayMessages {
      * @throws TruncationException if the message is larger than the buffer; the message is lost then
      */
     public Status recv(Buffer buf, int src, int tag) {
-        if (Backoff.isVirtual()) {
-            return irecv(buf, src, tag).iwaitOrWithdraw();
-        }
-        Status status = new Status();
-        try {
-            if (src >= 0 && tag >= 0) {
-                long detail = Native.recvFrom(handle(), buf.handle(), src, tag);
-                buf.contentReplaced();
-                return status.received(src, tag, detail, buf);
-            }
-            long result = Native.recv(handle(), buf.handle(), src, tag, status);
-            buf.contentReplaced();
-            return status.received(result, buf);
-        } catch (NativeFailure f) {
-            if (!wasRefused(f, buf)) {
-                buf.contentReplaced();
-            }
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(buf);
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    /** Returns whether a receive was refused and left its buffer unchanged; otherwise the buffer is empty. */
-    private static boolean wasRefused(NativeFailure f, Buffer buf) {
-        return f.code() == NativeFailure.BAD_ARGUMENT || f.code() == NativeFailure.NOT_INITIALIZED && buf.hasContent();
+        return BufferCalls.recv(this, buf, src, tag);
     }
 
     /**
@@ -477,16 +395,7 @@ public class Comm extends PatchArrayMessages {
      * @return the request
      */
     public Request irecv(Buffer buf, int src, int tag) {
-        try {
-            Request request = Request.of(Native.irecv(handle(), buf.handle(), src, tag), buf);
-            buf.contentReplaced();
-            return request;
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(buf);
-            Reference.reachabilityFence(this);
-        }
+        return BufferCalls.irecv(this, buf, src, tag);
     }
 
     /**
@@ -497,26 +406,7 @@ public class Comm extends PatchArrayMessages {
      * @return source, tag and size
      */
     public Status probe(int src, int tag) {
-        if (Backoff.isVirtual()) {
-            Backoff backoff = new Backoff();
-            Status status = iprobe(src, tag);
-            while (status == null) {
-                if (Thread.currentThread().isInterrupted()) {
-                    throw new InterruptedOperationException("interrupted in a probe");
-                }
-                backoff.pause();
-                status = iprobe(src, tag);
-            }
-            return status;
-        }
-        Status status = new Status();
-        try {
-            return status.put(Native.probe(handle(), src, tag, status));
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        return BufferCalls.probe(this, src, tag);
     }
 
     /**
@@ -527,14 +417,6 @@ public class Comm extends PatchArrayMessages {
      * @return source, tag and size; null if no message matches
      */
     public Status iprobe(int src, int tag) {
-        Status status = new Status();
-        try {
-            long found = Native.iprobe(handle(), src, tag, status);
-            return found == Native.PENDING ? null : status.put(found);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        return BufferCalls.iprobe(this, src, tag);
     }
 }

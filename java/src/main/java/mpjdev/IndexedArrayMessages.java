@@ -1,9 +1,5 @@
 package mpjdev;
 
-import java.lang.ref.Reference;
-import mpjdev.core.Backoff;
-import mpjdev.core.Native;
-import mpjdev.core.NativeFailure;
 import mpjdev.core.Types;
 
 /**
@@ -14,66 +10,6 @@ import mpjdev.core.Types;
  */
 abstract class IndexedArrayMessages extends ArrayMessages {
     IndexedArrayMessages() {}
-
-    // ---- The native calls of all types: an array is passed with its length and type code
-
-    private Request isendGathered(Object array, int length, int type, int count, int offs, int[] indexes, int dest,
-            int tag) {
-        try {
-            long request = Native.isendGathered(handle(), array, length, type, count, offs, indexes, indexes.length,
-                    dest, tag);
-            return Request.of(request, null);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private void sendGathered(Object array, int length, int type, int count, int offs, int[] indexes, int dest,
-            int tag) {
-        if (Backoff.isVirtual()) {
-            isendGathered(array, length, type, count, offs, indexes, dest, tag).iwait();
-            return;
-        }
-        try {
-            Native.sendGathered(handle(), array, length, type, count, offs, indexes, indexes.length, dest, tag);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Status recvScattered(Object array, int length, int type, int count, int offs, int[] indexes, int src,
-            int tag) {
-        if (Backoff.isVirtual()) {
-            return irecvScattered(array, length, type, count, offs, indexes, src, tag).iwaitOrWithdraw();
-        }
-        Status status = new Status();
-        try {
-            long result = Native.recvScattered(handle(), array, length, type, count, offs, indexes, indexes.length, src,
-                    tag, status);
-            return status.receivedArray(type, result);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Request irecvScattered(Object array, int length, int type, int count, int offs, int[] indexes, int src,
-            int tag) {
-        try {
-            long request = Native.irecvScattered(handle(), array, length, type, count, offs, indexes, indexes.length,
-                    src, tag);
-            return Request.of(request, array, length, type);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
 
     // ---- byte
 
@@ -90,7 +26,7 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * @param tag tag
      */
     public void sendGathered(byte[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.BYTE, count, offs, indexes, dest, tag);
+        IndexedCalls.sendGathered(this, array, array.length, Types.BYTE, count, offs, indexes, dest, tag);
     }
 
     /**
@@ -106,7 +42,7 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * @return the request
      */
     public Request isendGathered(byte[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.BYTE, count, offs, indexes, dest, tag);
+        return IndexedCalls.isendGathered(this, array, array.length, Types.BYTE, count, offs, indexes, dest, tag);
     }
 
     /**
@@ -126,7 +62,7 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      *     message is received
      */
     public Status recvScattered(byte[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.BYTE, count, offs, indexes, src, tag);
+        return IndexedCalls.recvScattered(this, array, array.length, Types.BYTE, count, offs, indexes, src, tag);
     }
 
     /**
@@ -143,14 +79,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * @return the request
      */
     public Request irecvScattered(byte[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return irecvScattered(array, array.length, Types.BYTE, count, offs, indexes, src, tag);
+        return IndexedCalls.irecvScattered(this, array, array.length, Types.BYTE, count, offs, indexes, src, tag);
     }
 
     // ---- char
 
     /** Sends {@code char} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
     public void sendGathered(char[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.CHAR, count, offs, indexes, dest, tag);
+        IndexedCalls.sendGathered(this, array, array.length, Types.CHAR, count, offs, indexes, dest, tag);
     }
 
     /**
@@ -158,12 +94,12 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #isendGathered(byte[], int, int, int[], int, int)}.
      */
     public Request isendGathered(char[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.CHAR, count, offs, indexes, dest, tag);
+        return IndexedCalls.isendGathered(this, array, array.length, Types.CHAR, count, offs, indexes, dest, tag);
     }
 
     /** Receives {@code char} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(char[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.CHAR, count, offs, indexes, src, tag);
+        return IndexedCalls.recvScattered(this, array, array.length, Types.CHAR, count, offs, indexes, src, tag);
     }
 
     /**
@@ -171,14 +107,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
      */
     public Request irecvScattered(char[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return irecvScattered(array, array.length, Types.CHAR, count, offs, indexes, src, tag);
+        return IndexedCalls.irecvScattered(this, array, array.length, Types.CHAR, count, offs, indexes, src, tag);
     }
 
     // ---- short
 
     /** Sends {@code short} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
     public void sendGathered(short[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.SHORT, count, offs, indexes, dest, tag);
+        IndexedCalls.sendGathered(this, array, array.length, Types.SHORT, count, offs, indexes, dest, tag);
     }
 
     /**
@@ -186,12 +122,12 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #isendGathered(byte[], int, int, int[], int, int)}.
      */
     public Request isendGathered(short[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.SHORT, count, offs, indexes, dest, tag);
+        return IndexedCalls.isendGathered(this, array, array.length, Types.SHORT, count, offs, indexes, dest, tag);
     }
 
     /** Receives {@code short} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(short[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.SHORT, count, offs, indexes, src, tag);
+        return IndexedCalls.recvScattered(this, array, array.length, Types.SHORT, count, offs, indexes, src, tag);
     }
 
     /**
@@ -199,14 +135,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
      */
     public Request irecvScattered(short[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return irecvScattered(array, array.length, Types.SHORT, count, offs, indexes, src, tag);
+        return IndexedCalls.irecvScattered(this, array, array.length, Types.SHORT, count, offs, indexes, src, tag);
     }
 
     // ---- boolean
 
     /** Sends {@code boolean} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
     public void sendGathered(boolean[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.BOOLEAN, count, offs, indexes, dest, tag);
+        IndexedCalls.sendGathered(this, array, array.length, Types.BOOLEAN, count, offs, indexes, dest, tag);
     }
 
     /**
@@ -214,12 +150,12 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #isendGathered(byte[], int, int, int[], int, int)}.
      */
     public Request isendGathered(boolean[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.BOOLEAN, count, offs, indexes, dest, tag);
+        return IndexedCalls.isendGathered(this, array, array.length, Types.BOOLEAN, count, offs, indexes, dest, tag);
     }
 
     /** Receives {@code boolean} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(boolean[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.BOOLEAN, count, offs, indexes, src, tag);
+        return IndexedCalls.recvScattered(this, array, array.length, Types.BOOLEAN, count, offs, indexes, src, tag);
     }
 
     /**
@@ -227,24 +163,24 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
      */
     public Request irecvScattered(boolean[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return irecvScattered(array, array.length, Types.BOOLEAN, count, offs, indexes, src, tag);
+        return IndexedCalls.irecvScattered(this, array, array.length, Types.BOOLEAN, count, offs, indexes, src, tag);
     }
 
     // ---- int
 
     /** Sends {@code int} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
     public void sendGathered(int[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.INT, count, offs, indexes, dest, tag);
+        IndexedCalls.sendGathered(this, array, array.length, Types.INT, count, offs, indexes, dest, tag);
     }
 
     /** Starts to send {@code int} elements: see {@link #isendGathered(byte[], int, int, int[], int, int)}. */
     public Request isendGathered(int[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.INT, count, offs, indexes, dest, tag);
+        return IndexedCalls.isendGathered(this, array, array.length, Types.INT, count, offs, indexes, dest, tag);
     }
 
     /** Receives {@code int} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(int[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.INT, count, offs, indexes, src, tag);
+        return IndexedCalls.recvScattered(this, array, array.length, Types.INT, count, offs, indexes, src, tag);
     }
 
     /**
@@ -252,14 +188,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
      */
     public Request irecvScattered(int[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return irecvScattered(array, array.length, Types.INT, count, offs, indexes, src, tag);
+        return IndexedCalls.irecvScattered(this, array, array.length, Types.INT, count, offs, indexes, src, tag);
     }
 
     // ---- long
 
     /** Sends {@code long} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
     public void sendGathered(long[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.LONG, count, offs, indexes, dest, tag);
+        IndexedCalls.sendGathered(this, array, array.length, Types.LONG, count, offs, indexes, dest, tag);
     }
 
     /**
@@ -267,12 +203,12 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #isendGathered(byte[], int, int, int[], int, int)}.
      */
     public Request isendGathered(long[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.LONG, count, offs, indexes, dest, tag);
+        return IndexedCalls.isendGathered(this, array, array.length, Types.LONG, count, offs, indexes, dest, tag);
     }
 
     /** Receives {@code long} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(long[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.LONG, count, offs, indexes, src, tag);
+        return IndexedCalls.recvScattered(this, array, array.length, Types.LONG, count, offs, indexes, src, tag);
     }
 
     /**
@@ -280,14 +216,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
      */
     public Request irecvScattered(long[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return irecvScattered(array, array.length, Types.LONG, count, offs, indexes, src, tag);
+        return IndexedCalls.irecvScattered(this, array, array.length, Types.LONG, count, offs, indexes, src, tag);
     }
 
     // ---- float
 
     /** Sends {@code float} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
     public void sendGathered(float[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.FLOAT, count, offs, indexes, dest, tag);
+        IndexedCalls.sendGathered(this, array, array.length, Types.FLOAT, count, offs, indexes, dest, tag);
     }
 
     /**
@@ -295,12 +231,12 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #isendGathered(byte[], int, int, int[], int, int)}.
      */
     public Request isendGathered(float[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.FLOAT, count, offs, indexes, dest, tag);
+        return IndexedCalls.isendGathered(this, array, array.length, Types.FLOAT, count, offs, indexes, dest, tag);
     }
 
     /** Receives {@code float} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(float[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.FLOAT, count, offs, indexes, src, tag);
+        return IndexedCalls.recvScattered(this, array, array.length, Types.FLOAT, count, offs, indexes, src, tag);
     }
 
     /**
@@ -308,14 +244,14 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
      */
     public Request irecvScattered(float[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return irecvScattered(array, array.length, Types.FLOAT, count, offs, indexes, src, tag);
+        return IndexedCalls.irecvScattered(this, array, array.length, Types.FLOAT, count, offs, indexes, src, tag);
     }
 
     // ---- double
 
     /** Sends {@code double} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
     public void sendGathered(double[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        sendGathered(array, array.length, Types.DOUBLE, count, offs, indexes, dest, tag);
+        IndexedCalls.sendGathered(this, array, array.length, Types.DOUBLE, count, offs, indexes, dest, tag);
     }
 
     /**
@@ -323,12 +259,12 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #isendGathered(byte[], int, int, int[], int, int)}.
      */
     public Request isendGathered(double[] array, int count, int offs, int[] indexes, int dest, int tag) {
-        return isendGathered(array, array.length, Types.DOUBLE, count, offs, indexes, dest, tag);
+        return IndexedCalls.isendGathered(this, array, array.length, Types.DOUBLE, count, offs, indexes, dest, tag);
     }
 
     /** Receives {@code double} elements: see {@link #recvScattered(byte[], int, int, int[], int, int)}. */
     public Status recvScattered(double[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return recvScattered(array, array.length, Types.DOUBLE, count, offs, indexes, src, tag);
+        return IndexedCalls.recvScattered(this, array, array.length, Types.DOUBLE, count, offs, indexes, src, tag);
     }
 
     /**
@@ -336,6 +272,6 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      * {@link #irecvScattered(byte[], int, int, int[], int, int)}.
      */
     public Request irecvScattered(double[] array, int count, int offs, int[] indexes, int src, int tag) {
-        return irecvScattered(array, array.length, Types.DOUBLE, count, offs, indexes, src, tag);
+        return IndexedCalls.irecvScattered(this, array, array.length, Types.DOUBLE, count, offs, indexes, src, tag);
     }
 }

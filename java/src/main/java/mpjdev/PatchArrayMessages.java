@@ -1,9 +1,5 @@
 package mpjdev;
 
-import java.lang.ref.Reference;
-import mpjdev.core.Backoff;
-import mpjdev.core.Native;
-import mpjdev.core.NativeFailure;
 import mpjdev.core.Types;
 
 /**
@@ -14,66 +10,6 @@ import mpjdev.core.Types;
  */
 abstract class PatchArrayMessages extends IndexedArrayMessages {
     PatchArrayMessages() {}
-
-    // ---- The native calls of all types: an array is passed with its length and type code
-
-    private Request isendPatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes,
-            int dest, int tag) {
-        try {
-            long request = Native.isendPatch(handle(), array, length, type, off, rank, exts, strs, indexes,
-                    indexes.length, dest, tag);
-            return Request.of(request, null);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private void sendPatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes,
-            int dest, int tag) {
-        if (Backoff.isVirtual()) {
-            isendPatch(array, length, type, off, rank, exts, strs, indexes, dest, tag).iwait();
-            return;
-        }
-        try {
-            Native.sendPatch(handle(), array, length, type, off, rank, exts, strs, indexes, indexes.length, dest, tag);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Status recvPatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes,
-            int src, int tag) {
-        if (Backoff.isVirtual()) {
-            return irecvPatch(array, length, type, off, rank, exts, strs, indexes, src, tag).iwaitOrWithdraw();
-        }
-        Status status = new Status();
-        try {
-            long result = Native.recvPatch(handle(), array, length, type, off, rank, exts, strs, indexes,
-                    indexes.length, src, tag, status);
-            return status.receivedArray(type, result);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private Request irecvPatch(Object array, int length, int type, int off, int rank, int exts, int strs, int[] indexes,
-            int src, int tag) {
-        try {
-            long request = Native.irecvPatch(handle(), array, length, type, off, rank, exts, strs, indexes,
-                    indexes.length, src, tag);
-            return Request.of(request, array, length, type);
-        } catch (NativeFailure f) {
-            throw Errors.comm(f);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
-    }
 
     // ---- byte
 
@@ -92,7 +28,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * @param tag tag
      */
     public void sendPatch(byte[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        sendPatch(array, array.length, Types.BYTE, off, rank, exts, strs, indexes, dest, tag);
+        PatchCalls.sendPatch(this, array, array.length, Types.BYTE, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
@@ -110,7 +46,8 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * @return the request
      */
     public Request isendPatch(byte[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        return isendPatch(array, array.length, Types.BYTE, off, rank, exts, strs, indexes, dest, tag);
+        return PatchCalls.isendPatch(this, array, array.length, Types.BYTE, off, rank, exts, strs, indexes, dest,
+                tag);
     }
 
     /**
@@ -129,7 +66,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * @return source, tag, size, and type and number of the elements
      */
     public Status recvPatch(byte[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return recvPatch(array, array.length, Types.BYTE, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.recvPatch(this, array, array.length, Types.BYTE, off, rank, exts, strs, indexes, src, tag);
     }
 
     /**
@@ -147,7 +84,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * @return the request
      */
     public Request irecvPatch(byte[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return irecvPatch(array, array.length, Types.BYTE, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.irecvPatch(this, array, array.length, Types.BYTE, off, rank, exts, strs, indexes, src, tag);
     }
 
     // ---- char
@@ -157,7 +94,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public void sendPatch(char[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        sendPatch(array, array.length, Types.CHAR, off, rank, exts, strs, indexes, dest, tag);
+        PatchCalls.sendPatch(this, array, array.length, Types.CHAR, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
@@ -165,7 +102,8 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #isendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Request isendPatch(char[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        return isendPatch(array, array.length, Types.CHAR, off, rank, exts, strs, indexes, dest, tag);
+        return PatchCalls.isendPatch(this, array, array.length, Types.CHAR, off, rank, exts, strs, indexes, dest,
+                tag);
     }
 
     /**
@@ -173,7 +111,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Status recvPatch(char[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return recvPatch(array, array.length, Types.CHAR, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.recvPatch(this, array, array.length, Types.CHAR, off, rank, exts, strs, indexes, src, tag);
     }
 
     /**
@@ -181,7 +119,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Request irecvPatch(char[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return irecvPatch(array, array.length, Types.CHAR, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.irecvPatch(this, array, array.length, Types.CHAR, off, rank, exts, strs, indexes, src, tag);
     }
 
     // ---- short
@@ -191,15 +129,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public void sendPatch(short[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        sendPatch(array, array.length, Types.SHORT, off, rank, exts, strs, indexes, dest, tag);
+        PatchCalls.sendPatch(this, array, array.length, Types.SHORT, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
      * Starts to send a patch of {@code short} elements: see
      * {@link #isendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
-    public Request isendPatch(short[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        return isendPatch(array, array.length, Types.SHORT, off, rank, exts, strs, indexes, dest, tag);
+    public Request isendPatch(short[] array, int off, int rank, int exts, int strs, int[] indexes, int dest,
+            int tag) {
+        return PatchCalls.isendPatch(this, array, array.length, Types.SHORT, off, rank, exts, strs, indexes, dest,
+                tag);
     }
 
     /**
@@ -207,7 +147,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Status recvPatch(short[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return recvPatch(array, array.length, Types.SHORT, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.recvPatch(this, array, array.length, Types.SHORT, off, rank, exts, strs, indexes, src, tag);
     }
 
     /**
@@ -215,7 +155,8 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Request irecvPatch(short[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return irecvPatch(array, array.length, Types.SHORT, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.irecvPatch(this, array, array.length, Types.SHORT, off, rank, exts, strs, indexes, src,
+                tag);
     }
 
     // ---- boolean
@@ -225,7 +166,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public void sendPatch(boolean[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        sendPatch(array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, dest, tag);
+        PatchCalls.sendPatch(this, array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
@@ -234,7 +175,8 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      */
     public Request isendPatch(boolean[] array, int off, int rank, int exts, int strs, int[] indexes, int dest,
             int tag) {
-        return isendPatch(array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, dest, tag);
+        return PatchCalls.isendPatch(this, array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, dest,
+                tag);
     }
 
     /**
@@ -242,15 +184,18 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Status recvPatch(boolean[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return recvPatch(array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.recvPatch(this, array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, src,
+                tag);
     }
 
     /**
      * Posts the receive of a patch of {@code boolean} elements: see
      * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
-    public Request irecvPatch(boolean[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return irecvPatch(array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, src, tag);
+    public Request irecvPatch(boolean[] array, int off, int rank, int exts, int strs, int[] indexes, int src,
+            int tag) {
+        return PatchCalls.irecvPatch(this, array, array.length, Types.BOOLEAN, off, rank, exts, strs, indexes, src,
+                tag);
     }
 
     // ---- int
@@ -260,7 +205,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public void sendPatch(int[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        sendPatch(array, array.length, Types.INT, off, rank, exts, strs, indexes, dest, tag);
+        PatchCalls.sendPatch(this, array, array.length, Types.INT, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
@@ -268,7 +213,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #isendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Request isendPatch(int[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        return isendPatch(array, array.length, Types.INT, off, rank, exts, strs, indexes, dest, tag);
+        return PatchCalls.isendPatch(this, array, array.length, Types.INT, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
@@ -276,7 +221,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Status recvPatch(int[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return recvPatch(array, array.length, Types.INT, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.recvPatch(this, array, array.length, Types.INT, off, rank, exts, strs, indexes, src, tag);
     }
 
     /**
@@ -284,7 +229,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Request irecvPatch(int[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return irecvPatch(array, array.length, Types.INT, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.irecvPatch(this, array, array.length, Types.INT, off, rank, exts, strs, indexes, src, tag);
     }
 
     // ---- long
@@ -294,7 +239,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public void sendPatch(long[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        sendPatch(array, array.length, Types.LONG, off, rank, exts, strs, indexes, dest, tag);
+        PatchCalls.sendPatch(this, array, array.length, Types.LONG, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
@@ -302,7 +247,8 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #isendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Request isendPatch(long[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        return isendPatch(array, array.length, Types.LONG, off, rank, exts, strs, indexes, dest, tag);
+        return PatchCalls.isendPatch(this, array, array.length, Types.LONG, off, rank, exts, strs, indexes, dest,
+                tag);
     }
 
     /**
@@ -310,7 +256,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Status recvPatch(long[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return recvPatch(array, array.length, Types.LONG, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.recvPatch(this, array, array.length, Types.LONG, off, rank, exts, strs, indexes, src, tag);
     }
 
     /**
@@ -318,7 +264,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Request irecvPatch(long[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return irecvPatch(array, array.length, Types.LONG, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.irecvPatch(this, array, array.length, Types.LONG, off, rank, exts, strs, indexes, src, tag);
     }
 
     // ---- float
@@ -328,15 +274,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public void sendPatch(float[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        sendPatch(array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, dest, tag);
+        PatchCalls.sendPatch(this, array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
      * Starts to send a patch of {@code float} elements: see
      * {@link #isendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
-    public Request isendPatch(float[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        return isendPatch(array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, dest, tag);
+    public Request isendPatch(float[] array, int off, int rank, int exts, int strs, int[] indexes, int dest,
+            int tag) {
+        return PatchCalls.isendPatch(this, array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, dest,
+                tag);
     }
 
     /**
@@ -344,7 +292,7 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Status recvPatch(float[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return recvPatch(array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.recvPatch(this, array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, src, tag);
     }
 
     /**
@@ -352,7 +300,8 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Request irecvPatch(float[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return irecvPatch(array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.irecvPatch(this, array, array.length, Types.FLOAT, off, rank, exts, strs, indexes, src,
+                tag);
     }
 
     // ---- double
@@ -362,15 +311,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public void sendPatch(double[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        sendPatch(array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, dest, tag);
+        PatchCalls.sendPatch(this, array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, dest, tag);
     }
 
     /**
      * Starts to send a patch of {@code double} elements: see
      * {@link #isendPatch(byte[], int, int, int, int, int[], int, int)}.
      */
-    public Request isendPatch(double[] array, int off, int rank, int exts, int strs, int[] indexes, int dest, int tag) {
-        return isendPatch(array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, dest, tag);
+    public Request isendPatch(double[] array, int off, int rank, int exts, int strs, int[] indexes, int dest,
+            int tag) {
+        return PatchCalls.isendPatch(this, array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, dest,
+                tag);
     }
 
     /**
@@ -378,14 +329,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
     public Status recvPatch(double[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return recvPatch(array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, src, tag);
+        return PatchCalls.recvPatch(this, array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, src,
+                tag);
     }
 
     /**
      * Posts the receive of a patch of {@code double} elements: see
      * {@link #irecvPatch(byte[], int, int, int, int, int[], int, int)}.
      */
-    public Request irecvPatch(double[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
-        return irecvPatch(array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, src, tag);
+    public Request irecvPatch(double[] array, int off, int rank, int exts, int strs, int[] indexes, int src,
+            int tag) {
+        return PatchCalls.irecvPatch(this, array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, src,
+                tag);
     }
 }
