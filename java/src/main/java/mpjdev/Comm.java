@@ -49,12 +49,14 @@ public class Comm extends PatchArrayMessages {
      * world of the calling thread's rank; a thread belongs to the rank of the thread that has created it (see
      * {@link #runThreads}).
      */
-    public static final Comm WORLD = new CurrentWorld();
+    public static final Comm WORLD = new Comm();
 
     /** Longest reason that is sent to other ranks, in characters. */
     private static final int REASON_MAX = 10_000;
 
+    /** The native communicator; 0 in {@link #WORLD}, which finds that of its caller. */
     private final long handle;
+    /** Null in {@link #WORLD}. */
     private final Resource resource;
 
     Comm(long handle) {
@@ -67,45 +69,9 @@ public class Comm extends PatchArrayMessages {
         resource = null;
     }
 
-    /** The world of a rank that is a thread. It ends with its job. */
-    static final class ThreadWorld extends Comm {
-        private volatile boolean ended;
-
-        ThreadWorld(long handle) {
-            super(handle);
-        }
-
-        @Override
-        public void free() {
-            throw new IllegalStateException("the world of a rank cannot be freed; it ends when its task returns");
-        }
-
-        void end() {
-            ended = true;
-            super.free();
-        }
-
-        boolean hasEnded() {
-            return ended;
-        }
-    }
-
-    /** Resolves to the world of the process or of the calling thread's rank. */
-    private static final class CurrentWorld extends Comm {
-        @Override
-        long handle() {
-            return Ranks.world().handle();
-        }
-
-        @Override
-        public void free() {
-            throw new IllegalStateException("WORLD cannot be freed; finish() ends it");
-        }
-    }
-
     @Override
-    long handle() {
-        return handle;
+    final long handle() {
+        return handle == 0 ? Ranks.world().handle() : handle;
     }
 
     // ---- Jobs
@@ -207,7 +173,7 @@ public class Comm extends PatchArrayMessages {
      *     is neither {@code true} nor {@code false}
      */
     public static <E extends Exception> void runThreads(int ranks, Task<E> task) throws E {
-        Ranks.runThreads(ranks, task);
+        ThreadRanks.run(ranks, task);
     }
 
     // ---- This communicator
@@ -301,6 +267,9 @@ public class Comm extends PatchArrayMessages {
      * returns. The garbage collector ends an unreachable communicator.
      */
     public void free() {
+        if (resource == null) {
+            throw new IllegalStateException("WORLD cannot be freed; finish() ends it");
+        }
         resource.close();
     }
 

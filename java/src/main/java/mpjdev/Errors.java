@@ -61,6 +61,11 @@ final class Errors {
         }
     }
 
+    /** Returns the exception of the start or the end of a rank. */
+    static RuntimeException rank(RuntimeException e) {
+        return e instanceof NativeFailure ? comm((NativeFailure) e) : e;
+    }
+
     private static RuntimeException unexpected(NativeFailure f) {
         return new IllegalStateException("failure " + f.code() + ": " + f.getMessage());
     }

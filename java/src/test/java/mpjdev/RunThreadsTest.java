@@ -35,7 +35,7 @@ class RunThreadsTest {
 
     @Test
     void shouldRejectJobsOfNoRanksAndOfTooManyRanks() {
-        for (int ranks : new int[] {0, -1, Integer.MIN_VALUE, Ranks.RANKS_MAX + 1, 100_000, Integer.MAX_VALUE}) {
+        for (int ranks : new int[] {0, -1, Integer.MIN_VALUE, ThreadRanks.RANKS_MAX + 1, 100_000, Integer.MAX_VALUE}) {
             IllegalArgumentException e =
                     assertThrows(IllegalArgumentException.class, () -> Comm.runThreads(ranks, world -> { }));
             assertTrue(e.getMessage().contains("" + ranks), e.getMessage());
