@@ -3,28 +3,17 @@ package mpjdev.core;
 import java.lang.ref.Cleaner;
 import java.util.function.LongConsumer;
 
-/** A native handle that {@link #close} closes, or a cleaner once its owner is unreachable. Internal. */
-public final class Resource {
+/**
+ * A native handle that {@link #close} closes, or a cleaner once its owner is unreachable. Internal.
+ *
+ * <p>It is the cleaner's action itself, so it must not refer to the owner.
+ */
+public final class Resource implements Runnable {
     private static final Cleaner CLEANER = Cleaner.create();
 
     private final long handle;
+    private final LongConsumer closer;
     private final Cleaner.Cleanable cleanable;
-
-    /** It must not refer to the owner, or the owner would never become unreachable. */
-    private static final class Close implements Runnable {
-        private final long handle;
-        private final LongConsumer closer;
-
-        Close(long handle, LongConsumer closer) {
-            this.handle = handle;
-            this.closer = closer;
-        }
-
-        @Override
-        public void run() {
-            closer.accept(handle);
-        }
-    }
 
     /**
      * Takes ownership of a handle.
@@ -35,7 +24,8 @@ public final class Resource {
      */
     public Resource(Object owner, long handle, LongConsumer closer) {
         this.handle = handle;
-        cleanable = CLEANER.register(owner, new Close(handle, closer));
+        this.closer = closer;
+        cleanable = CLEANER.register(owner, this);
     }
 
     /**
@@ -50,5 +40,11 @@ public final class Resource {
     /** Closes the handle. A second call does nothing. */
     public void close() {
         cleanable.clean();
+    }
+
+    /** The cleaner's action, which runs once. */
+    @Override
+    public void run() {
+        closer.accept(handle);
     }
 }
