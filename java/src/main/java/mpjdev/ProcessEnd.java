@@ -7,7 +7,7 @@ import mpjdev.core.Native;
  * The end of a process that is a rank over a C MPI.
  *
  * <p>All processes of a job finalise an MPI together, once. {@link Comm#finish} cannot do that, because a
- * process may become a rank again after it. Under mpjrun, which monitors the ranks, this class does nothing.
+ * process may become a rank again after it. Under mpjrun, which monitors the ranks, this class is not loaded.
  */
 final class ProcessEnd {
     private static boolean installed;
@@ -16,9 +16,6 @@ final class ProcessEnd {
 
     /** Installs the hooks. The calling thread has made this process a rank. */
     static synchronized void install() {
-        if (!Native.usesMpi()) {
-            return;
-        }
         if (!installed) {
             installed = true;
             Runtime.getRuntime().addShutdownHook(new Thread(() -> Native.endProcess(""), "mpjdev-end"));

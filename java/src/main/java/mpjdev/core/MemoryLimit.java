@@ -11,11 +11,10 @@ final class MemoryLimit {
 
     private MemoryLimit() {}
 
-    /** Sets the limit in the engine. */
-    static void apply() {
-        String asked = System.getProperty(LIMIT_PROPERTY);
+    /** Returns the limit that the property asks for. */
+    static long of(String asked) {
         try {
-            Native.setMemoryLimit(asked == null ? Runtime.getRuntime().maxMemory() : parse(asked));
+            return parse(asked);
         } catch (IllegalArgumentException e) {
             // Any other exception of a static initialiser loses its text.
             throw new ExceptionInInitializerError(e.getMessage());

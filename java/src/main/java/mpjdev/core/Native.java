@@ -54,7 +54,8 @@ public final class Native {
             throw new UnsatisfiedLinkError("the native library has ABI " + abi + ", this jar needs " + ABI
                     + ": both must be of one version of mpjdev");
         }
-        MemoryLimit.apply();
+        String limit = System.getProperty(MemoryLimit.LIMIT_PROPERTY);
+        setMemoryLimit(limit == null ? Runtime.getRuntime().maxMemory() : MemoryLimit.of(limit));
     }
 
     private Native() {}
