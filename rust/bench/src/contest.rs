@@ -8,8 +8,9 @@ use super::background_load::BackgroundLoad;
 use super::cacheline;
 use super::contestant::RunningJob;
 use super::counters::Counted;
-use super::outcome::Sample;
+use super::outcome::{Compared, Sample};
 use super::protocol::{Answer, Case, Order};
+use super::report::Row;
 
 /// Durations of a measurement.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +111,25 @@ pub fn contest(
         }
     }
     Ok(Turns { samples, others: load.processors_of_others() })
+}
+
+/// One row for each case and size.
+pub fn rows(entries: &[Entry], jobs: &[RunningJob], compared: &Compared) -> Vec<Row> {
+    let mut kinds: Vec<(Case, u64)> = Vec::new();
+    for entry in entries {
+        if !kinds.contains(&(entry.case, entry.octets)) {
+            kinds.push((entry.case, entry.octets));
+        }
+    }
+    let row = |(case, octets): (Case, u64)| {
+        let is_same = |at: &usize| (entries[*at].case, entries[*at].octets) == (case, octets);
+        let places: Vec<usize> = (0..entries.len()).filter(is_same).collect();
+        let names: Vec<String> = places.iter().map(|at| jobs[entries[*at].job].name().to_owned()).collect();
+        let summaries = places.iter().map(|at| compared.summaries[*at]).collect();
+        let ranks = jobs.first().map_or(0, RunningJob::size);
+        Row::new(case, octets, ranks, &names, Compared { summaries, ..compared.clone() })
+    };
+    kinds.into_iter().map(row).collect()
 }
 
 /// Warms an entry up; gives the times that make a turn.

@@ -218,9 +218,9 @@ impl TargetRun<'_> {
         pace.warm_up = pace.warm_up.max(COMPILED_AFTER * crowding);
         let Turns { samples, others } = contest::contest(&mut started.jobs, &entries, pace, self.stop)?;
         let compared = compare(&samples);
-        outcome
-            .rows
-            .extend(rows(&entries, &started.jobs, &compared).into_iter().map(|row| row.beside(others)));
+        outcome.rows.extend(
+            contest::rows(&entries, &started.jobs, &compared).into_iter().map(|row| row.beside(others)),
+        );
         let mut turns = samples.into_iter();
         let samples: Vec<Vec<Sample>> =
             places.iter().map(|job| job.and_then(|_| turns.next()).unwrap_or_default()).collect();
@@ -288,25 +288,6 @@ impl TargetRun<'_> {
             figures::PAIR.value(Some(kib(used.shared.saturating_sub(idle.shared), pairs))),
         ])
     }
-}
-
-/// One row for each case and size.
-fn rows(entries: &[Entry], jobs: &[RunningJob], compared: &Compared) -> Vec<Row> {
-    let mut kinds: Vec<(Case, u64)> = Vec::new();
-    for entry in entries {
-        if !kinds.contains(&(entry.case, entry.octets)) {
-            kinds.push((entry.case, entry.octets));
-        }
-    }
-    let row = |(case, octets): (Case, u64)| {
-        let is_same = |at: &usize| (entries[*at].case, entries[*at].octets) == (case, octets);
-        let places: Vec<usize> = (0..entries.len()).filter(is_same).collect();
-        let names: Vec<String> = places.iter().map(|at| jobs[entries[*at].job].name().to_owned()).collect();
-        let summaries = places.iter().map(|at| compared.summaries[*at]).collect();
-        let ranks = jobs.first().map_or(0, RunningJob::size);
-        Row::new(case, octets, ranks, &names, Compared { summaries, ..compared.clone() })
-    };
-    kinds.into_iter().map(row).collect()
 }
 
 /// The summaries of those with turns, at the places of all.
