@@ -160,13 +160,20 @@ pub fn time(nanos: f64) -> String {
     format!("{value:.digits$} {}", units[unit])
 }
 
-/// Octets as 8 B, 64 KiB, 16 MiB.
+/// Octets as 8 B, 64 KiB, 16 MiB; with three digits where the unit does not divide them.
 pub fn size(octets: u64) -> String {
-    match octets {
-        0..0x400 => format!("{octets} B"),
-        0x400..0x10_0000 => format!("{} KiB", octets >> 10),
-        _ => format!("{} MiB", octets >> 20),
-    }
+    let (unit, name) = match octets {
+        0..0x400 => return format!("{octets} B"),
+        0x400..0x10_0000 => (1_u64 << 10, "KiB"),
+        _ => (1 << 20, "MiB"),
+    };
+    let number = octets as f64 / unit as f64;
+    let digits = match number {
+        _ if octets.is_multiple_of(unit) => 0,
+        ..10.0 => 2,
+        _ => usize::from(number < 100.0),
+    };
+    format!("{number:.digits$} {name}")
 }
 
 #[cfg(test)]
@@ -176,6 +183,10 @@ mod tests {
     #[test]
     fn number_has_the_unit_of_its_size() {
         assert_eq!([8, 1024, 16 << 20].map(size), ["8 B", "1 KiB", "16 MiB"]);
+        assert_eq!(
+            [1408, 30_848, 1_572_864, 130_000].map(size),
+            ["1.38 KiB", "30.1 KiB", "1.50 MiB", "127 KiB"]
+        );
         assert_eq!(
             [0.5, 93.2, 999.0, 1500.0, 2.5e6, 3e9].map(time),
             ["0.50 ns", "93.2 ns", "999 ns", "1.50 us", "2.50 ms", "3.00 s"]
