@@ -28,6 +28,10 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0x2a, 0xa5, 0xa0),
     RGBColor(0x8a, 0x4f, 0xff),
 ];
+/// Radius of a point, and of one among many.
+const POINTS: [i32; 2] = [3, 2];
+/// Points of a line that are many.
+const MANY: usize = 16;
 /// Lengths of the dashes by which lines of one contestant differ; 0 is a whole line.
 const DASHES: [i32; 3] = [0, 7, 2];
 const GAP: i32 = 4;
@@ -120,7 +124,9 @@ fn plot(
                 chart.draw_series(DashedLineSeries::new(points.clone(), dash as u32, GAP as u32, style))?
             }
         };
-        chart.draw_series(points.into_iter().map(|point| Circle::new(point, 3, line.colour.filled())))?;
+        let radius = POINTS[usize::from(points.len() > MANY)];
+        chart
+            .draw_series(points.into_iter().map(|point| Circle::new(point, radius, line.colour.filled())))?;
     }
     Ok(())
 }
@@ -147,9 +153,9 @@ fn legend(area: &Area<'_>, lines: &[Line<'_>]) -> Drawn {
 }
 
 impl Line<'_> {
-    /// Octets of a written message stay where they are, unless they go over TCP.
+    /// Octets of a written message stay where they are within a machine.
     fn is_by_reference(&self) -> bool {
-        is_of_buffers(self.case) && !self.name.ends_with(" tcp")
+        is_of_buffers(self.case) && [" local", " shm"].iter().any(|over| self.name.ends_with(over))
     }
 }
 
@@ -185,6 +191,12 @@ fn lines(rows: &[Row]) -> Vec<Line<'_>> {
         }
     }
     lines.iter_mut().for_each(|line| line.points.sort_by_key(|point| point.0));
+    if names.len() == 1 {
+        // Its cases have the colours.
+        for (line, colour) in lines.iter_mut().zip(COLOURS) {
+            (line.colour, line.dash) = (colour, DASHES[0]);
+        }
+    }
     lines
 }
 
