@@ -8,8 +8,8 @@
 //! mode ([`outcome`]). [`contestant`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain
 //! ones and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`]
 //! one that all of the system's protocols go through, [`stream`] what TCP does there and [`ends`] what
-//! messages over datagrams do, both as [`pairs`] of processes, which [`goodput`] compares; [`report`],
-//! [`counters`], [`page`] and [`chart`] are for readers.
+//! messages over datagrams do, both as [`pairs`] of processes, which [`goodput`] compares; [`series`] finds
+//! the cliffs in the time over the size; [`report`], [`counters`], [`page`] and [`chart`] are for readers.
 #![forbid(unsafe_code)]
 
 pub mod background_load;
@@ -41,6 +41,7 @@ pub mod rank;
 pub mod relay;
 pub mod relay_ports;
 pub mod report;
+pub mod series;
 pub mod sleeps;
 pub mod sockets;
 pub mod startup;

@@ -1,15 +1,18 @@
-//! Page of docs/performance: runs of `figures` as Markdown.
+//! Page of docs/performance: runs of `figures` and of `series` as Markdown, with the charts beside it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io;
 
 use serde::Deserialize;
 
+use super::chart;
 use super::environment::{Environment, UNKNOWN};
 use super::figures::{Held, Limit, Verdict, short};
-use super::report::{Absent, Row, Unit, processors, table, time};
+use super::report::{Absent, Row, Unit, processors, size, table, time};
+use super::series::{Cliff, STEP_MAX};
 
-/// One run of `figures`, as its JSON has it.
+/// One run of `figures` or of `series`, as its JSON has it.
 #[derive(Debug, Deserialize)]
 pub struct Run {
     /// Environment of the run.
@@ -20,6 +23,8 @@ pub struct Run {
     /// Everything that took turns.
     #[serde(default)]
     pub rows: Vec<Row>,
+    /// Of a series.
+    pub cliffs: Option<Vec<Cliff>>,
     /// Contestants that could not be started.
     #[serde(default)]
     pub absent: Vec<Absent>,
@@ -27,16 +32,42 @@ pub struct Run {
 
 /// The page of runs with these names.
 pub fn page(runs: &[(String, Run)]) -> String {
-    let environments = runs.iter().filter_map(|(_, run)| run.environment.as_ref());
-    let month = environments.map(|environment| environment.date.get(..7).unwrap_or(UNKNOWN)).max();
-    let mut text = format!("# Performance, {}\n\n", month.unwrap_or(UNKNOWN));
-    text += "`mpjdev-bench report` writes this page from runs of `mpjdev-bench figures`; it is not edited by \
-             hand. [Method](README.md#method).\n\n";
+    let month = month(runs);
+    let mut text = format!("# Performance, {month}\n\n");
+    text += "`mpjdev-bench report` writes this page from runs of `mpjdev-bench figures` and `series`; it is \
+             not edited by hand. [Method](README.md#method).\n\n";
     text += &origins(runs);
     for (name, run) in runs {
-        text += &section(name, run);
+        text += &match &run.cliffs {
+            Some(cliffs) => series_section(name, run, cliffs, month),
+            None => section(name, run),
+        };
     }
     text
+}
+
+/// Charts of the series among these runs: name of a file beside the page, and its SVG.
+///
+/// # Errors
+/// A chart does not fit into its picture.
+pub fn charts(runs: &[(String, Run)]) -> io::Result<Vec<(String, String)>> {
+    let mut charts = Vec::new();
+    for (name, run) in runs.iter().filter(|(_, run)| run.cliffs.is_some()) {
+        let svg = chart::draw(&format!("One way between two ranks: {name}"), &run.rows)?;
+        charts.extend(svg.map(|svg| (chart_file(month(runs), name), svg)));
+    }
+    Ok(charts)
+}
+
+fn chart_file(month: &str, name: &str) -> String {
+    format!("{month}-{}.svg", name.replace(|c: char| !c.is_ascii_alphanumeric(), "-"))
+}
+
+/// The latest month of the runs, as 2026-11.
+fn month(runs: &[(String, Run)]) -> &str {
+    let environments = runs.iter().filter_map(|(_, run)| run.environment.as_ref());
+    let months = environments.filter_map(|environment| environment.date.get(..7));
+    months.max().unwrap_or(UNKNOWN)
 }
 
 /// Table of the environments of all runs.
@@ -56,11 +87,33 @@ fn origins(runs: &[(String, Run)]) -> String {
     text
 }
 
-fn section(name: &str, run: &Run) -> String {
-    let mut text = format!("\n## {name}\n\n");
-    if let Some(environment) = &run.environment {
-        text += &format!("    {}\n\n", environment.command);
+/// Name and command line of a run.
+fn head(name: &str, run: &Run) -> String {
+    let command = run.environment.as_ref().map(|environment| format!("    {}\n\n", environment.command));
+    format!("\n## {name}\n\n{}", command.unwrap_or_default())
+}
+
+/// A series: its chart and its cliffs.
+fn series_section(name: &str, run: &Run, cliffs: &[Cliff], month: &str) -> String {
+    let mut text = head(name, run) + &format!("![Time over size: {name}]({})\n\n", chart_file(month, name));
+    if cliffs.is_empty() {
+        text += &format!("No step between neighbouring sizes is more than {STEP_MAX} x.\n");
+    } else {
+        text += &format!("Steps of more than {STEP_MAX} x between neighbouring sizes, measured twice:\n\n");
+        text += &row(&["contestant", "case", "size", "time", "next size", "time", "step"].map(String::from));
+        text += &rule(7);
+        for cliff in cliffs {
+            let [smaller, larger] = [0, 1].map(|at| [size(cliff.octets[at]), time(cliff.nanos[at])]);
+            let ends = [cliff.name.clone(), cliff.case.title().to_owned()];
+            let step = [format!("{:.2} x", cliff.ratio())];
+            text += &row(&[&ends[..], &smaller, &larger, &step].concat());
+        }
     }
+    text + &without(&run.absent)
+}
+
+fn section(name: &str, run: &Run) -> String {
+    let mut text = head(name, run);
     text += &row(&["row", "asked", "measured", "ours", "beside", "others", ""].map(String::from));
     text += &rule(7);
     let nanos = |value: Option<f64>| value.map_or(String::new(), time);
@@ -76,10 +129,15 @@ fn section(name: &str, run: &Run) -> String {
         ]);
     }
     text += &summary(&run.figures);
-    for Absent { name, why } in &run.absent {
-        text += &format!("\n{name} did not take part: {}\n", why.lines().next().unwrap_or_default());
-    }
-    text + &times(&run.rows)
+    text + &without(&run.absent) + &times(&run.rows)
+}
+
+/// Contestants that are not there.
+fn without(absent: &[Absent]) -> String {
+    let line = |Absent { name, why }: &Absent| {
+        format!("\n{name} did not take part: {}\n", why.lines().next().unwrap_or_default())
+    };
+    absent.iter().map(line).collect()
 }
 
 fn asked(limit: Limit) -> String {
@@ -178,6 +236,29 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(text.contains("array to array   8 B    331 ns    30.0 ns  0.0 CPU\n```\n"), "{text}");
+    }
+
+    #[test]
+    fn series_has_its_chart_beside_the_page_and_its_cliffs() {
+        let json = r#"{
+            "rows": [{"case": "direct", "octets": 8, "ranks": 2, "mode": "fast", "line": 30.0, "others": 0.0,
+                "contestants":
+                    [{"name": "Java shm", "median": 331.0, "best": 320.0, "extra": 0.0, "turns": 9}]}],
+            "cliffs": [{"name": "Java shm", "case": "direct", "octets": [8, 16], "nanos": [331.0, 662.0]}]}"#;
+        let run = |json: &str| serde_json::from_str(json).expect("a run");
+        let runs = [("a series".to_owned(), run(json)), ("flat".to_owned(), run(r#"{"cliffs": []}"#))];
+        let text = page(&runs);
+        for line in [
+            "![Time over size: a series](unknown-a-series.svg)",
+            "| Java shm | array to array, direct | 8 B | 331 ns | 16 B | 662 ns | 2.00 x |",
+            "No step between neighbouring sizes is more than 1.6 x.",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        let charts = charts(&runs).expect("they fit");
+        let names: Vec<&str> = charts.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["unknown-a-series.svg"], "without rows there is nothing to draw");
+        assert!(charts[0].1.contains("One way between two ranks: a series"), "{}", charts[0].1);
     }
 
     #[test]

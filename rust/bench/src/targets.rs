@@ -64,7 +64,7 @@ impl TargetJobs {
 }
 
 /// Warm-up of a JVM with a processor of its own, until its hot code is compiled.
-const COMPILED_AFTER: Duration = Duration::from_millis(1500);
+pub(crate) const COMPILED_AFTER: Duration = Duration::from_millis(1500);
 
 impl TargetRun<'_> {
     /// All figures. `tell` gets the name of each measurement.

@@ -287,11 +287,31 @@ fn report_writes_a_page_of_what_figures_saved() {
     let (status, out, err) = run(&["report", &name(&saved)]);
     assert_eq!((status, err.as_str()), (0, ""));
     assert!(out.contains("\n## shm\n") && out.contains("| 8 B | at most 1.30 | 1.20 |"), "{out}");
-    for (file, why) in [(name(&other), "no figures"), ("/no/such.json".into(), "No such file")] {
+    for (file, why) in [(name(&other), "no figures and no series"), ("/no/such.json".into(), "No such file")]
+    {
         let (status, out, err) = run(&["report", &name(&saved), &file]);
         assert_eq!((status, out.as_str()), (2, ""), "{err}");
         assert!(err.contains(&file) && err.contains(why), "{err}");
     }
+}
+
+/// Proves that the chart of a series is beside the page, and that a folder that is missing is named.
+#[test]
+fn report_draws_the_chart_of_a_series_into_the_folder() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("charts");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let saved = folder.join("series.json");
+    let row = r#"{"case": "direct", "octets": 8, "ranks": 2, "mode": "fast", "line": 30.0, "others": 0.0,
+        "contestants": [{"name": "Java shm", "median": 331.0, "best": 320.0, "extra": 0.0, "turns": 9}]}"#;
+    std::fs::write(&saved, format!("{{\"rows\": [{row}], \"cliffs\": []}}")).expect("a file");
+    let name = |file: &Path| file.to_str().expect("UTF-8").to_owned();
+    let (status, out, err) = run(&["report", &name(&saved), "--folder", &name(&folder)]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(out.contains("](unknown-series.svg)\n"), "{out}");
+    let chart = std::fs::read_to_string(folder.join("unknown-series.svg")).expect("a chart");
+    assert!(is_well_formed(&chart), "{chart}");
+    let (status, out, err) = run(&["report", &name(&saved), "--folder", &name(&folder.join("none"))]);
+    assert!((status, out.as_str()) == (2, "") && err.contains("see --folder"), "{err}");
 }
 
 /// Proves that wrong usage is named, with status 2 and nothing on standard output.
@@ -317,6 +337,8 @@ fn wrong_usage_is_named_with_status_2() {
         (&["rate", "--transport", "udp", "--seed", "2"], "--impair"),
         (&["rate", "--transport", "udp", "--link-rate", "1gbit"], "--impair"),
         (&["report"], "<FILE>"),
+        (&["series", "-n", "3"], "series is of two ranks"),
+        (&["series", "--class-path", "/no/such.jar"], "--class-path"),
         (&["figures", "-n", "4"], "of their own"),
         (&["figures", "--transport", "local"], "over shm, over tcp, over udp and over mpi"),
         (&["figures", "--class-path", "/no/such.jar"], "--class-path"),

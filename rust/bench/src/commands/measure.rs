@@ -32,6 +32,7 @@ use crate::outcome::compare;
 use crate::peer::Peer;
 use crate::protocol::Case;
 use crate::report::{Absent, Row, size, table};
+use crate::series::{self, Cliff};
 use crate::targets::{Outcome, TargetRun};
 
 /// Arguments of a measurement.
@@ -45,6 +46,7 @@ the times say little.
 
   mpjdev-bench pingpong
   mpjdev-bench figures --time 2
+  mpjdev-bench series --transport tcp --save series-tcp.json
   mpjdev-bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
   mpjdev-bench pingpong --transport tcp
   mpjdev-bench bandwidth --transport udp --impair loss=1%,dup=1%,reorder=16
@@ -69,6 +71,11 @@ control, or at the rate of the link. Else they send as within a machine.
 The baseline is what one thread in each of two ranks that trust each other reaches over shared memory, from \
 Java, with buffers, headers and tags: without checks of the peer, credit, sleep, requests and more threads.
 
+Series measures one case and size after the other. Neighbouring sizes whose times are more than 1.6 x \
+apart are measured once more, by turns, and the second times count: what is still that far apart is a cliff. \
+Sizes from --sizes are neighbours if they are as close. With --peer that peer has a series too, and over an \
+MPI its ranks are those of that MPI alone.
+
 Aeron's media driver is embedded in its ranks and has no thread of its own (threading mode INVOKER): a rank \
 that polls without success runs it, and polls again without sleep. On two processors a driver's thread would \
 take one from a rank, and from other contestants between the turns.
@@ -87,7 +94,8 @@ pub struct Measure {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
     ranks: Option<u32>,
 
-    /// Transports of our ranks [default: local,shm; of figures shm,tcp,udp,mpi]
+    /// Transports of our ranks [default: local,shm; of series and baseline shm; of figures
+    /// shm,tcp,udp,mpi]
     #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
 
@@ -129,7 +137,7 @@ pub struct Measure {
     sizes: Vec<u64>,
 
     /// Seconds for each contestant and size, and as many before to warm it up; of goodput for each stream
-    /// [default: 0.5; of goodput 10]
+    /// [default: 0.5; of series 0.25; of goodput 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<Duration>,
 
@@ -159,6 +167,9 @@ struct Whole {
     rows: Vec<Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     figures: Vec<Held>,
+    /// Of a series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cliffs: Option<Vec<Cliff>>,
     /// Contestants that could not be started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absent: Vec<Absent>,
@@ -200,6 +211,9 @@ impl Measure {
     fn check(&self) -> Result<(), BenchError> {
         if self.what != Workload::Goodput && self.by.is_some() {
             return Err(BenchError::Missing("--by is of goodput".into()));
+        }
+        if self.what == Workload::Series && (self.ranks.is_some() || self.impair.is_some()) {
+            return Err(BenchError::Missing("series is of two ranks: without -n and --impair".into()));
         }
         let is_of_others = self.ranks.is_some()
             || self.link_rate.is_some()
@@ -254,6 +268,7 @@ impl Measure {
         let text = match self.what {
             _ if self.json => json,
             Workload::Figures => figures::table(&whole.figures),
+            Workload::Series => series::text(&whole.rows, whole.cliffs.as_deref().unwrap_or_default()),
             _ => self.text(whole),
         };
         print(&text)
@@ -282,6 +297,9 @@ impl Measure {
         let stop = stop_at_signals()?;
         if self.what == Workload::Figures {
             return self.figures(&tools, &stop);
+        }
+        if self.what == Workload::Series {
+            return self.series(&tools, &stop);
         }
         let ranks = self.ranks.unwrap_or(self.what.ranks());
         let network = self.network(ranks)?;
@@ -364,6 +382,25 @@ impl Measure {
         Ok(Whole { environment, rows, figures: held, absent, complaints, ..Whole::default() })
     }
 
+    fn series(&self, tools: &Tools, stop: &Stop) -> Result<Whole, BenchError> {
+        let mut contestants = self.selection().contestants(tools)?;
+        contestants.retain(|contestant| match contestant {
+            Contestant::Java(_) | Contestant::JavaOver(_) => true,
+            Contestant::C(_) | Contestant::Baseline | Contestant::Aeron(_) => !self.peer.is_empty(),
+            _ => false,
+        });
+        let (mut jobs, mut whole) = self.start(&contestants, self.what.ranks(), tools)?;
+        let mut sizes = if self.sizes.is_empty() { series::sizes() } else { self.sizes.clone() };
+        sizes.sort_unstable();
+        sizes.dedup();
+        let pace = Pace::of(self.time.unwrap_or(SERIES));
+        let tell = |what: &str| eprintln!("mpjdev-bench: measuring {what}");
+        let (rows, cliffs) = series::run(&mut jobs, &sizes, pace, stop, &tell)?;
+        whole.complaints.extend(RunningJob::end_all(jobs));
+        let environment = Some(Environment::now(env::args_os(), &tools.own, &tools.java));
+        Ok(Whole { environment, rows, cliffs: Some(cliffs), ..whole })
+    }
+
     fn row(&self, jobs: &mut [RunningJob], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
         let takes = |job: &usize| jobs[*job].takes(octets);
         let entries: Vec<Entry> =
@@ -395,12 +432,17 @@ impl Measure {
 
     fn selection(&self) -> Selection<'_> {
         let is_of_figures = self.what == Workload::Figures;
+        // Ranks over an MPI need the one that is there.
+        let is_series_alone = self.what == Workload::Series
+            && self.peer.is_empty()
+            && !self.transports().contains(&Transport::Mpi);
         Selection {
             transports: self.transports(),
-            is_java: self.java || is_of_figures || self.what == Workload::Baseline,
+            is_java: self.java
+                || matches!(self.what, Workload::Figures | Workload::Baseline | Workload::Series),
             is_of_two: self.what.is_of_two() || is_of_figures,
             peers: &self.peer,
-            is_alone: self.no_peer || self.impair.is_some(),
+            is_alone: self.no_peer || self.impair.is_some() || is_series_alone,
         }
     }
 
@@ -409,7 +451,7 @@ impl Measure {
         match self.what {
             _ if !self.transport.is_empty() => &self.transport,
             Workload::Figures => &figures::TRANSPORTS,
-            Workload::Baseline => &[Transport::Shm],
+            Workload::Baseline | Workload::Series => &[Transport::Shm],
             _ => &[Transport::Local, Transport::Shm],
         }
     }
@@ -485,6 +527,8 @@ fn octets(text: &str) -> Result<u64, String> {
 const BAD: &str = "loss=1%,delay=5ms,rate=100mbit";
 /// Default time of each contestant.
 const TURNS: Duration = Duration::from_millis(500);
+/// Default time of each size of a series.
+const SERIES: Duration = Duration::from_millis(250);
 /// Default time of a stream: it needs many round trips until its rate is steady.
 const STREAM: Duration = Duration::from_secs(10);
 

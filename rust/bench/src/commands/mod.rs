@@ -40,6 +40,9 @@ pub enum Command {
     /// Measure Java over shared memory beside the baseline, which is what one thread in each of two ranks
     /// that trust each other reaches, and beside the other peers
     Baseline(Measure),
+    /// Measure the time of one way between two ranks in Java over the size, from 8 octets to 64 MiB in steps
+    /// of 1.4, and name each step of more than 1.6 x between neighbours
+    Series(Measure),
     /// List the steps of a message of 8 octets over shared memory with what each costs on this machine
     Budget(budget::Budget),
     /// Hold Java over shared memory, TCP, UDP and an MPI against its targets, most of them ratios to C under
@@ -48,7 +51,7 @@ pub enum Command {
     /// Measure streams and messages through a bad network: the system's TCP, ours over datagrams, and the
     /// protocol of 1997
     Goodput(Measure),
-    /// Write a page of docs/performance from runs of figures
+    /// Write a page of docs/performance from runs of figures and of series
     Report(report::Report),
     /// Bad networks
     #[command(hide = true)]
@@ -68,6 +71,7 @@ impl Command {
             Command::Alltoall(measure) => measure.run(Workload::Alltoall),
             Command::Ring(measure) => measure.run(Workload::Ring),
             Command::Baseline(measure) => measure.run(Workload::Baseline),
+            Command::Series(measure) => measure.run(Workload::Series),
             Command::Budget(budget) => budget.run(),
             Command::Figures(measure) => measure.run(Workload::Figures),
             Command::Goodput(measure) => measure.run(Workload::Goodput),

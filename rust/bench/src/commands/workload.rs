@@ -18,6 +18,8 @@ pub enum Workload {
     Ring,
     /// Two ranks in Java beside what two threads that trust each other reach.
     Baseline,
+    /// Time of one way over the size.
+    Series,
     /// All targets.
     Figures,
     /// Through a bad network.
@@ -40,7 +42,7 @@ impl Workload {
                 Case::RateDirect,
                 Case::RateBuffers,
             ],
-            Workload::Figures | Workload::Goodput => &[],
+            Workload::Series | Workload::Figures | Workload::Goodput => &[],
         }
     }
 
@@ -53,18 +55,21 @@ impl Workload {
             Workload::Rate | Workload::Ring => &[8, 1 << 10],
             Workload::Baseline => &[8, 1 << 10, 64 << 10, 1 << 20],
             Workload::Alltoall => &[8, 1 << 10, 64 << 10],
-            Workload::Figures | Workload::Goodput => &[],
+            Workload::Series | Workload::Figures | Workload::Goodput => &[],
         }
     }
 
     /// Whether it is between two ranks, which is all that plain sockets do.
     pub(super) fn is_of_two(self) -> bool {
-        matches!(self, Workload::Pingpong | Workload::Bandwidth | Workload::Rate | Workload::Baseline)
+        matches!(
+            self,
+            Workload::Pingpong | Workload::Bandwidth | Workload::Rate | Workload::Baseline | Workload::Series
+        )
     }
 
     pub(super) fn title(self) -> &'static str {
         match self {
-            Workload::Pingpong => "One way between two ranks, half of there and back",
+            Workload::Pingpong | Workload::Series => "One way between two ranks, half of there and back",
             Workload::Bandwidth | Workload::Rate => "One message of a window of 64",
             Workload::Alltoall => "A message from every rank to every other",
             Workload::Ring => "One hop round a ring of all ranks",
@@ -81,6 +86,7 @@ impl Workload {
             | Workload::Bandwidth
             | Workload::Rate
             | Workload::Baseline
+            | Workload::Series
             | Workload::Figures
             | Workload::Goodput => 2,
         }
@@ -94,6 +100,7 @@ impl Workload {
             | Workload::Alltoall
             | Workload::Ring
             | Workload::Baseline
+            | Workload::Series
             | Workload::Figures
             | Workload::Goodput => Unit::Time,
         }
