@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::BenchError;
 use super::background_load::BackgroundLoad;
+use super::busy_threads::BusyThreads;
 use super::cacheline;
 use super::contestant::RunningJob;
 use super::counters::Counted;
@@ -25,6 +26,8 @@ pub struct Pace {
     pub turns: usize,
     /// Whether progress is reported every few seconds.
     pub tells: bool,
+    /// Busy threads beside the ranks.
+    pub busy: u32,
 }
 
 impl Pace {
@@ -36,12 +39,21 @@ impl Pace {
             time,
             turns: 7,
             tells: false,
+            busy: 0,
         }
+    }
+
+    /// Beside this number of busy threads. A turn has many time slices then, so that each has its mean.
+    pub fn beside(self, busy: u32) -> Pace {
+        let turn = if busy > 0 { self.time.mul_f64(0.2).min(LONG_TURN) } else { self.turn };
+        Pace { turn, busy, ..self }
     }
 }
 
 /// Interval of progress reports.
 const TELL_AFTER: Duration = Duration::from_secs(5);
+/// A turn beside busy threads at most, about: the time slice of a thread is 3 to 4 ms.
+const LONG_TURN: Duration = Duration::from_millis(100);
 /// Turns of one entry at most.
 const TURNS_MAX: usize = 200;
 /// Times of one order at most.
@@ -80,6 +92,7 @@ pub fn contest(
     pace: Pace,
     stop: &Stop,
 ) -> Result<Turns, BenchError> {
+    let _busy = BusyThreads::start(pace.busy);
     let times =
         entries.iter().map(|entry| warm_up(jobs, *entry, pace, stop)).collect::<Result<Vec<_>, _>>()?;
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); entries.len()];
@@ -170,6 +183,14 @@ fn follow(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_beside_busy_threads_are_longer() {
+        let pace = Pace::of(Duration::from_millis(600));
+        assert_eq!((pace.beside(0).turn, pace.beside(0).busy), (pace.turn, 0));
+        assert_eq!((pace.beside(2).turn, pace.beside(2).busy), (LONG_TURN, 2));
+        assert_eq!(Pace::of(Duration::ZERO).beside(1).turn, Duration::ZERO);
+    }
 
     #[test]
     fn repetitions_grow_to_the_turn_in_bounded_steps() {

@@ -48,6 +48,13 @@ pub struct Trial {
     pub asked: &'static [Asked],
 }
 
+impl Trial {
+    /// Busy threads beside the ranks: one where each trip is timed.
+    pub fn busy(&self) -> u32 {
+        u32::from(self.parts.iter().any(|part| part.1 == Case::Timed))
+    }
+}
+
 /// One figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
@@ -85,6 +92,8 @@ pub struct Group {
 pub enum Of {
     /// Time of the first by time of the second.
     Ratio(usize, usize),
+    /// Second result of the first by that of the second.
+    ExtraRatio(usize, usize),
     /// Nanoseconds of the first beyond those of the second.
     Beyond(usize, usize),
     /// Time of the second by time of the first: how many times as fast that is.
@@ -109,6 +118,10 @@ const fn ratio(title: &'static str, most: f64, ours: usize, theirs: usize) -> As
     Asked { title, of: Of::Ratio(ours, theirs), limit: Limit::Most(most) }
 }
 
+const fn median(title: &'static str, most: f64, ours: usize, theirs: usize) -> Asked {
+    Asked { title, of: Of::ExtraRatio(ours, theirs), limit: Limit::Most(most) }
+}
+
 const fn speed(title: &'static str, least: f64, ours: usize, theirs: usize) -> Asked {
     Asked { title, of: Of::Speed(ours, theirs), limit: Limit::Least(least) }
 }
@@ -118,7 +131,7 @@ const MIB: u64 = 1 << 20;
 
 use Case::{
     Arrays, Buffers, Busy, Direct, Garbage, Objects, Random, RateArrays, RateBuffers, RateDirect, Ring,
-    Serial, Strided, Sum, SumDirect,
+    Serial, Strided, Sum, SumDirect, Timed,
 };
 use Who::{Aeron, Baseline, Ours, Plain, Theirs};
 
@@ -152,6 +165,17 @@ macro_rules! rewritten {
             ranks: 2,
             parts: &[(Ours, Sum, $octets), (Ours, SumDirect, $octets), (Theirs, Sum, $octets)],
             asked: &[ratio($views, 0.8, 0, 2), ratio($direct, 0.6, 1, 2)],
+        }
+    };
+}
+
+/// Trips beside busy threads, each timed, beside C.
+macro_rules! crowded {
+    ($mean:literal, $median:literal, $octets:expr) => {
+        Trial {
+            ranks: 2,
+            parts: &[(Ours, Timed, $octets), (Theirs, Timed, $octets)],
+            asked: &[ratio($mean, 1.0, 0, 1), median($median, 1.0, 0, 1)],
         }
     };
 }
@@ -261,6 +285,8 @@ const SHM: &[Trial] = &[
             limit: Limit::Most(32.0),
         }],
     },
+    crowded!("8 B beside a busy thread, mean", "8 B beside a busy thread, median", 8),
+    crowded!("64 KiB beside a busy thread, mean", "64 KiB beside a busy thread, median", 64 * KIB),
     Trial {
         ranks: 8,
         parts: &[(Ours, Ring, 8), (Theirs, Ring, 8)],
@@ -410,7 +436,11 @@ mod tests {
         for trial in GROUPS.iter().flat_map(|group| group.trials) {
             for asked in trial.asked {
                 let last = match asked.of {
-                    Of::Ratio(a, b) | Of::Beyond(a, b) | Of::Speed(a, b) | Of::Flat(a, b) => a.max(b),
+                    Of::Ratio(a, b)
+                    | Of::ExtraRatio(a, b)
+                    | Of::Beyond(a, b)
+                    | Of::Speed(a, b)
+                    | Of::Flat(a, b) => a.max(b),
                     Of::Slowest(a, b, c) => a.max(b).max(c),
                     Of::WorstMicros(a) | Of::Micros(a) | Of::Millis(a) => a,
                     Of::Extra(a) | Of::Counted(a, _) => a,

@@ -14,6 +14,7 @@
 
 pub mod background_load;
 pub mod budget;
+pub mod busy_threads;
 pub mod cacheline;
 pub mod chart;
 pub mod commands;

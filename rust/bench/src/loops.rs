@@ -7,6 +7,7 @@ use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_engine::{Comm, Mode, RecvFrom, Uninterruptible};
 
+use super::outcome::median;
 use super::protocol::{Case, Order, window};
 use super::rank::RankError;
 use super::sleeps;
@@ -16,6 +17,8 @@ type Done = Result<(), RankError>;
 const TAG: i32 = 1;
 /// Computing time of the receiver of a window: much longer than it takes to send it.
 const BUSY: Duration = Duration::from_micros(200);
+/// Trips at most that a median is of.
+const TIMED_MAX: u64 = 1 << 16;
 
 /// Results of a case beside its time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,6 +121,7 @@ impl Party {
         match case {
             // Rust has no other way for an array.
             Case::Arrays | Case::Direct => self.arrays(times)?,
+            Case::Timed => return self.timed(times),
             Case::Buffers => self.buffers(times)?,
             Case::RateArrays | Case::RateDirect => self.rate(times, true)?,
             Case::RateBuffers => self.rate(times, false)?,
@@ -214,6 +218,25 @@ impl Party {
             }
         }
         Ok(())
+    }
+
+    /// There and back, each trip timed by the first rank.
+    fn timed(&mut self, times: u64) -> Result<Told, RankError> {
+        if self.me() != 0 || self.other().is_none() {
+            return self.arrays(times).map(|()| Told::default());
+        }
+        let step = times.div_ceil(TIMED_MAX);
+        let mut trips = Vec::with_capacity(TIMED_MAX as usize);
+        let mut begin = Instant::now();
+        for i in 0..times {
+            self.arrays(1)?;
+            let end = Instant::now();
+            if i % step == 0 {
+                trips.push((end - begin).as_nanos() as f64);
+            }
+            begin = end;
+        }
+        Ok(Told { nanos: None, extra: median(trips).unwrap_or_default() * times as f64 })
     }
 
     fn buffers(&mut self, times: u64) -> Done {

@@ -28,6 +28,8 @@ pub enum Case {
     Arrays,
     /// There and back from array to array without a buffer, where a contestant has a call for it.
     Direct,
+    /// As direct, each trip timed: its second result is the time that all would take at the median.
+    Timed,
     /// There and back from buffer to buffer: send and receive of a message that is written already.
     Buffers,
     /// As arrays, every second double.
@@ -64,9 +66,10 @@ pub enum Case {
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 18] = [
+    pub const ALL: [Case; 19] = [
         Case::Arrays,
         Case::Direct,
+        Case::Timed,
         Case::Buffers,
         Case::Strided,
         Case::Random,
@@ -90,6 +93,7 @@ impl Case {
         match self {
             Case::Arrays => "arrays",
             Case::Direct => "direct",
+            Case::Timed => "timed",
             Case::Buffers => "buffers",
             Case::Strided => "strided",
             Case::Random => "random",
@@ -114,6 +118,7 @@ impl Case {
         match self {
             Case::Arrays => "array to array",
             Case::Direct => "array to array, direct",
+            Case::Timed => "array to array, mean / median",
             Case::Buffers => "buffer to buffer",
             Case::Strided => "every second double",
             Case::Random => "random doubles",
@@ -138,6 +143,7 @@ impl Case {
         match self {
             Case::Arrays
             | Case::Direct
+            | Case::Timed
             | Case::Buffers
             | Case::Strided
             | Case::Random

@@ -104,11 +104,20 @@ pub fn table(rows: &[Row], absent: &[Absent], unit: Unit) -> String {
     for row in rows {
         let mut line = vec![row.case.title().to_owned(), size(row.octets)];
         let cells = names.iter().map(|name| row.find(name));
-        line.extend(cells.map(|cell| cell.map_or("-".to_owned(), |c| unit.show(row.octets, c.median))));
+        line.extend(cells.map(|cell| cell.map_or("-".to_owned(), |c| cell_text(row, c, unit))));
         line.extend([bare_line(row.line, row.mode), processors(row.others)]);
         lines.push(line);
     }
     aligned(&lines)
+}
+
+/// The result of a contestant; of trips that were timed, their mean and their median.
+fn cell_text(row: &Row, summary: &Summary, unit: Unit) -> String {
+    let result = unit.show(row.octets, summary.median);
+    match row.case {
+        Case::Timed => format!("{result} / {}", unit.show(row.octets, summary.extra)),
+        _ => result,
+    }
 }
 
 /// Columns side by side, the first to the left and the others to the right.
@@ -217,5 +226,14 @@ mod tests {
             ["array", "to", "array", "8", "B", "100", "ns", "-", "-", "30.0", "ns", "0.2", "CPU"]
         );
         assert_eq!(lines[2][3..], ["1", "KiB", "-", "100", "ns", "-", "30.0", "ns", "0.2", "CPU"]);
+    }
+
+    #[test]
+    fn timed_trips_have_mean_and_median() {
+        let summary = Summary { median: 1000.0, best: 90.0, extra: 300.0, turns: 7, counted: None };
+        let compared = Compared { mode: Mode::Mixed, line: None, summaries: vec![Some(summary)] };
+        let row = |case| Row::new(case, 8, 2, &["one".into()], compared.clone());
+        assert!(table(&[row(Case::Timed)], &[], Unit::Time).contains(" 1.00 us / 300 ns "));
+        assert!(table(&[row(Case::Arrays)], &[], Unit::Time).contains(" 1.00 us  "));
     }
 }

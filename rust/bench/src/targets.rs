@@ -212,7 +212,7 @@ impl TargetRun<'_> {
         let present = || trial.parts.iter().zip(&places).filter_map(|(part, job)| Some((part, (*job)?)));
         let entries: Vec<Entry> =
             present().map(|(part, job)| Entry { job, case: part.1, octets: part.2 }).collect();
-        let mut pace = self.pace;
+        let mut pace = self.pace.beside(trial.busy());
         // Many compilers on few processors need time.
         let crowding = trial.ranks.div_ceil(contestant::processors().max(1));
         pace.warm_up = pace.warm_up.max(COMPILED_AFTER * crowding);

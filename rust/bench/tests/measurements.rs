@@ -72,6 +72,18 @@ fn all_kinds_of_traffic_are_measured() {
     }
 }
 
+/// Proves that each trip is timed beside busy threads: mean and median are there.
+#[test]
+fn trips_beside_a_busy_thread_have_mean_and_median() {
+    let rows = rows(&["pingpong", "--busy", "1", "--sizes", "8,64k", "--transport", "shm"]);
+    let seen: Vec<_> = rows.iter().map(|r| (r["case"].as_str(), r["octets"].as_u64())).collect();
+    assert_eq!(seen, [8, 65_536].map(|octets| (Some("timed"), Some(octets))));
+    for contestant in rows.iter().map(|row| &row["contestants"][0]) {
+        let is_positive = |key: &str| contestant[key].as_f64().is_some_and(|nanos| nanos > 0.0);
+        assert!(is_positive("median") && is_positive("extra"), "{contestant}");
+    }
+}
+
 fn names(row: &Value) -> Vec<&str> {
     let contestants = row["contestants"].as_array().expect("a list");
     contestants.iter().map(|c| c["name"].as_str().expect("a name")).collect()
@@ -330,6 +342,8 @@ fn wrong_usage_is_named_with_status_2() {
         (&["rate", "--peer", "mpich", "--no-peer"], "--no-peer"),
         (&["rate", "--impair", "loss=1%"], "with --transport udp"),
         (&["rate", "--impair", "loss=1%", "--transport", "udp,tcp"], "with --transport udp"),
+        (&["ring", "--busy", "1"], "of pingpong"),
+        (&["pingpong", "--busy", "0"], "1..=64"),
         (&["ring", "--impair", "loss=1%", "--transport", "udp"], "with --transport udp"),
         (&["rate", "--impair", "loss=1%", "--transport", "udp", "-n", "17"], "16 ranks at most"),
         (&["rate", "--impair", "loss=x", "--transport", "udp"], "a chance up to 100%"),

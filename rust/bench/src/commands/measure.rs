@@ -132,6 +132,12 @@ pub struct Measure {
     #[arg(long, conflicts_with = "peer")]
     no_peer: bool,
 
+    /// Of pingpong: measure beside this number of busy threads; each trip is timed, and mean and median are
+    /// reported
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(conflicts_with = "impair")]
+    busy: Option<u32>,
+
     /// Octets of a message: multiples of 8, also with k, m, g
     #[arg(long, value_delimiter = ',', value_parser = octets)]
     sizes: Vec<u64>,
@@ -211,6 +217,9 @@ impl Measure {
     fn check(&self) -> Result<(), BenchError> {
         if self.what != Workload::Goodput && self.by.is_some() {
             return Err(BenchError::Missing("--by is of goodput".into()));
+        }
+        if self.what != Workload::Pingpong && self.busy.is_some() {
+            return Err(BenchError::Missing("--busy is of pingpong".into()));
         }
         if self.what == Workload::Series && (self.ranks.is_some() || self.impair.is_some()) {
             return Err(BenchError::Missing("series is of two ranks: without -n and --impair".into()));
@@ -311,7 +320,8 @@ impl Measure {
         let sizes = if self.sizes.is_empty() { self.what.sizes() } else { &self.sizes };
         // Only what goes from array to array is checked.
         let is_asked = |case: &&Case| network.is_none() || matches!(case, Case::Arrays | Case::RateArrays);
-        for case in self.what.cases().iter().filter(is_asked) {
+        let cases = if self.busy.is_some() { &[Case::Timed] } else { self.what.cases() };
+        for case in cases.iter().filter(is_asked) {
             for octets in sizes {
                 if network.is_some() {
                     eprintln!("mpjdev-bench: measuring {} of {}", case.title(), size(*octets));
@@ -405,7 +415,8 @@ impl Measure {
         let takes = |job: &usize| jobs[*job].takes(octets);
         let entries: Vec<Entry> =
             (0..jobs.len()).filter(takes).map(|job| Entry { job, case, octets }).collect();
-        let pace = Pace { tells: self.impair.is_some(), ..Pace::of(self.time.unwrap_or(TURNS)) };
+        let pace = Pace::of(self.time.unwrap_or(TURNS)).beside(self.busy.unwrap_or(0));
+        let pace = Pace { tells: self.impair.is_some(), ..pace };
         let turns = contest::contest(jobs, &entries, pace, stop)?;
         let names: Vec<String> = entries.iter().map(|entry| jobs[entry.job].name().to_owned()).collect();
         let ranks = jobs.first().map_or(0, RunningJob::size);
@@ -440,7 +451,8 @@ impl Measure {
             transports: self.transports(),
             is_java: self.java
                 || matches!(self.what, Workload::Figures | Workload::Baseline | Workload::Series),
-            is_of_two: self.what.is_of_two() || is_of_figures,
+            // Plain sockets, the baseline and Aeron time no single trips.
+            is_of_two: self.what.is_of_two() && self.busy.is_none() || is_of_figures,
             peers: &self.peer,
             is_alone: self.no_peer || self.impair.is_some() || is_series_alone,
         }

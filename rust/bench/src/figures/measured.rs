@@ -48,6 +48,7 @@ impl Asked {
     pub fn hold(&self, compared: &Compared, samples: &[Vec<Sample>]) -> Held {
         let summary = |at: usize| compared.summaries.get(at).copied().flatten();
         let nanos = |at: usize| summary(at).map(|s: Summary| s.median);
+        let extra = |at: usize| summary(at).map(|s: Summary| s.extra);
         let all = |from: usize, to: usize| (from..=to).map(nanos).collect::<Option<Vec<f64>>>();
         let most = |all: Vec<f64>| all.into_iter().fold(0.0, f64::max);
         let least = |all: Vec<f64>| all.into_iter().fold(f64::INFINITY, f64::min);
@@ -55,6 +56,7 @@ impl Asked {
             Of::Ratio(ours, theirs) | Of::Beyond(ours, theirs) | Of::Speed(ours, theirs) => {
                 (nanos(ours), nanos(theirs))
             }
+            Of::ExtraRatio(ours, theirs) => (extra(ours), extra(theirs)),
             Of::Flat(from, to) => (all(from, to).map(most), all(from, to).map(least)),
             Of::Slowest(from, to, by) => (all(from, to).map(most), nanos(by)),
             Of::WorstMicros(at) => {
@@ -65,12 +67,14 @@ impl Asked {
             Of::Counted(..) => (None, None),
         };
         let measured = match self.of {
-            Of::Ratio(..) | Of::Flat(..) | Of::Slowest(..) => ours.zip(against).map(|(o, a)| o / a),
+            Of::Ratio(..) | Of::ExtraRatio(..) | Of::Flat(..) | Of::Slowest(..) => {
+                ours.zip(against).map(|(o, a)| o / a)
+            }
             Of::Beyond(..) => ours.zip(against).map(|(o, a)| o - a),
             Of::Speed(..) => ours.zip(against).map(|(o, a)| a / o),
             Of::WorstMicros(_) | Of::Micros(_) => ours.map(|nanos| nanos / 1000.0),
             Of::Millis(_) => ours.map(|nanos| nanos / 1e6),
-            Of::Extra(at) => summary(at).map(|s| s.extra),
+            Of::Extra(at) => extra(at),
             Of::Counted(at, count) => samples.get(at).and_then(|turns| count.of(turns)),
         };
         Held { ours, against, line: compared.line, mode: compared.mode, ..self.value(measured) }
@@ -197,6 +201,13 @@ mod tests {
         let samples = [turns(50.0, 0.0), turns(70.0, 0.0), turns(77.0, 0.0), turns(72.0, 0.0)];
         assert_eq!(held(Of::Flat(1, 3), 1.2, &samples).0, Some(77.0 / 70.0));
         assert_eq!(held(Of::Slowest(1, 3, 0), 1.5, &samples).0, Some(77.0 / 50.0));
+    }
+
+    #[test]
+    fn second_results_are_compared() {
+        let samples = [turns(900.0, 30.0), turns(100.0, 60.0), vec![]];
+        assert_eq!(held(Of::ExtraRatio(0, 1), 1.0, &samples), (Some(0.5), Verdict::Reached));
+        assert_eq!(held(Of::ExtraRatio(1, 2), 1.0, &samples), (None, Verdict::Unknown));
     }
 
     #[test]

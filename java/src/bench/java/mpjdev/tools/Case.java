@@ -17,6 +17,12 @@ enum Case {
             return new DirectTrips(world, octets);
         }
     },
+    TIMED("timed", "array to array, mean", 2, 8, 64 << 10) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new DirectTrips.Timed(world, octets);
+        }
+    },
     BUFFERS("buffers", "buffer to buffer", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
         @Override
         Work work(Comm world, int octets) {

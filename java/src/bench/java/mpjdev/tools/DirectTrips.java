@@ -1,15 +1,20 @@
 package mpjdev.tools;
 
+import java.util.Arrays;
 import mpjdev.Comm;
 
 /** There and back from array to array, without a buffer. */
-final class DirectTrips extends Work.WithArray {
+class DirectTrips extends Work.WithArray {
     DirectTrips(Comm world, int octets) {
         super(world, octets);
     }
 
     @Override
     void run(long times) {
+        trips(times);
+    }
+
+    final void trips(long times) {
         int n = array.length;
         for (long i = 0; i < times && other >= 0; i++) {
             if (me == 0) {
@@ -19,6 +24,39 @@ final class DirectTrips extends Work.WithArray {
             if (me == 1) {
                 world.send(array, 0, n, 0, TAG);
             }
+        }
+    }
+
+    /** Each trip timed by the first rank. The second result: the time of all if each took the median. */
+    static final class Timed extends DirectTrips {
+        /** Trips at most that a median is of. */
+        private static final int TIMED_MAX = 1 << 16;
+
+        private final long[] trips = new long[TIMED_MAX];
+
+        Timed(Comm world, int octets) {
+            super(world, octets);
+        }
+
+        @Override
+        void run(long times) {
+            if (me != 0 || other < 0) {
+                trips(times);
+                return;
+            }
+            long step = (times + TIMED_MAX - 1) / TIMED_MAX;
+            int kept = 0;
+            long begin = System.nanoTime();
+            for (long i = 0; i < times; i++) {
+                trips(1);
+                long end = System.nanoTime();
+                if (i % step == 0) {
+                    trips[kept++] = end - begin;
+                }
+                begin = end;
+            }
+            Arrays.sort(trips, 0, kept);
+            extra = (trips[(kept - 1) / 2] + trips[kept / 2]) / 2.0 * times;
         }
     }
 

@@ -43,6 +43,8 @@ record Figure(Case what, int octets, int ranks, String name, double median, doub
         switch (what) {
             case GARBAGE:
                 return line + String.format(Locale.ROOT, ", %.1f octets of garbage", extra);
+            case TIMED:
+                return line + ", median " + time(extra);
             case BUSY:
                 return line + String.format(Locale.ROOT, ", %.4f wake-ups", extra);
             default:

@@ -26,7 +26,7 @@ final class Options {
               ring       one hop round a ring of all ranks
               garbage    Java heap that a send and a receive leave behind
               empty      nothing but the start and the end of a job
-            or any of these words of several: arrays direct buffers strided random sum objects serial rate-arrays
+            or any of these words of several: arrays direct buffers strided random sum objects serial timed rate-arrays
             rate-direct rate-buffers busy
 
             Options
