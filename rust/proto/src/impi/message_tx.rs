@@ -175,9 +175,10 @@ impl MessageTx {
         packet.len = send.msglen as u32;
     }
 
-    /// Fills in the next packet with data; returns its body.
-    pub(super) fn poll(&mut self, packet: &mut Packet) -> Option<Body> {
-        let is_tail = !self.tails.is_empty() && (self.queue.is_empty() || self.is_tails_turn);
+    /// Fills in the next packet with data; returns its body. A packet of a rest waits until `is_there`.
+    pub(super) fn poll(&mut self, packet: &mut Packet, is_there: impl Fn(&Body) -> bool) -> Option<Body> {
+        let is_tail = (self.queue.is_empty() || self.is_tails_turn)
+            && self.next_tail().is_some_and(|body| is_there(&body));
         self.is_tails_turn = !is_tail;
         if is_tail { self.poll_tail(packet) } else { self.poll_first(packet) }
     }
@@ -208,24 +209,28 @@ impl MessageTx {
         Some(Body { token: send.token, offset: 0, len: packet.len, last: !is_long })
     }
 
-    fn poll_tail(&mut self, packet: &mut Packet) -> Option<Body> {
+    /// The next octets of the rest that is first in turn.
+    fn next_tail(&self) -> Option<Body> {
         let token = *self.tails.front()?;
-        let active = self.active.get_mut(&token)?;
+        let Active { send, offset, .. } = *self.active.get(&token)?;
+        let rest = send.msglen - offset;
+        let len = u32::try_from(rest).map_or(self.maxdatalen, |rest| rest.min(self.maxdatalen));
+        Some(Body { token, offset, len, last: u64::from(len) == rest })
+    }
+
+    fn poll_tail(&mut self, packet: &mut Packet) -> Option<Body> {
+        let body = self.next_tail()?;
+        let active = self.active.get_mut(&body.token)?;
         let Phase::Tail { drqid } = active.phase else { return None };
         fill(packet, &active.send, active.seqnum);
-        let offset = active.offset;
-        let rest = active.send.msglen - offset;
-        packet.len = u32::try_from(rest).map_or(self.maxdatalen, |rest| rest.min(self.maxdatalen));
-        packet.srqid = token;
-        packet.drqid = drqid;
-        active.offset += u64::from(packet.len);
-        let last = active.offset == active.send.msglen;
-        if last {
+        (packet.len, packet.srqid, packet.drqid) = (body.len, body.token, drqid);
+        active.offset += u64::from(body.len);
+        if body.last {
             active.phase = Phase::Done;
             self.tails.pop_front();
-            self.remove_if_over(token);
+            self.remove_if_over(body.token);
         }
-        Some(Body { token, offset, len: packet.len, last })
+        Some(body)
     }
 
     /// A receive has matched the message with this id.

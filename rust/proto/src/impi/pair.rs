@@ -294,6 +294,12 @@ impl Pair {
 
     /// The next packet, if one may be sent. The octets of its body follow directly.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.poll_transmit_if(|_| true)
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit). A packet of a long message's rest waits until `is_there`
+    /// says that the driver has its octets. Other packets are sent meanwhile, except rests of later messages.
+    pub fn poll_transmit_if(&mut self, is_there: impl Fn(&Body) -> bool) -> Option<Transmit> {
         if self.flow.poll_protoack() {
             return Some(Transmit { packet: self.packet(PacketType::ProtoAck), body: None });
         }
@@ -304,7 +310,7 @@ impl Pair {
             Some(control) => self.transmit_control(control),
             None => {
                 let mut packet = self.packet(PacketType::Data);
-                let body = self.message_tx.poll(&mut packet)?;
+                let body = self.message_tx.poll(&mut packet, is_there)?;
                 Transmit { packet, body: Some(body) }
             }
         };

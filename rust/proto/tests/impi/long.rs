@@ -1,7 +1,8 @@
 //! Messages above maxdatalen, the order of packets, the flow of a whole pair, and the loss of a channel.
 
+use mpjdev_proto::impi::message_tx::Body;
 use mpjdev_proto::impi::packet::PacketType;
-use mpjdev_proto::impi::pair::{Abandoned, Arrival, Event, Pair, Settings};
+use mpjdev_proto::impi::pair::{Abandoned, Arrival, Event, Pair, Settings, Transmit};
 use mpjdev_proto::impi::pair_error::NoSuchArrival;
 
 use crate::script::*;
@@ -26,6 +27,25 @@ fn long_message_continues_when_it_is_matched() {
         pair.finish();
         assert!(pair.is_done());
     }
+}
+
+/// Proves that a rest waits for its octets packet by packet, and that first packets leave meanwhile.
+#[test]
+fn rest_waits_until_its_octets_are_there() {
+    let mut pair = pair();
+    pair.send(standard(7, 25)).unwrap();
+    assert_eq!(sent(&mut pair).len(), 1);
+    assert_eq!(give(&mut pair, syncack(7, 9)), Ok(Event::Matched { token: 7 }));
+    pair.send(standard(8, 3)).unwrap();
+    let offset = |transmit: Option<Transmit>| transmit.map(|t| t.body.map(|body| (body.token, body.offset)));
+    for (there, next) in
+        [(19, Some((8, 0))), (19, None), (20, Some((7, 10))), (24, None), (25, Some((7, 20)))]
+    {
+        let is_there = |body: &Body| body.token != 7 || body.offset + u64::from(body.len) <= there;
+        assert_eq!(offset(pair.poll_transmit_if(is_there)), next.map(Some), "{there} octets are there");
+        pair.check_invariants();
+    }
+    assert!(!pair.wants_to_send());
 }
 
 /// Proves that a packet of one octet is a packet, and that lengths beyond 32 bits are counted.
