@@ -146,6 +146,30 @@ impl Message {
         Some((Message { primary, ..self.clone() }, packer))
     }
 
+    /// The message of a slab that is marked as packing, of which there are the headers before the first
+    /// section's elements. `first_len` and `capacity` are as for [`from_physical`](Self::from_physical).
+    /// `None` for memory without these headers, and for a message with objects behind the sections. Whether a
+    /// second physical message follows is known at the end: see
+    /// [`check_sole_end`](Self::check_sole_end).
+    pub fn from_begun(slab: Slab, first_len: usize, capacity: usize) -> Option<Message> {
+        const BEGIN: usize = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
+        if slab.packed_len()? < BEGIN || first_len > slab.len() {
+            return None;
+        }
+        let PrimaryHeader { encoding, primary_len } =
+            PrimaryHeader::parse(load_word(slab.words(), 0)).ok()?;
+        let is_all = first_len == MESSAGE_OVERHEAD + primary_len;
+        (is_all && (SECTION_HEADER_LEN..=capacity).contains(&primary_len)).then_some(Message {
+            primary: slab,
+            encoding,
+            primary_len,
+            secondary: None,
+            secondary_len: 0,
+            capacity,
+            first: None,
+        })
+    }
+
     /// Whether the message is marked as packing: its sender may still pack it.
     #[inline(always)]
     pub fn is_packing(&self) -> bool {

@@ -7,7 +7,7 @@ use crate::error::BufferError;
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
 use crate::layout::{CAPACITY_MAX, COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use crate::message::Message;
-use crate::octets::{Place, store_word, zero_padding};
+use crate::octets::{Place, load_word, store_word, zero_padding};
 use crate::read::section_at;
 use crate::types::Type;
 
@@ -99,6 +99,20 @@ impl Message {
             return Err(BufferError::TooLong { needed: needed(section.count), capacity: needed(count_max) });
         }
         Ok((section.count, Place::new(self.primary.words(), DATA, section.data_len())))
+    }
+
+    /// Checks that nothing follows the section of a message that was read before its end had arrived.
+    ///
+    /// # Errors
+    /// Objects follow; a damaged secondary header.
+    pub fn check_sole_end(&self, element: Type) -> Result<(), BufferError> {
+        let at = PRIMARY_HEADER_LEN + self.primary_len;
+        let octets = load_word(self.primary.words(), at);
+        let header = SecondaryHeader::parse(octets, self.encoding).map_err(|damage| damage.at(at))?;
+        match header.secondary_len {
+            0 => Ok(()),
+            len => Err(BufferError::NotSole { wanted: element, sections: 1, secondary: len as u64 }),
+        }
     }
 
     /// The error of a message that holds anything but one section of this type.

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Packer, Slab, SlabSource};
+use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group, Receive};
-use crate::operation::{self, Accept, LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{self, Accept, LastBarrier, Selection, SendArgs, SentAhead, Unreceived};
 use crate::packet::{Membership, PacketEngine};
 use crate::request::{Completed, RequestId};
 
@@ -176,7 +176,8 @@ impl Engine for AnyEngine {
         // ---- Messages
         fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
         fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
-        fn send_ahead(&self, args: SendArgs<'_>) -> Option<Packer>;
+        fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError>;
+        fn send_packed(&self, dest: u32);
         fn await_packed(
             &self,
             source: u32,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Packer, SectionHeader, Slab};
+use mpjdev_buffer::{Message, SectionHeader, Slab};
 use mpjdev_proto::collective::Communicator;
 use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_proto::envelope::{Envelope, Selector};
@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
-use crate::operation::{Accept, Mode, Selection, SendArgs};
+use crate::operation::{Accept, Mode, Selection, SendArgs, SentAhead};
 use crate::packet::PacketEngine;
 use crate::request::{Completed, RequestId};
 
@@ -202,14 +202,27 @@ impl Comm {
         self.engine.start_send(self.send_args(message, dest, tag, mode)?)
     }
 
-    /// Sends a message of which only the headers are written, in standard mode, if it can leave at once by
-    /// reference. The caller puts the elements into it then, and publishes them. `None` if not: nothing has
+    /// Sends a message of which only the headers are written, in standard mode, if it can leave before it is
+    /// packed. The caller puts the elements into it then, and publishes them; it calls
+    /// [`send_packed`](Self::send_packed) now and then, and once at the end. `None` if not: nothing has
     /// happened, and [`isend`](Self::isend) sends the message once it is packed.
     ///
     /// # Errors
-    /// A bad rank or tag.
-    pub fn send_ahead(&self, message: &Message, dest: i32, tag: i32) -> Result<Option<Packer>, DeviceError> {
-        Ok(self.engine.send_ahead(self.send_args(message, dest, tag, Mode::Standard)?))
+    /// A bad rank or tag; too many messages to the rank are unmatched.
+    pub fn send_ahead(
+        &self,
+        message: &Message,
+        dest: i32,
+        tag: i32,
+    ) -> Result<Option<SentAhead>, DeviceError> {
+        self.engine.send_ahead(self.send_args(message, dest, tag, Mode::Standard)?)
+    }
+
+    /// Sends the octets that the calling thread has packed of a message to this rank. Does not block.
+    pub fn send_packed(&self, dest: i32) {
+        if let Ok(dest) = self.member(dest) {
+            self.engine.send_packed(dest);
+        }
     }
 
     /// Waits until at least `octets` octets of a message from this source may be read; returns their number.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Packer, Slab, SlabSource};
+use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -16,7 +16,7 @@ use mpjdev_transport::wait::WaitControl;
 
 use crate::abandonment::Abandonment;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, SentAhead, Unreceived};
 use crate::request::{Completed, RequestId};
 
 /// The operations that a communicator asks its engine for. Each is described at the communicator's method of
@@ -31,9 +31,11 @@ pub(crate) trait Engine {
     fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
     /// Starts a send; `None` when it is complete already.
     fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
-    /// Sends a message of which only the headers are written, if it can leave at once by reference; `None` if
+    /// Sends a message of which only the headers are written, if it can leave before it is packed; `None` if
     /// not.
-    fn send_ahead(&self, args: SendArgs<'_>) -> Option<Packer>;
+    fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError>;
+    /// Sends the octets that the calling thread has packed of a message to this rank of the world.
+    fn send_packed(&self, dest: u32);
     /// Waits until a received message has that many octets.
     fn await_packed(
         &self,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use mpjdev_buffer::patch::{check_indices, check_range};
 use mpjdev_buffer::{Message, layout, sole_section};
-use mpjdev_engine::{Accept, Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, Status};
+use mpjdev_engine::{Accept, Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, SentAhead, Status};
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, NativeStatus};
@@ -164,9 +164,9 @@ fn start_send(
             && let Shape::Run(off) = part.shape
         {
             let sent = send_ahead(env, comm, part, off, message, dest, tag);
-            if !matches!(sent, Ok(false)) {
+            if !matches!(sent, Ok(None)) {
                 memory.release_long();
-                return sent.map(|_| None);
+                return sent.map(|sent| sent.and_then(|sent| sent.request));
             }
         }
         if let Err(failure) = message.write_sole_section(section, |place| part.put(env, place)) {
@@ -179,7 +179,7 @@ fn start_send(
     })
 }
 
-/// Sends a long message before it is packed, and packs it; false if it cannot leave at once.
+/// Sends a long message before it is packed, and packs it; returns its send. `None` if it cannot leave yet.
 #[cold]
 #[inline(never)]
 fn send_ahead(
@@ -190,13 +190,25 @@ fn send_ahead(
     message: &mut Message,
     dest: i32,
     tag: i32,
-) -> Answer<bool> {
+) -> Answer<Option<PackedSend>> {
     let section = part.section();
     message.write_headers_of(section);
-    let Some(packer) = comm.send_ahead(message, dest, tag)? else { return Ok(false) };
+    let Some(SentAhead { packer, request }) = comm.send_ahead(message, dest, tag)? else { return Ok(None) };
     let (_, place) = message.sole_section(section.element, section.count)?;
-    part.array.pack(env, off, part.count, place, ELEMENTS, packer)?;
-    Ok(true)
+    let mut send_packed = || comm.send_packed(dest);
+    let packed = part.array.pack(env, off, part.count, place, ELEMENTS, packer, &mut send_packed);
+    // The last octets, or that there will be none.
+    send_packed();
+    if let (Err(_), Some(id)) = (&packed, request) {
+        comm.detach(id);
+    }
+    packed.map(|()| Some(PackedSend { request }))
+}
+
+/// A message that was packed after it was sent.
+struct PackedSend {
+    /// The send, unless it is complete.
+    request: Option<RequestId>,
 }
 
 // ---- Receiving

@@ -54,6 +54,9 @@ pub enum Kind {
     /// The answer to a matched synchronous message. `token` is the sender's request. If the message has only
     /// begun to arrive, `context` is the number of octets wanted.
     MatchAck,
+    /// Received only: more octets of a message that had begun to arrive when it was matched, by its `token`.
+    /// The payload counts them.
+    RendezvousPart,
     /// Received only: the whole of a message that had begun to arrive when it was matched, by its `token`.
     RendezvousData,
     /// Received only: the sender has cancelled a message, by its `token`.
@@ -255,6 +258,19 @@ pub trait Transport: Debug + Send + Sync {
     fn can_send_by_reference(&self, slab: &Slab) -> bool {
         let _ = slab;
         true
+    }
+
+    /// Whether a long message to a remote rank may be sent before it is packed. Its octets leave when they
+    /// are packed: see [`send_packed`](Self::send_packed).
+    fn can_send_ahead(&self, dest: u32) -> bool {
+        let _ = dest;
+        false
+    }
+
+    /// Sends octets of matched messages to a remote rank that were packed since the last call. The caller is
+    /// the thread that packs them.
+    fn send_packed(&self, dest: u32) {
+        let _ = dest;
     }
 
     /// Whether a packet may have arrived for this rank. This is a cheap poll.

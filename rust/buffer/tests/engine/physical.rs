@@ -1,7 +1,9 @@
 //! Messages as a transport delivers them: one or two physical messages.
 
+use std::sync::atomic::AtomicU64;
+
 use mpjdev_buffer::octets::copy_in;
-use mpjdev_buffer::{BufferError, Damage, Message, PlainSource, Slab, SlabSource};
+use mpjdev_buffer::{BufferError, Damage, Message, PlainSource, Slab, SlabMemory, SlabSource, Type};
 
 use crate::naive::{self, octets_of};
 
@@ -103,4 +105,49 @@ fn second_message_is_refused_unless_the_first_states_it() {
     let octets = naive::Message::new(true).octets();
     assert!(received(&octets, None).is_ok());
     assert!(received(&octets, Some(b"x")).is_err());
+}
+
+/// Proves that a message is read from its first headers on, and that its end is checked when it is there.
+#[test]
+fn message_is_begun_with_the_headers_of_its_first_section() {
+    for big in [true, false] {
+        let octets = message(big).octets();
+        let slab = slab(&octets);
+        let begun = |len, capacity| Message::from_begun(slab.clone(), len, capacity);
+        let whole = begun(40, 24).expect("its headers are there");
+        assert_eq!((whole.primary_len(), whole.secondary_len(), whole.capacity()), (24, 0, 24));
+        assert_eq!(whole.sole_section(Type::Int, 4).expect("one section").0, 4);
+        let objects = BufferError::NotSole { wanted: Type::Int, sections: 1, secondary: 5 };
+        assert_eq!(whole.check_sole_end(Type::Int), Err(objects));
+        assert!(begun(45, 24).is_none(), "objects behind the sections");
+        assert!(begun(40, 23).is_none(), "more than the capacity");
+        assert!(begun(1 << 20, 24).is_none(), "more than the memory");
+        assert!(Message::from_begun(self::slab(&[0; 16]), 16, 24).is_none(), "no section");
+    }
+}
+
+#[test]
+fn message_is_not_begun_before_the_headers_of_its_first_section_are_there() {
+    #[derive(Debug)]
+    struct Counted(Vec<AtomicU64>, AtomicU64);
+    impl SlabMemory for Counted {
+        fn words(&self) -> &[AtomicU64] {
+            &self.0
+        }
+        fn as_any(&self) -> &dyn std::any::Any {
+            self
+        }
+        fn packed(&self) -> Option<&AtomicU64> {
+            Some(&self.1)
+        }
+    }
+    let octets = message(false).octets();
+    let slab = Slab::new(Counted((0..8).map(|_| AtomicU64::default()).collect(), AtomicU64::default()));
+    copy_in(slab.words(), 0, &octets);
+    for (there, is_begun) in [(8, false), (15, false), (16, true), (40, true)] {
+        let (marked, packer) = slab.begin_packing(there).expect("it counts");
+        assert_eq!(Message::from_begun(marked.clone(), 40, 24).is_some(), is_begun, "{there} octets");
+        drop(packer);
+        assert!(Message::from_begun(marked, 40, 24).is_none(), "it will never be packed");
+    }
 }

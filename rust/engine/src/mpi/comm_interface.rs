@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Packer, Slab, SlabSource};
+use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -15,7 +15,7 @@ use super::{Group, Receive, Wanted};
 use crate::abandonment::{Abandonment, NOTICE_CAPACITY};
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, SentAhead, Unreceived};
 use crate::request::{Completed, RequestId};
 
 impl From<Selection<'_>> for Wanted {
@@ -40,9 +40,11 @@ impl Engine for Arc<Group> {
     }
 
     /// Never: the library takes packed messages only.
-    fn send_ahead(&self, _: SendArgs<'_>) -> Option<Packer> {
-        None
+    fn send_ahead(&self, _: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError> {
+        Ok(None)
     }
+
+    fn send_packed(&self, _: u32) {}
 
     fn await_packed(
         &self,

@@ -7,6 +7,7 @@ mod mode;
 mod received_message;
 mod selection;
 mod send_args;
+mod sent_ahead;
 mod undelivered;
 mod unreceived;
 
@@ -17,5 +18,6 @@ pub use mode::Mode;
 pub(crate) use received_message::{damaged, lengths, physical, received};
 pub(crate) use selection::Selection;
 pub(crate) use send_args::SendArgs;
+pub use sent_ahead::SentAhead;
 pub(crate) use undelivered::Undelivered;
 pub use unreceived::Unreceived;

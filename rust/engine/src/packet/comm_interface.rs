@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Packer, Slab, SlabSource};
+use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -15,7 +15,7 @@ use mpjdev_transport::wait::WaitControl;
 use crate::abandonment::Abandonment;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, SentAhead, Unreceived};
 use crate::packet::engine::PacketEngine;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::{Completed, RequestId};
@@ -45,9 +45,13 @@ impl Engine for Arc<PacketEngine> {
         PacketEngine::start_send(self, world, context, tag, message, mode)
     }
 
-    fn send_ahead(&self, args: SendArgs<'_>) -> Option<Packer> {
+    fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError> {
         let SendArgs { message, world, context, tag, .. } = args;
         PacketEngine::send_ahead(self, world, context, tag, message)
+    }
+
+    fn send_packed(&self, dest: u32) {
+        PacketEngine::send_packed(self, dest);
     }
 
     fn await_packed(

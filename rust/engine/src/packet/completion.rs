@@ -119,8 +119,9 @@ impl PacketEngine {
         self.note_left(state);
     }
 
-    /// Notifies probing threads of an unexpected message.
-    pub(crate) fn note_unexpected(&self, state: &mut State) {
+    /// Notifies threads that wait for no request: of an unexpected message, or of more octets of a message
+    /// that they read.
+    pub(crate) fn notify_observers(&self, state: &mut State) {
         state.waiters.note_change(&self.signals);
         self.wake_observers(state);
     }

@@ -56,7 +56,7 @@ impl PacketEngine {
             self.drop_freed(&mut core.state, kind);
         }
         // A thread that probes the communicator has nothing to wait for any more.
-        self.note_unexpected(&mut core.state);
+        self.notify_observers(&mut core.state);
     }
 
     /// Drops the unexpected messages in a context of a freed communicator.

@@ -114,6 +114,14 @@ impl PendingRendezvous {
         &self.completion
     }
 
+    /// The receive that takes the message as its only or its first physical one.
+    pub(crate) fn receive(&mut self) -> Option<(&mut RequestId, Envelope)> {
+        match &mut self.completion {
+            Completion::Receive(request, envelope) => Some((request, *envelope)),
+            Completion::SecondHalf(_) => None,
+        }
+    }
+
     pub(crate) fn into_completion(self) -> Completion {
         self.completion
     }

@@ -6,10 +6,11 @@
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, Packer};
-use mpjdev_transport::wait::{Backoff, Step, WaitControl, deadline_after};
+use mpjdev_transport::wait::{Backoff, Step, Uninterruptible, WaitControl, deadline_after};
 use mpjdev_transport::{Header, Kind, Outgoing, goes_inline};
 
 use crate::error::DeviceError;
+use crate::operation::{Mode, SentAhead};
 use crate::packet::engine::{Core, PacketEngine};
 use crate::packet::posted_recv::SECOND_HALF_PATIENCE;
 use crate::request::RequestId;
@@ -18,12 +19,63 @@ use crate::request::RequestId;
 pub(crate) const NAP: Duration = Duration::from_micros(50);
 
 impl PacketEngine {
-    /// Sends a message of which only the headers are written, if it can leave at once by reference. The
-    /// caller packs it then. `None` if not: nothing has happened.
-    pub(crate) fn send_ahead(&self, dest: u32, context: u64, tag: i32, message: &Message) -> Option<Packer> {
-        if self.transport.epoch() != 0
-            || self.end_flags.has_begun()
-            || self.is_physical(dest)
+    /// Sends a message of which only the headers are written, if it can leave at once by reference, or if a
+    /// remote rank gets its octets as they are packed. The caller packs it then. `None` if not: nothing has
+    /// happened.
+    ///
+    /// # Errors
+    /// Too many messages to the rank are unmatched.
+    pub(crate) fn send_ahead(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+    ) -> Result<Option<SentAhead>, DeviceError> {
+        if self.transport.epoch() != 0 || self.end_flags.has_begun() {
+            return Ok(None);
+        }
+        if self.is_remote(dest) {
+            return self.send_ahead_remote(dest, context, tag, message);
+        }
+        let packer = self.send_ahead_by_reference(dest, context, tag, message);
+        Ok(packer.map(|packer| SentAhead { packer, request: None }))
+    }
+
+    /// Sends the RTS of a long message that is not packed.
+    fn send_ahead_remote(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+    ) -> Result<Option<SentAhead>, DeviceError> {
+        let is_long = message.first_len() > self.transport.eager_max(dest);
+        if !is_long || !self.transport.can_send_ahead(dest) {
+            return Ok(None);
+        }
+        let Some((ahead, packer)) = message.begin_packing() else { return Ok(None) };
+        let request = self.start_remote(dest, context, tag, &ahead, Mode::Standard)?;
+        Ok(Some(SentAhead { packer, request }))
+    }
+
+    /// Sends the octets that a thread has packed since its last call, to a remote rank.
+    pub(crate) fn send_packed(&self, dest: u32) {
+        if self.is_remote(dest) {
+            // The message may be matched by now.
+            self.progress(&mut self.lock());
+            self.transport.send_packed(dest);
+        }
+    }
+
+    fn send_ahead_by_reference(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+    ) -> Option<Packer> {
+        if self.is_physical(dest)
             || goes_inline(message, self.config.inline_max)
             || !self.can_send_by_reference(message)
             || self.queued_count.get() != 0
@@ -63,6 +115,9 @@ impl PacketEngine {
         octets: usize,
         wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
+        if message.is_packing() && self.is_remote(source) {
+            return self.await_arrived(source, message, octets, wait_control);
+        }
         let mut backoff = Backoff::new(&self.config);
         backoff.adapt_to(&self.oversubscription);
         // The deadline comes with an interrupt.
@@ -92,6 +147,38 @@ impl PacketEngine {
                     std::thread::sleep(NAP);
                 }
             }
+        }
+    }
+
+    /// As [`await_packed`](Self::await_packed), of a message whose octets this rank reads from the network
+    /// meanwhile.
+    fn await_arrived(
+        &self,
+        source: u32,
+        message: &mut Message,
+        octets: usize,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<usize, DeviceError> {
+        let mut there = |_: &mut Core| {
+            if message.is_packed() {
+                return Ok(Some(message.first_len()));
+            }
+            match message.packed_len() {
+                None => Err(self.source_error(source).unwrap_or_else(|| DeviceError::unpacked(source))),
+                Some(there) if there >= octets => Ok(Some(there)),
+                Some(_) => self.check_packing(source, message).map(|()| None),
+            }
+        };
+        let backoff = || Backoff::new(&self.config);
+        match self.block(&[], None, backoff(), wait_control, &mut there) {
+            Err(DeviceError::Interrupted) => {
+                let end = deadline_after(SECOND_HALF_PATIENCE);
+                match self.block(&[], end, backoff(), &mut Uninterruptible, there) {
+                    Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),
+                    other => other,
+                }
+            }
+            other => other,
         }
     }
 

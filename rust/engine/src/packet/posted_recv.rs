@@ -90,7 +90,7 @@ impl PacketEngine {
 
     fn post(&self, state: &mut State, args: ReceiveArgs) -> RequestId {
         let ReceiveArgs { selector, capacity, spare, members } = args;
-        let receive = Receive { capacity, post: None, spare, members };
+        let receive = Receive { capacity, post: None, spare, accept: Accept::Packed, members };
         let id = state.requests.add(Work::Receive(receive));
         match state.recv_queue.post(selector, id) {
             Posted::Matched { envelope, message, .. } => {
@@ -150,6 +150,9 @@ impl PacketEngine {
     ) -> Result<(RequestId, Option<Result<Completed, DeviceError>>), DeviceError> {
         let mut core = self.lock();
         let id = self.start_receive_locked(&mut core, args)?;
+        if let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &mut r.work) {
+            receive.accept = accept;
+        }
         let there = core.state.requests.take_accepted(id, accept)?;
         Ok((id, there))
     }

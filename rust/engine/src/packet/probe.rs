@@ -4,6 +4,7 @@ use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use crate::error::DeviceError;
+use crate::operation::Accept;
 use crate::packet::engine::{Core, PacketEngine};
 use crate::packet::requests::{Receive, Work};
 use crate::request::RequestId;
@@ -86,7 +87,7 @@ impl PacketEngine {
             self.note_empty_poll();
             return seen.map(|_| None);
         };
-        let receive = Receive { capacity, post: None, spare: None, members: None };
+        let receive = Receive { capacity, post: None, spare: None, accept: Accept::Packed, members: None };
         let id = core.state.requests.add(Work::Receive(receive));
         self.deliver_unexpected(&mut core.state, id, envelope, *message);
         self.fail_ended_receive(&mut core, id, Selector::from(envelope));

@@ -97,6 +97,10 @@ impl PacketEngine {
                 self.handle_match_ack(state, source, header.token.into());
                 return Ok(());
             }
+            Kind::RendezvousPart => {
+                self.handle_rendezvous_part(state, source, header.token, body);
+                return Ok(());
+            }
             Kind::RendezvousData => {
                 self.handle_rendezvous_data(state, source, header.token, body);
                 return Ok(());
@@ -221,7 +225,7 @@ impl PacketEngine {
                 state.had_packing |= is_incomplete(&body);
                 let payload = self.to_owned_payload(body, None);
                 state.recv_queue.add_unexpected(envelope, Unexpected::new(payload, charge));
-                self.note_unexpected(state);
+                self.notify_observers(state);
             }
         }
     }

@@ -143,6 +143,15 @@ impl RecvQueue {
         self.rendezvous.push(pending);
     }
 
+    /// The receive that waits for the rest of this message as its only or its first physical one.
+    pub(crate) fn rendezvous_receive(
+        &mut self,
+        source: u32,
+        token: u64,
+    ) -> Option<(&mut RequestId, Envelope)> {
+        self.rendezvous.iter_mut().find(|pending| pending.is_of(source, token))?.receive()
+    }
+
     /// Takes the receive that waits for the rest of this message.
     pub(crate) fn take_rendezvous(&mut self, source: u32, token: u64) -> Option<Completion> {
         let at = self.rendezvous.iter().position(|pending| pending.is_of(source, token))?;

@@ -1,12 +1,14 @@
 //! Rendezvous: the rest of a message that was matched when it had arrived in part, and the replay of messages
 //! that were deferred behind it.
 
-use mpjdev_buffer::SlabError;
+use mpjdev_buffer::{Message, SlabError};
 use mpjdev_transport::{Incoming, Payload, PeerState};
 use tracing::debug;
 
+use crate::operation::{Accept, received};
 use crate::packet::engine::{PacketEngine, State};
 use crate::packet::partial_recv::Completion;
+use crate::packet::requests::Work;
 
 impl PacketEngine {
     /// Handles the rest of a message that had arrived in part. A rest without a pending message is dropped.
@@ -31,7 +33,32 @@ impl PacketEngine {
             }
             Completion::SecondHalf(half) => self.join_halves(state, *half, payload, token),
         }
+        self.notify_observers(state);
         self.drop_kept_halves(state);
+    }
+
+    /// Handles more octets of a message that had arrived in part. A receive that reads them as they arrive
+    /// takes the message now.
+    pub(crate) fn handle_rendezvous_part(
+        &self,
+        state: &mut State,
+        source: u32,
+        token: u64,
+        body: Incoming<'_>,
+    ) {
+        // A thread that reads the message waits for no request.
+        self.notify_observers(state);
+        let Some((waiting, envelope)) = state.recv_queue.rendezvous_receive(source, token) else { return };
+        let request = *waiting;
+        let Some(Work::Receive(receive)) = state.requests.get(request).map(|r| &r.work) else { return };
+        let (capacity, accept) = (receive.capacity, receive.accept);
+        if let (Accept::Packing, Incoming::Reference(Payload::Physical(slab, len))) = (accept, body)
+            && let Some(message) = Message::from_begun(slab, len, capacity)
+        {
+            // The end of the message, and a second half that it may name, still need a receive.
+            *waiting = state.requests.add_detached_receive(capacity);
+            self.complete(state, request, Ok(received(envelope, message)));
+        }
     }
 
     /// Drops an unexpected or deferred message that its sender has withdrawn, and releases its charge.

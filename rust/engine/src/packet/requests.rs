@@ -42,6 +42,8 @@ pub(crate) struct Receive {
     pub(crate) post: Option<PostId>,
     /// Memory that an inline message may be copied to.
     pub(crate) spare: Option<mpjdev_buffer::Slab>,
+    /// Whether it takes a message before all octets are there.
+    pub(crate) accept: Accept,
     /// World ranks of the communicator for a receive from any source: it fails when no other member is left.
     /// `None` for a given source.
     pub(crate) members: Option<Arc<[u32]>>,
@@ -125,6 +127,15 @@ impl Requests {
     pub(crate) fn add(&mut self, work: Work) -> RequestId {
         self.pending += 1;
         self.table.add(Request { work, outcome: None, waiters: Vec::new(), detached: false })
+    }
+
+    /// Adds a receive of `capacity` whose message is matched, and whose outcome no thread will ask for.
+    pub(crate) fn add_detached_receive(&mut self, capacity: usize) -> RequestId {
+        let accept = Accept::Packed;
+        let id =
+            self.add(Work::Receive(Receive { capacity, post: None, spare: None, accept, members: None }));
+        self.detach(id);
+        id
     }
 
     pub(crate) fn get(&mut self, id: RequestId) -> Option<&mut Request> {

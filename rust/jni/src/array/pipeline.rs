@@ -3,7 +3,7 @@
 use mpjdev_buffer::{Packer, Place};
 
 use super::access::Access;
-use super::{Array, copy_fixed, fix};
+use super::{Array, CRITICAL_MAX, copy_fixed, fix};
 use crate::boundary::Env;
 use crate::error::Failure;
 
@@ -13,13 +13,15 @@ const PART: usize = 16 * 1024;
 
 impl Array {
     /// Copies `count` elements from `off` on to the place of the elements in a message that was sent before,
-    /// `lead` octets from its start, and publishes them part by part.
+    /// `lead` octets from its start, and publishes them part by part. Calls `sent` while the array is not
+    /// held, after each [`CRITICAL_MAX`] octets but the last.
     ///
     /// # Errors
     /// The JVM has no memory to hold the array: the receiver gets an error too.
     ///
     /// # Panics
     /// The elements are not inside the array or the range is too small; callers have checked both.
+    #[allow(clippy::too_many_arguments, reason = "two ranges, and what happens between the parts")]
     pub(crate) fn pack(
         &self,
         env: &mut Env,
@@ -28,20 +30,26 @@ impl Array {
         place: Place<'_>,
         lead: usize,
         packer: Packer,
+        sent: &mut impl FnMut(),
     ) -> Result<(), Failure> {
         let size = self.element().size();
         assert!(off + count <= self.len() && count * size <= place.len());
         let (to, fix) = (place.as_ptr(), fix(self.element(), false, false));
-        self.in_pieces(env, count, Access::Read, |array, done, n| {
-            let step = PART / size;
-            for at in (done..done + n).step_by(step) {
-                let part = step.min(done + n - at);
-                // SAFETY: `array` holds the elements from off + at on, as many as the part has, and the range
-                // has room for them.
-                unsafe { copy_fixed(array.add((off + at) * size), to.add(at * size), size, part, fix) }
-                packer.publish(lead + (at + part) * size);
+        let (step, piece) = (PART / size, CRITICAL_MAX / size);
+        for begin in (0..count).step_by(piece) {
+            if begin > 0 {
+                sent();
             }
-        })?;
+            self.in_pieces(env, piece.min(count - begin), Access::Read, |array, done, n| {
+                for at in (begin + done..begin + done + n).step_by(step) {
+                    let part = step.min(begin + done + n - at);
+                    // SAFETY: `array` holds the elements from off + at on, as many as the part has, and the
+                    // range has room for them.
+                    unsafe { copy_fixed(array.add((off + at) * size), to.add(at * size), size, part, fix) }
+                    packer.publish(lead + (at + part) * size);
+                }
+            })?;
+        }
         packer.finish();
         Ok(())
     }

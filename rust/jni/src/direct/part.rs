@@ -109,12 +109,13 @@ impl<'a> Part<'a> {
         message: &mut Message,
         status: &Status,
     ) -> Answer<usize> {
-        // An honest sender packs in this byte order only.
-        let (Shape::Run(off), Encoding::NATIVE, true) =
-            (&self.shape, message.encoding(), message.is_packing())
-        else {
-            let all = message.first_len();
+        if !message.is_packing() {
+            return self.take(env, message, status);
+        }
+        let all = message.first_len();
+        let (Shape::Run(off), Encoding::NATIVE) = (&self.shape, message.encoding()) else {
             comm.await_packed(status.source, message, all, &mut || env.may_wait())?;
+            self.check_end(message, status)?;
             return self.take(env, message, status);
         };
         let (count, _) = self.sole_section(message, status)?;
@@ -127,7 +128,15 @@ impl<'a> Part<'a> {
             let there = comm.await_packed(status.source, message, octets, &mut || env.may_wait())?;
             Ok(there.saturating_sub(ELEMENTS) / size)
         })?;
+        comm.await_packed(status.source, message, all, &mut || env.may_wait())?;
+        self.check_end(message, status)?;
         Ok(count)
+    }
+
+    /// Checks that no objects follow the elements of a message that was taken before its end had arrived.
+    fn check_end(&self, message: &Message, status: &Status) -> Answer<()> {
+        let checked = message.check_sole_end(self.array.element());
+        checked.map_err(|error| refused(error, status.source, status.tag))
     }
 
     /// The number and the place of the elements of a received message.

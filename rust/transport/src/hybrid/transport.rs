@@ -142,6 +142,14 @@ impl Transport for HybridTransport {
         self.inter.is_foreign(rank)
     }
 
+    fn can_send_ahead(&self, dest: u32) -> bool {
+        self.inter.can_send_ahead(dest)
+    }
+
+    fn send_packed(&self, dest: u32) {
+        self.inter.send_packed(dest);
+    }
+
     fn set_backpressure(&self, source: u32, full: bool) {
         // Intra-node ranks are of this implementation, and need no flow control.
         self.inter.set_backpressure(source, full);

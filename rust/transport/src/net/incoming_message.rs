@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::layout::PRIMARY_HEADER_LEN;
 use mpjdev_buffer::octets::{copy_out, copy_words};
-use mpjdev_buffer::{PrimaryHeader, Slab, SlabError, SlabSource};
+use mpjdev_buffer::{Packer, PrimaryHeader, Slab, SlabError, SlabSource};
 
 use crate::{Incoming, Payload};
 
@@ -23,11 +23,20 @@ enum Rest {
     /// The message is not matched.
     Unmatched,
     /// The rest goes into this slab, after the first octets.
-    Wanted(Slab),
+    Wanted(Slab, Option<Begun>),
     /// There is no memory for it.
     Lost(SlabError),
     /// The message is longer than wanted, so only its headers are kept.
     Cut { primary: [u8; 8], secondary: [u8; 8], secondary_at: Option<usize> },
+}
+
+/// The form in which a receive may read a message while it arrives.
+#[derive(Debug)]
+struct Begun {
+    /// The slab of the message, marked as packing.
+    slab: Slab,
+    /// Counts the octets that have arrived. A message that is dropped before its end is broken.
+    packer: Packer,
 }
 
 impl<I> IncomingMessage<I> {
@@ -63,7 +72,8 @@ impl<I> IncomingMessage<I> {
         self.rest = match source.take_arrived(self.len) {
             Ok(slab) => {
                 copy_words(first.words(), 0, slab.words(), 0, first_len);
-                Rest::Wanted(slab)
+                let begun = slab.begin_packing(first_len).map(|(slab, packer)| Begun { slab, packer });
+                Rest::Wanted(slab, begun)
             }
             Err(error) => Rest::Lost(error),
         };
@@ -72,9 +82,17 @@ impl<I> IncomingMessage<I> {
     /// Memory for octets of the rest; `None` when they are not kept.
     pub(in super::super) fn room(&self) -> Option<Slab> {
         match &self.rest {
-            Rest::Wanted(slab) => Some(slab.clone()),
+            Rest::Wanted(slab, _) => Some(slab.clone()),
             _ => None,
         }
+    }
+
+    /// Records that all octets before `end` have arrived. Returns the message for a receive that reads them
+    /// now, if they are kept.
+    pub(in super::super) fn note_arrived(&self, end: usize) -> Option<Payload> {
+        let Rest::Wanted(_, Some(begun)) = &self.rest else { return None };
+        begun.packer.publish(end);
+        Some(Payload::Physical(begun.slab.clone(), self.len))
     }
 
     /// Captures the headers from octets that are not kept.
@@ -97,7 +115,10 @@ impl<I> IncomingMessage<I> {
     /// The whole message, once its rest has arrived.
     pub(in super::super) fn into_whole(self) -> Incoming<'static> {
         match self.rest {
-            Rest::Wanted(slab) => Incoming::Reference(Payload::Physical(slab, self.len)),
+            Rest::Wanted(slab, begun) => {
+                begun.into_iter().for_each(|begun| begun.packer.finish());
+                Incoming::Reference(Payload::Physical(slab, self.len))
+            }
             Rest::Lost(error) => Incoming::Lost(error),
             Rest::Cut { primary, secondary, secondary_at } => {
                 let headers = secondary_at.map(|_| [primary, secondary]);

@@ -35,6 +35,17 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     /// As [`Transport::eager_max`].
     fn eager_max(&self, dest: u32) -> usize;
 
+    /// As [`Transport::can_send_ahead`].
+    fn can_send_ahead(&self, dest: u32) -> bool {
+        let _ = dest;
+        false
+    }
+
+    /// As [`Transport::send_packed`].
+    fn send_packed(&self, dest: u32) {
+        let _ = dest;
+    }
+
     /// As [`Transport::set_backpressure`].
     fn set_backpressure(&self, source: u32, full: bool) {
         let _ = (source, full);
@@ -123,6 +134,14 @@ impl<T: NetTransport> Transport for T {
 
     fn eager_max(&self, dest: u32) -> usize {
         NetTransport::eager_max(self, dest)
+    }
+
+    fn can_send_ahead(&self, dest: u32) -> bool {
+        NetTransport::can_send_ahead(self, dest)
+    }
+
+    fn send_packed(&self, dest: u32) {
+        NetTransport::send_packed(self, dest);
     }
 
     fn set_backpressure(&self, source: u32, full: bool) {

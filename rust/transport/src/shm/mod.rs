@@ -96,7 +96,9 @@ fn form(kind: Kind, body: u8) -> ring::Form {
         Kind::Eager => 0,
         Kind::Synchronous => 1,
         Kind::MatchAck => 2,
-        Kind::Rts | Kind::RendezvousData | Kind::Cancelled => unreachable!("for messages that are copied"),
+        Kind::Rts | Kind::RendezvousPart | Kind::RendezvousData | Kind::Cancelled => {
+            unreachable!("for messages that are copied")
+        }
     };
     kind << 4 | body
 }

@@ -150,7 +150,15 @@ impl TcpSource {
                 let begun = Payload::Partial { len: msglen, here: len };
                 Ok(each(rank, header, Incoming::Reference(begun))?)
             }
-            BodyAction::Rest { last: false, .. } => Ok(()),
+            BodyAction::Rest { rank, token, offset, last: false } => {
+                let tx = channel.tx();
+                let arriving = tx.sessions[tx.session_of(rank)].arrivals.get(&token);
+                let part = arriving.and_then(|arriving| arriving.note_arrived(offset + len));
+                drop(tx);
+                let Some(part) = part else { return Ok(()) };
+                let header = Header { kind: Kind::RendezvousPart, token, ..Header::default() };
+                Ok(each(rank, header, Incoming::Reference(part))?)
+            }
             BodyAction::Rest { rank, token, .. } => {
                 let mut tx = channel.tx();
                 let session = tx.session_of(rank);

@@ -345,6 +345,26 @@ impl NetTransport for TcpTransport {
         if self.is_foreign[dest as usize] { packet } else { packet.min(EAGER_MAX) }
     }
 
+    fn can_send_ahead(&self, dest: u32) -> bool {
+        !self.is_foreign[dest as usize]
+    }
+
+    fn send_packed(&self, dest: u32) {
+        let Some(channel) = self.channel(dest) else { return };
+        let mut tx = channel.tx();
+        if !tx.is_open() {
+            return;
+        }
+        if tx.has_broken_send() {
+            return self.close(channel, &mut tx, "this rank could not pack a message to it to the end");
+        }
+        tx.fill_from_sessions();
+        self.write(channel, &mut tx);
+        if tx.tx_pending().is_some() {
+            self.net.progress.kick();
+        }
+    }
+
     fn set_backpressure(&self, source: u32, full: bool) {
         if let Some(channel) = self.channel(source) {
             let mut tx = channel.tx();

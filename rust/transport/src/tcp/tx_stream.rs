@@ -13,6 +13,7 @@ use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::fini::FiniState;
 use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_proto::impi::message_rx::ArrivalId;
+use mpjdev_proto::impi::message_tx::Body;
 use mpjdev_proto::impi::packet::Packet;
 use mpjdev_proto::impi::pair::{Pair, Transmit};
 use mpjdev_sys::memory::Memory;
@@ -137,6 +138,11 @@ impl PeerSession {
     fn hold(&mut self) {
         self.pair.hold_acks(self.is_full && self.granted <= 0);
     }
+}
+
+/// Whether the octets of a packet are packed.
+fn is_packed(slab: &Slab, body: &Body) -> bool {
+    slab.packed_len().is_some_and(|packed| body.offset + u64::from(body.len) <= packed as u64)
 }
 
 /// Sending direction of one channel.
@@ -287,7 +293,12 @@ impl TxStream {
         }
     }
 
-    /// Puts the packets of the sessions, as far as there is room.
+    /// Whether a message to send will never be packed.
+    pub(super) fn has_broken_send(&self) -> bool {
+        self.sessions.iter().any(|session| session.sends.values().any(|slab| slab.packed_len().is_none()))
+    }
+
+    /// Puts the packets of the sessions, as far as there is room and their octets are packed.
     pub(super) fn fill_from_sessions(&mut self) {
         for at in 0..self.sessions.len() {
             while self.has_room() {
@@ -295,7 +306,9 @@ impl TxStream {
                 if !session.pair.wants_to_send() {
                     break;
                 }
-                let Some(Transmit { packet, body }) = session.pair.poll_transmit() else { break };
+                let sends = &session.sends;
+                let is_there = |body: &Body| sends.get(&body.token).is_none_or(|slab| is_packed(slab, body));
+                let Some(Transmit { packet, body }) = session.pair.poll_transmit_if(is_there) else { break };
                 let Some(body) = body else {
                     self.put(at, &packet, None);
                     continue;

@@ -10,7 +10,7 @@ use mpjdev_transport::wait::Uninterruptible;
 
 use super::shm::ranks_and_status_page;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv};
+use crate::operation::{Accept, FastRecv, SentAhead};
 use crate::packet::engine::PacketEngine;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::RequestId;
@@ -39,8 +39,8 @@ impl Job {
     fn send_ahead(&self) -> Sent {
         let mut message = Message::around(self.sender.source().take(OCTETS).expect("memory"));
         message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
-        let packer = self.sender.send_ahead(1, CONTEXT, 1, &message).expect("there is room and credit");
-        Sent { message, packer }
+        let sent = self.sender.send_ahead(1, CONTEXT, 1, &message).expect("no error");
+        Sent { message, packer: sent.expect("there is room and credit").packer }
     }
 
     fn irecv(&self, capacity: usize) -> RequestId {
@@ -291,7 +291,7 @@ fn message_past_the_credit_is_not_sent_ahead_and_its_charge_is_returned() {
     let mut held = Vec::new();
     let mut message = Message::around(job.sender.source().take(OCTETS).expect("memory"));
     message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
-    while let Some(packer) = job.sender.send_ahead(1, CONTEXT, 1, &message) {
+    while let Ok(Some(SentAhead { packer, .. })) = job.sender.send_ahead(1, CONTEXT, 1, &message) {
         packer.finish();
         held.push(message);
         message = Message::around(job.sender.source().take(OCTETS).expect("memory"));
@@ -301,7 +301,7 @@ fn message_past_the_credit_is_not_sent_ahead_and_its_charge_is_returned() {
     for _ in &held {
         assert!(job.recv_posted(Accept::Packed).is_ok());
     }
-    assert!(job.sender.send_ahead(1, CONTEXT, 1, &message).is_some(), "the credit is back");
+    assert!(matches!(job.sender.send_ahead(1, CONTEXT, 1, &message), Ok(Some(_))), "the credit is back");
 }
 
 #[test]

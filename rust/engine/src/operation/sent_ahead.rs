@@ -1,0 +1,14 @@
+//! A message that was sent before it is packed.
+
+use mpjdev_buffer::Packer;
+
+use crate::request::RequestId;
+
+/// A message that was sent before it is packed. The caller packs it.
+#[derive(Debug)]
+pub struct SentAhead {
+    /// Counts the packed octets.
+    pub packer: Packer,
+    /// The send, unless it is complete when the message is packed.
+    pub request: Option<RequestId>,
+}
