@@ -26,14 +26,9 @@ pub(crate) use upcalls::{make_room, reclaim};
 pub(crate) use value::{Answer, Argument, RawArray, RawDirect, RawInts, RawStatus, RawText};
 
 /// Prepares the boundary when Java loads the library.
-///
-/// # Errors
-/// The classes of `mpjdev.core` are of another version.
-pub(crate) fn load(env: &mut Env) -> Result<(), Failure> {
+pub(crate) fn load(env: &mut Env) {
     quiet_panics();
-    env::find_fields(env)?;
     upcalls::find_vm(env);
-    Ok(())
 }
 
 /// Runs a body; a failure or a panic becomes the pending Java exception.

@@ -5,7 +5,7 @@ use crate::error::{self, Failure};
 use crate::{buffer, comm, direct, handle, stats, view};
 
 /// Raised together with `Native.ABI` whenever a signature changes.
-const ABI: i32 = 5;
+const ABI: i32 = 6;
 
 natives! {
     "abi" Java_mpjdev_core_Native_abi = abi, () -> int;
@@ -137,7 +137,7 @@ natives! {
 
 fn abi(env: &mut Env) -> Result<i32, Failure> {
     mpjdev_logging::start("library");
-    boundary::load(env)?;
+    boundary::load(env);
     handle::pool().set_reclaim(boundary::reclaim);
     handle::pool().set_make_room(boundary::make_room);
     Ok(ABI)

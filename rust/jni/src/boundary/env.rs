@@ -61,7 +61,8 @@ impl Default for DirectView {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NativeStatus(jobject);
 
-/// The field `detail` of `mpjdev.core.NativeStatus`; found when the library is loaded.
+/// The field `detail` of `mpjdev.core.NativeStatus`; null until a call fills one. A rank that joins and ends
+/// need not load the class.
 static DETAIL: AtomicPtr<sys::_jfieldID> = AtomicPtr::new(std::ptr::null_mut());
 
 impl NativeStatus {
@@ -77,30 +78,35 @@ impl NativeStatus {
     /// Sets the field; does nothing for a null argument.
     #[inline(always)]
     pub(crate) fn set(self, env: &mut Env, detail: i64) {
-        let field = DETAIL.load(Ordering::Acquire);
-        if !self.0.is_null() && !field.is_null() {
+        if self.0.is_null() {
+            return;
+        }
+        let mut field = DETAIL.load(Ordering::Acquire);
+        if field.is_null() {
+            field = find_detail(env);
+        }
+        if !field.is_null() {
             // SAFETY: `Native` passes an object of the class that the field was looked up in.
             unsafe { ((**env.raw).v1_1.SetLongField)(env.raw, self.0, field, detail) }
         }
     }
 }
 
-/// Looks up the fields that later calls need.
-pub(super) fn find_fields(env: &mut Env) -> Result<(), Failure> {
+/// Looks up the field. Null with a pending exception if the classes of `mpjdev.core` are of another version.
+#[cold]
+#[inline(never)]
+fn find_detail(env: &mut Env) -> sys::jfieldID {
     // SAFETY: the environment is the calling thread's; the names are those of the class beside `Native`.
     let field = unsafe {
         let functions = &(**env.raw).v1_1;
         let class = (functions.FindClass)(env.raw, c"mpjdev/core/NativeStatus".as_ptr());
         if class.is_null() {
-            return Err(Fault::Pending.into());
+            return std::ptr::null_mut();
         }
         let field = (functions.GetFieldID)(env.raw, class, c"detail".as_ptr(), c"J".as_ptr());
         (functions.DeleteLocalRef)(env.raw, class);
         field
     };
-    if field.is_null() {
-        return Err(Fault::Pending.into());
-    }
     DETAIL.store(field, Ordering::Release);
-    Ok(())
+    field
 }

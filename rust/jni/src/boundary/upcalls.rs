@@ -26,7 +26,7 @@ impl Env {
         if !self.thrown.is_null() {
             return false;
         }
-        match self.upcall(c"isInterrupted") {
+        match self.upcall(c"mpjdev/core/Native", c"isInterrupted") {
             Answer::No => true,
             Answer::Yes => false,
             Answer::Threw(exception) => {
@@ -36,11 +36,11 @@ impl Env {
         }
     }
 
-    /// Calls a method of `mpjdev.core.Upcalls`. No exception is pending afterwards.
+    /// Calls a static method of a class beside `Native`. No exception is pending afterwards.
     ///
     /// It uses the raw functions, for the reason in [`throw_named`](super::throw_named). The reference to the
     /// class is released, since a wait calls this repeatedly.
-    fn upcall(&mut self, method: &CStr) -> Answer {
+    fn upcall(&mut self, class: &CStr, method: &CStr) -> Answer {
         // SAFETY: the environment is the calling thread's; no function but `ExceptionOccurred` is called
         // while an exception is pending; the method is static, has no arguments and returns a boolean.
         unsafe {
@@ -48,7 +48,7 @@ impl Env {
             if let Some(exception) = self.take_pending() {
                 return Answer::Threw(exception);
             }
-            let class = (functions.v1_1.FindClass)(self.raw, c"mpjdev/core/Upcalls".as_ptr());
+            let class = (functions.v1_1.FindClass)(self.raw, class.as_ptr());
             let mut answer = false;
             if !class.is_null() {
                 let id =
@@ -123,7 +123,7 @@ fn ask(method: &CStr) {
     if found == sys::JNI_OK {
         // SAFETY: the JVM has just named it the environment of this thread.
         let mut env = unsafe { Env::new(raw.cast()) };
-        if let Answer::Threw(exception) = env.upcall(method) {
+        if let Answer::Threw(exception) = env.upcall(c"mpjdev/core/Upcalls", method) {
             // SAFETY: the environment is the calling thread's, and the reference one of this call.
             unsafe { ((**env.raw).v1_1.DeleteLocalRef)(env.raw, exception) };
         }

@@ -297,7 +297,7 @@ class JoiningTest {
 
         public static void main(String[] args) throws ClassNotFoundException {
             Comm.init(args);
-            // A wait of more than some microseconds loads it. The ranks may be too fast for one.
+            // Native code loads it when it has no room.
             Class.forName("mpjdev.core.Upcalls");
             Comm.WORLD.barrier();
             Comm.finish();

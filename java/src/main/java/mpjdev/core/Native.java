@@ -45,7 +45,7 @@ public final class Native {
     public static final long SENT = -2;
 
     /** Version of the native interface. It grows on both sides when a method or a signature changes. */
-    static final int ABI = 5;
+    static final int ABI = 6;
 
     static {
         NativeLoader.load();
@@ -59,6 +59,14 @@ public final class Native {
     }
 
     private Native() {}
+
+    /**
+     * Returns whether the calling thread is interrupted. The flag stays set. Native code asks in each wait,
+     * and each rank waits when it joins: a class of its own would be one more to load.
+     */
+    static boolean isInterrupted() {
+        return Thread.currentThread().isInterrupted();
+    }
 
     // ---- The library
 

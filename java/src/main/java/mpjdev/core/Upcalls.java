@@ -1,13 +1,8 @@
 package mpjdev.core;
 
-/** Methods that native code calls, on threads of Java and outside any hot path. */
+/** Methods that native code calls when it has no room, on threads of Java and outside any hot path. */
 final class Upcalls {
     private Upcalls() {}
-
-    /** Returns whether the calling thread is interrupted. The flag stays set. */
-    static boolean isInterrupted() {
-        return Thread.currentThread().isInterrupted();
-    }
 
     /**
      * Runs a collection and waits briefly, so that unreachable buffers close. Returns whether memory was
