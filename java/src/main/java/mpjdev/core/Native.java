@@ -48,7 +48,9 @@ public final class Native {
     static final int ABI = 6;
 
     static {
-        NativeLoader.load();
+        if (!SharedLibrary.load()) {
+            NativeLoader.load();
+        }
         int abi = abi();
         if (abi != ABI) {
             throw new UnsatisfiedLinkError("the native library has ABI " + abi + ", this jar needs " + ABI

@@ -9,12 +9,11 @@ import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 
 /**
- * Loads the native library: the file that a property names, the one that {@code mpjrun} has unpacked, or the
- * copy in the jar.
+ * Loads the native library if a rank does not take the {@link SharedLibrary} of its job: the file that a
+ * property names, or the copy in the jar.
  *
- * <p>{@code -Dmpjdev.library=FILE} names the library, and no other is tried. Otherwise the loader takes the
- * {@link SharedLibrary} of the job. If that is missing or of another version, the loader unpacks the copy in
- * the jar into a fresh directory that only this user can enter, below {@code -Dmpjdev.tmpdir} or the
+ * <p>{@code -Dmpjdev.library=FILE} names the library, and no other is tried. Otherwise the loader unpacks the
+ * copy in the jar into a fresh directory that only this user can enter, below {@code -Dmpjdev.tmpdir} or the
  * temporary directory. It loads the copy and unlinks it at once: the mapping survives, and no file remains
  * even after {@code kill -9}.
  */
@@ -26,12 +25,12 @@ final class NativeLoader {
      * Property that the loader sets: the place that the library was unpacked to, by the loader or the
      * launcher.
      */
-    private static final String UNPACKED_PROPERTY = "mpjdev.core.unpacked";
+    static final String UNPACKED_PROPERTY = "mpjdev.core.unpacked";
 
     private static final String FILE = System.mapLibraryName("mpjdev");
 
     /** Part of the JVM's text if another class loader has the library. */
-    private static final String ELSEWHERE = "already loaded in another classloader";
+    static final String ELSEWHERE = "already loaded in another classloader";
 
     private NativeLoader() {}
 
@@ -42,10 +41,7 @@ final class NativeLoader {
             loadFile(Path.of(explicit).toAbsolutePath());
             return;
         }
-        String resource = "/META-INF/native/" + platform() + "/" + FILE;
-        if (loadShared(resource.substring(1))) {
-            return;
-        }
+        String resource = "/" + SharedLibrary.entry();
         try (InputStream in = NativeLoader.class.getResourceAsStream(resource)) {
             if (in == null) {
                 throw new UnsatisfiedLinkError("mpjdev has no native library for this platform: " + resource
@@ -59,34 +55,6 @@ final class NativeLoader {
             error.initCause(e);
             throw error;
         }
-    }
-
-    /**
-     * Loads the library that the launcher has unpacked. Returns false, and prints the reason, if it cannot be
-     * used.
-     */
-    private static boolean loadShared(String entry) {
-        SharedLibrary shared = SharedLibrary.find(System.getenv(SharedLibrary.VARIABLE), entry);
-        String why = shared.rejection;
-        if (shared.path != null) {
-            synchronized (System.getProperties()) {
-                try {
-                    System.load(shared.path);
-                    System.setProperty(UNPACKED_PROPERTY, shared.path);
-                    return true;
-                } catch (UnsatisfiedLinkError e) {
-                    why = String.valueOf(e.getMessage());
-                    if (why.contains(ELSEWHERE)) {
-                        throw explained(e);
-                    }
-                }
-            }
-        }
-        // The other ranks of the job would print the same.
-        if (why != null && "0".equals(System.getenv("MPJDEV_RANK"))) {
-            System.err.println("mpjdev: each rank unpacks its own native library instead of taking mpjrun's: " + why);
-        }
-        return false;
     }
 
     private static void unpackAndLoad(InputStream in) throws IOException {
@@ -133,7 +101,7 @@ final class NativeLoader {
         }
     }
 
-    private static UnsatisfiedLinkError explained(UnsatisfiedLinkError e) {
+    static UnsatisfiedLinkError explained(UnsatisfiedLinkError e) {
         UnsatisfiedLinkError explained = new UnsatisfiedLinkError(explain(String.valueOf(e.getMessage())));
         explained.initCause(e);
         return explained;
@@ -165,25 +133,5 @@ final class NativeLoader {
             return text + " (named by -D" + LIBRARY_PROPERTY + ")";
         }
         return text;
-    }
-
-    /**
-     * Returns {@code linux-x86_64}, {@code linux-aarch64}, or the same form for a platform that is not
-     * supported.
-     */
-    static String platform() {
-        String os = System.getProperty("os.name").toLowerCase(java.util.Locale.ROOT);
-        String arch = System.getProperty("os.arch");
-        switch (arch) {
-            case "amd64":
-                arch = "x86_64";
-                break;
-            case "arm64":
-                arch = "aarch64";
-                break;
-            default:
-                break;
-        }
-        return os + "-" + arch;
     }
 }

@@ -14,7 +14,7 @@ import java.util.zip.ZipFile;
  *
  * <p>A rank uses it only if it is equal to the library in the jar of this class, so another jar of mpjdev on
  * the class path works with its own library. The comparison takes 0.3 ms; opening a resource of the jar takes
- * several milliseconds.
+ * several milliseconds. A rank that takes this library does not load {@link NativeLoader}.
  */
 final class SharedLibrary {
     /** Variable that the launcher sets: CRC-32 in eight hexadecimal digits, a colon, and the path. */
@@ -31,6 +31,62 @@ final class SharedLibrary {
     private SharedLibrary(String path, String rejection) {
         this.path = path;
         this.rejection = rejection;
+    }
+
+    /**
+     * Loads the library. Returns false if the rank must load another one, and prints the reason unless a
+     * property asks for that.
+     */
+    static boolean load() {
+        if (System.getProperty(NativeLoader.LIBRARY_PROPERTY) != null) {
+            return false;
+        }
+        SharedLibrary shared = find(System.getenv(VARIABLE), entry());
+        String why = shared.rejection;
+        if (shared.path != null) {
+            synchronized (System.getProperties()) {
+                try {
+                    System.load(shared.path);
+                    System.setProperty(NativeLoader.UNPACKED_PROPERTY, shared.path);
+                    return true;
+                } catch (UnsatisfiedLinkError e) {
+                    why = String.valueOf(e.getMessage());
+                    if (why.contains(NativeLoader.ELSEWHERE)) {
+                        throw NativeLoader.explained(e);
+                    }
+                }
+            }
+        }
+        // The other ranks of the job would print the same.
+        if (why != null && "0".equals(System.getenv("MPJDEV_RANK"))) {
+            System.err.println("mpjdev: each rank unpacks its own native library instead of taking mpjrun's: " + why);
+        }
+        return false;
+    }
+
+    /** Returns the name of the library in the jar of this class. */
+    static String entry() {
+        return "META-INF/native/" + platform() + "/" + System.mapLibraryName("mpjdev");
+    }
+
+    /**
+     * Returns {@code linux-x86_64}, {@code linux-aarch64}, or the same form for a platform that is not
+     * supported.
+     */
+    static String platform() {
+        String os = System.getProperty("os.name").toLowerCase(java.util.Locale.ROOT);
+        String arch = System.getProperty("os.arch");
+        switch (arch) {
+            case "amd64":
+                arch = "x86_64";
+                break;
+            case "arm64":
+                arch = "aarch64";
+                break;
+            default:
+                break;
+        }
+        return os + "-" + arch;
     }
 
     /**

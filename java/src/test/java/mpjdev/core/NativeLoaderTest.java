@@ -47,7 +47,7 @@ class NativeLoaderTest {
     }
 
     private static void copyLibrary(Path to) throws Exception {
-        String name = "/META-INF/native/" + NativeLoader.platform() + "/" + System.mapLibraryName("mpjdev");
+        String name = "/" + SharedLibrary.entry();
         try (InputStream in = NativeLoader.class.getResourceAsStream(name)) {
             Files.copy(in, to, StandardCopyOption.REPLACE_EXISTING);
         }
@@ -61,7 +61,7 @@ class NativeLoaderTest {
 
     @Test
     void shouldNameThePlatformAsTheJarNamesIt() {
-        assertTrue(List.of("linux-x86_64", "linux-aarch64").contains(NativeLoader.platform()), NativeLoader.platform());
+        assertTrue(List.of("linux-x86_64", "linux-aarch64").contains(SharedLibrary.platform()), SharedLibrary.platform());
     }
 
     @Test
@@ -140,7 +140,7 @@ class NativeLoaderTest {
     @Test
     void shouldNameThePlatformWithoutALibrary() throws Exception {
         String output = new Fork().withoutLibrary().run(Load.class).ok();
-        assertTrue(output.contains("/META-INF/native/" + NativeLoader.platform()) && output.contains("glibc")
+        assertTrue(output.contains("/META-INF/native/" + SharedLibrary.platform()) && output.contains("glibc")
                 && output.contains("-Dmpjdev.library=FILE"), output);
         output = new Fork().with("-Dos.arch=sparc").run(Load.class).ok();
         assertTrue(output.contains("/META-INF/native/linux-sparc/"), output);

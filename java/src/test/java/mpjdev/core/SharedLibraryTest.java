@@ -25,7 +25,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(180)
 class SharedLibraryTest {
     private static final String ENTRY =
-            "META-INF/native/" + NativeLoader.platform() + "/" + System.mapLibraryName("mpjdev");
+            SharedLibrary.entry();
     private static final String REFUSED = "mpjdev: each rank unpacks its own native library instead of taking mpjrun's: ";
 
     @TempDir
