@@ -6,6 +6,7 @@
 //! bits 32 to 62 and the number of elements below.
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
+pub(crate) mod exchange;
 mod part;
 
 use std::sync::Arc;
@@ -389,42 +390,6 @@ fn receive_begun(
     let count = part.take_begun(env, comm, &mut message, &status);
     handle::with_memory(|memory| memory.keep(message));
     Ok(reply.reply(env, &status, count?))
-}
-
-// ---- Both
-
-/// Sends, receives, and waits for the send: the message is captured before the receive, and the send
-/// continues when the receive fails.
-pub(crate) fn sendrecv(
-    env: &mut Env,
-    comm: i64,
-    from: Array,
-    from_off: i32,
-    send_count: i32,
-    dest: i32,
-    send_tag: i32,
-    to: Array,
-    to_off: i32,
-    recv_count: i32,
-    source: i32,
-    recv_tag: i32,
-    out: NativeStatus,
-) -> Answer {
-    let sent = Part::check("source", &from, from_off, send_count)?;
-    let part = Part::check("destination", &to, to_off, recv_count)?;
-    handle::with_comm(comm, |comm| {
-        let from = checked_from(comm, source, recv_tag)?;
-        let sending = start_send(env, comm, &sent, dest, send_tag, false)?;
-        let received = receive_checked(env, comm, &part, from, WithEnvelope(out));
-        match sending {
-            None => received,
-            Some(id) if received.is_err() => {
-                comm.detach(id);
-                received
-            }
-            Some(id) => await_send(env, comm, id).and(received),
-        }
-    })
 }
 
 // ---- Requests

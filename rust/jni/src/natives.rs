@@ -1,6 +1,7 @@
 //! The native methods of `mpjdev.core.Native`, and the calls about the library itself.
 
 use crate::boundary::{self, Env, natives};
+use crate::direct::exchange;
 use crate::error::{self, Failure};
 use crate::{buffer, comm, direct, handle, stats, view};
 
@@ -93,7 +94,7 @@ natives! {
     "awaitArray" Java_mpjdev_core_Native_awaitArray = direct::wait,
         (request: long, array/length/element: array, nanos: long, out: status) -> long;
     "testArray" Java_mpjdev_core_Native_testArray = direct::test, (request: long, array/length/element: array, out: status) -> long;
-    "sendrecvArray" Java_mpjdev_core_Native_sendrecvArray = direct::sendrecv,
+    "sendrecvArray" Java_mpjdev_core_Native_sendrecvArray = exchange::sendrecv,
         (comm: long, from/from_length/from_element: array, from_off: int, send_count: int, dest: int, send_tag: int,
          to/to_length/to_element: array, to_off: int, recv_count: int, source: int, recv_tag: int, out: status) -> long;
     "sendGathered" Java_mpjdev_core_Native_sendGathered = direct::send_gathered,
