@@ -118,6 +118,14 @@ natives! {
     "irecvPatch" Java_mpjdev_core_Native_irecvPatch = direct::irecv_patch,
         (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
          source: int, tag: int) -> long;
+    "sendrecvIndexed" Java_mpjdev_core_Native_sendrecvIndexed = exchange::sendrecv_indexed,
+        (comm: long, from/from_length/from_element: array, send_count: int, from_offs: int, from_indexes/from_ints: ints,
+         dest: int, send_tag: int, to/to_length/to_element: array, recv_count: int, to_offs: int,
+         to_indexes/to_ints: ints, source: int, recv_tag: int, out: status) -> long;
+    "sendrecvPatch" Java_mpjdev_core_Native_sendrecvPatch = exchange::sendrecv_patch,
+        (comm: long, from/from_length/from_element: array, from_off: int, from_rank: int, from_exts: int, from_strs: int,
+         from_indexes/from_ints: ints, dest: int, send_tag: int, to/to_length/to_element: array, to_off: int, to_rank: int,
+         to_exts: int, to_strs: int, to_indexes/to_ints: ints, source: int, recv_tag: int, out: status) -> long;
     "startBarrier" Java_mpjdev_core_Native_startBarrier = comm::start_barrier, (comm: long) -> long;
     "startDup" Java_mpjdev_core_Native_startDup = comm::start_dup, (comm: long) -> long;
     "startCreate" Java_mpjdev_core_Native_startCreate = comm::start_create, (comm: long, ids/length: ints) -> long;

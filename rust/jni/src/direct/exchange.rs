@@ -1,8 +1,9 @@
 //! Messages in both directions: the bodies of the native methods that send a part of an array and receive
 //! into a part of another one.
 
-use crate::array::Array;
+use crate::array::{Array, IntArray};
 use crate::boundary::{Env, NativeStatus};
+use crate::buffer::patch;
 use crate::comm::{Answer, await_send, checked_from};
 use crate::handle;
 
@@ -27,6 +28,66 @@ pub(crate) fn sendrecv(
     let sent = Part::check("source", &from, from_off, send_count)?;
     let received = Part::check("destination", &to, to_off, recv_count)?;
     exchange(env, comm, (&sent, dest, send_tag), (&received, source, recv_tag), out)
+}
+
+pub(crate) fn sendrecv_indexed(
+    env: &mut Env,
+    comm: i64,
+    from: Array,
+    send_count: i32,
+    from_offs: i32,
+    from_indexes: IntArray,
+    dest: i32,
+    send_tag: i32,
+    to: Array,
+    recv_count: i32,
+    to_offs: i32,
+    to_indexes: IntArray,
+    source: i32,
+    recv_tag: i32,
+    out: NativeStatus,
+) -> Answer {
+    let sent = Part::picked(&from, send_count, from_offs, &from_indexes)?;
+    let received = Part::scattered(env, &to, recv_count, to_offs, &to_indexes)?;
+    exchange_selected(env, comm, (&sent, dest, send_tag), (&received, source, recv_tag), out)
+}
+
+pub(crate) fn sendrecv_patch(
+    env: &mut Env,
+    comm: i64,
+    from: Array,
+    from_off: i32,
+    from_rank: i32,
+    from_exts: i32,
+    from_strs: i32,
+    from_indexes: IntArray,
+    dest: i32,
+    send_tag: i32,
+    to: Array,
+    to_off: i32,
+    to_rank: i32,
+    to_exts: i32,
+    to_strs: i32,
+    to_indexes: IntArray,
+    source: i32,
+    recv_tag: i32,
+    out: NativeStatus,
+) -> Answer {
+    let sent = patch(env, from.len(), from_off, from_rank, from_exts, from_strs, &from_indexes)?;
+    let received = patch(env, to.len(), to_off, to_rank, to_exts, to_strs, &to_indexes)?;
+    let (sent, received) = (Part::patch(&from, &sent), Part::patch(&to, &received));
+    exchange_selected(env, comm, (&sent, dest, send_tag), (&received, source, recv_tag), out)
+}
+
+#[inline(never)]
+fn exchange_selected(
+    env: &mut Env,
+    comm: i64,
+    sent: (&Part<'_>, i32, i32),
+    received: (&Part<'_>, i32, i32),
+    out: NativeStatus,
+) -> Answer {
+    exchange(env, comm, sent, received, out)
 }
 
 /// Sends, receives, and waits for the send: the message is captured before the receive, and the send

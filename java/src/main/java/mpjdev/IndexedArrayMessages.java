@@ -82,6 +82,33 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return IndexedCalls.irecvScattered(this, array, array.length, Types.BYTE, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Sends elements of one array and receives into elements of another: as
+     * {@link #sendrecv(byte[], int, int, int, int, byte[], int, int, int, int)}, with the indices of
+     * {@link #sendGathered(byte[], int, int, int[], int, int)} and
+     * {@link #recvScattered(byte[], int, int, int[], int, int)}. Blocks until both are done. All arguments of
+     * both are checked before anything is sent.
+     *
+     * @param from array to send from
+     * @param sendCount number of elements to send
+     * @param fromOffs position of the first index in {@code fromIndexes}
+     * @param fromIndexes indices of the elements in {@code from}
+     * @param dest destination
+     * @param sendTag tag of the message that is sent
+     * @param to array to receive into; it may be {@code from}
+     * @param recvCount largest number of elements to receive
+     * @param toOffs position of the first index in {@code toIndexes}
+     * @param toIndexes indices of the elements in {@code to}
+     * @param src source, or {@link Comm#ANY_SOURCE}
+     * @param recvTag tag of the message that is received, or {@link Comm#ANY_TAG}
+     * @return the status of the receive
+     */
+    public Status sendrecvIndexed(byte[] from, int sendCount, int fromOffs, int[] fromIndexes, int dest,
+            int sendTag, byte[] to, int recvCount, int toOffs, int[] toIndexes, int src, int recvTag) {
+        return IndexedCalls.sendrecvIndexed(this, from, from.length, Types.BYTE, sendCount, fromOffs, fromIndexes,
+                dest, sendTag, to, to.length, recvCount, toOffs, toIndexes, src, recvTag);
+    }
+
     // ---- char
 
     /** Sends {@code char} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -108,6 +135,16 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      */
     public Request irecvScattered(char[] array, int count, int offs, int[] indexes, int src, int tag) {
         return IndexedCalls.irecvScattered(this, array, array.length, Types.CHAR, count, offs, indexes, src, tag);
+    }
+
+    /**
+     * Sends and receives {@code char} elements: see
+     * {@link #sendrecvIndexed(byte[], int, int, int[], int, int, byte[], int, int, int[], int, int)}.
+     */
+    public Status sendrecvIndexed(char[] from, int sendCount, int fromOffs, int[] fromIndexes, int dest,
+            int sendTag, char[] to, int recvCount, int toOffs, int[] toIndexes, int src, int recvTag) {
+        return IndexedCalls.sendrecvIndexed(this, from, from.length, Types.CHAR, sendCount, fromOffs, fromIndexes,
+                dest, sendTag, to, to.length, recvCount, toOffs, toIndexes, src, recvTag);
     }
 
     // ---- short
@@ -138,6 +175,16 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return IndexedCalls.irecvScattered(this, array, array.length, Types.SHORT, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Sends and receives {@code short} elements: see
+     * {@link #sendrecvIndexed(byte[], int, int, int[], int, int, byte[], int, int, int[], int, int)}.
+     */
+    public Status sendrecvIndexed(short[] from, int sendCount, int fromOffs, int[] fromIndexes, int dest,
+            int sendTag, short[] to, int recvCount, int toOffs, int[] toIndexes, int src, int recvTag) {
+        return IndexedCalls.sendrecvIndexed(this, from, from.length, Types.SHORT, sendCount, fromOffs, fromIndexes,
+                dest, sendTag, to, to.length, recvCount, toOffs, toIndexes, src, recvTag);
+    }
+
     // ---- boolean
 
     /** Sends {@code boolean} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -166,6 +213,16 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return IndexedCalls.irecvScattered(this, array, array.length, Types.BOOLEAN, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Sends and receives {@code boolean} elements: see
+     * {@link #sendrecvIndexed(byte[], int, int, int[], int, int, byte[], int, int, int[], int, int)}.
+     */
+    public Status sendrecvIndexed(boolean[] from, int sendCount, int fromOffs, int[] fromIndexes, int dest,
+            int sendTag, boolean[] to, int recvCount, int toOffs, int[] toIndexes, int src, int recvTag) {
+        return IndexedCalls.sendrecvIndexed(this, from, from.length, Types.BOOLEAN, sendCount, fromOffs,
+                fromIndexes, dest, sendTag, to, to.length, recvCount, toOffs, toIndexes, src, recvTag);
+    }
+
     // ---- int
 
     /** Sends {@code int} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -189,6 +246,16 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      */
     public Request irecvScattered(int[] array, int count, int offs, int[] indexes, int src, int tag) {
         return IndexedCalls.irecvScattered(this, array, array.length, Types.INT, count, offs, indexes, src, tag);
+    }
+
+    /**
+     * Sends and receives {@code int} elements: see
+     * {@link #sendrecvIndexed(byte[], int, int, int[], int, int, byte[], int, int, int[], int, int)}.
+     */
+    public Status sendrecvIndexed(int[] from, int sendCount, int fromOffs, int[] fromIndexes, int dest, int sendTag,
+            int[] to, int recvCount, int toOffs, int[] toIndexes, int src, int recvTag) {
+        return IndexedCalls.sendrecvIndexed(this, from, from.length, Types.INT, sendCount, fromOffs, fromIndexes,
+                dest, sendTag, to, to.length, recvCount, toOffs, toIndexes, src, recvTag);
     }
 
     // ---- long
@@ -219,6 +286,16 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return IndexedCalls.irecvScattered(this, array, array.length, Types.LONG, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Sends and receives {@code long} elements: see
+     * {@link #sendrecvIndexed(byte[], int, int, int[], int, int, byte[], int, int, int[], int, int)}.
+     */
+    public Status sendrecvIndexed(long[] from, int sendCount, int fromOffs, int[] fromIndexes, int dest,
+            int sendTag, long[] to, int recvCount, int toOffs, int[] toIndexes, int src, int recvTag) {
+        return IndexedCalls.sendrecvIndexed(this, from, from.length, Types.LONG, sendCount, fromOffs, fromIndexes,
+                dest, sendTag, to, to.length, recvCount, toOffs, toIndexes, src, recvTag);
+    }
+
     // ---- float
 
     /** Sends {@code float} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -247,6 +324,16 @@ abstract class IndexedArrayMessages extends ArrayMessages {
         return IndexedCalls.irecvScattered(this, array, array.length, Types.FLOAT, count, offs, indexes, src, tag);
     }
 
+    /**
+     * Sends and receives {@code float} elements: see
+     * {@link #sendrecvIndexed(byte[], int, int, int[], int, int, byte[], int, int, int[], int, int)}.
+     */
+    public Status sendrecvIndexed(float[] from, int sendCount, int fromOffs, int[] fromIndexes, int dest,
+            int sendTag, float[] to, int recvCount, int toOffs, int[] toIndexes, int src, int recvTag) {
+        return IndexedCalls.sendrecvIndexed(this, from, from.length, Types.FLOAT, sendCount, fromOffs, fromIndexes,
+                dest, sendTag, to, to.length, recvCount, toOffs, toIndexes, src, recvTag);
+    }
+
     // ---- double
 
     /** Sends {@code double} elements: see {@link #sendGathered(byte[], int, int, int[], int, int)}. */
@@ -273,5 +360,15 @@ abstract class IndexedArrayMessages extends ArrayMessages {
      */
     public Request irecvScattered(double[] array, int count, int offs, int[] indexes, int src, int tag) {
         return IndexedCalls.irecvScattered(this, array, array.length, Types.DOUBLE, count, offs, indexes, src, tag);
+    }
+
+    /**
+     * Sends and receives {@code double} elements: see
+     * {@link #sendrecvIndexed(byte[], int, int, int[], int, int, byte[], int, int, int[], int, int)}.
+     */
+    public Status sendrecvIndexed(double[] from, int sendCount, int fromOffs, int[] fromIndexes, int dest,
+            int sendTag, double[] to, int recvCount, int toOffs, int[] toIndexes, int src, int recvTag) {
+        return IndexedCalls.sendrecvIndexed(this, from, from.length, Types.DOUBLE, sendCount, fromOffs, fromIndexes,
+                dest, sendTag, to, to.length, recvCount, toOffs, toIndexes, src, recvTag);
     }
 }

@@ -70,4 +70,33 @@ final class IndexedCalls {
             Reference.reachabilityFence(comm);
         }
     }
+
+    static Status sendrecvIndexed(ArrayMessages comm, Object from, int fromLength, int type, int sendCount,
+            int fromOffs, int[] fromIndexes, int dest, int sendTag, Object to, int toLength, int recvCount,
+            int toOffs, int[] toIndexes, int src, int recvTag) {
+        if (Backoff.isVirtual()) {
+            Request received = irecvScattered(comm, to, toLength, type, recvCount, toOffs, toIndexes, src, recvTag);
+            Request sent;
+            try {
+                sent = isendGathered(comm, from, fromLength, type, sendCount, fromOffs, fromIndexes, dest, sendTag);
+            } catch (RuntimeException | OutOfMemoryError e) {
+                received.cancel();
+                throw e;
+            }
+            Status status = received.iwaitOrWithdraw();
+            sent.iwait();
+            return status;
+        }
+        Status status = new Status();
+        try {
+            long result = Native.sendrecvIndexed(comm.handle(), from, fromLength, type, sendCount, fromOffs,
+                    fromIndexes, fromIndexes.length, dest, sendTag, to, toLength, type, recvCount, toOffs,
+                    toIndexes, toIndexes.length, src, recvTag, status);
+            return status.receivedArray(type, result);
+        } catch (NativeFailure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(comm);
+        }
+    }
 }

@@ -87,6 +87,38 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
         return PatchCalls.irecvPatch(this, array, array.length, Types.BYTE, off, rank, exts, strs, indexes, src, tag);
     }
 
+    /**
+     * Sends a patch of one array and receives into a patch of another: as
+     * {@link #sendrecv(byte[], int, int, int, int, byte[], int, int, int, int)}, with the patches of
+     * {@link #sendPatch(byte[], int, int, int, int, int[], int, int)} and
+     * {@link #recvPatch(byte[], int, int, int, int, int[], int, int)}. Blocks until both are done. All
+     * arguments of both are checked before anything is sent.
+     *
+     * @param from array to send from
+     * @param fromOff index of the element to send with all i[d] zero
+     * @param fromRank number of dimensions of the patch to send
+     * @param fromExts position of its first extent in {@code fromIndexes}
+     * @param fromStrs position of its first stride in {@code fromIndexes}
+     * @param fromIndexes its extents and strides
+     * @param dest destination
+     * @param sendTag tag of the message that is sent
+     * @param to array to receive into; it may be {@code from}
+     * @param toOff index of the element to receive with all i[d] zero
+     * @param toRank number of dimensions of the patch to receive into
+     * @param toExts position of its first extent in {@code toIndexes}
+     * @param toStrs position of its first stride in {@code toIndexes}
+     * @param toIndexes its extents and strides
+     * @param src source, or {@link Comm#ANY_SOURCE}
+     * @param recvTag tag of the message that is received, or {@link Comm#ANY_TAG}
+     * @return the status of the receive
+     */
+    public Status sendrecvPatch(byte[] from, int fromOff, int fromRank, int fromExts, int fromStrs,
+            int[] fromIndexes, int dest, int sendTag, byte[] to, int toOff, int toRank, int toExts, int toStrs,
+            int[] toIndexes, int src, int recvTag) {
+        return PatchCalls.sendrecvPatch(this, from, from.length, Types.BYTE, fromOff, fromRank, fromExts, fromStrs,
+                fromIndexes, dest, sendTag, to, to.length, toOff, toRank, toExts, toStrs, toIndexes, src, recvTag);
+    }
+
     // ---- char
 
     /**
@@ -120,6 +152,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      */
     public Request irecvPatch(char[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
         return PatchCalls.irecvPatch(this, array, array.length, Types.CHAR, off, rank, exts, strs, indexes, src, tag);
+    }
+
+    /**
+     * Sends and receives patches of {@code char} elements: see {@link #sendrecvPatch(byte[], int, int,
+     * int, int, int[], int, int, byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Status sendrecvPatch(char[] from, int fromOff, int fromRank, int fromExts, int fromStrs,
+            int[] fromIndexes, int dest, int sendTag, char[] to, int toOff, int toRank, int toExts, int toStrs,
+            int[] toIndexes, int src, int recvTag) {
+        return PatchCalls.sendrecvPatch(this, from, from.length, Types.CHAR, fromOff, fromRank, fromExts, fromStrs,
+                fromIndexes, dest, sendTag, to, to.length, toOff, toRank, toExts, toStrs, toIndexes, src, recvTag);
     }
 
     // ---- short
@@ -157,6 +200,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
     public Request irecvPatch(short[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
         return PatchCalls.irecvPatch(this, array, array.length, Types.SHORT, off, rank, exts, strs, indexes, src,
                 tag);
+    }
+
+    /**
+     * Sends and receives patches of {@code short} elements: see {@link #sendrecvPatch(byte[], int, int,
+     * int, int, int[], int, int, byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Status sendrecvPatch(short[] from, int fromOff, int fromRank, int fromExts, int fromStrs,
+            int[] fromIndexes, int dest, int sendTag, short[] to, int toOff, int toRank, int toExts, int toStrs,
+            int[] toIndexes, int src, int recvTag) {
+        return PatchCalls.sendrecvPatch(this, from, from.length, Types.SHORT, fromOff, fromRank, fromExts, fromStrs,
+                fromIndexes, dest, sendTag, to, to.length, toOff, toRank, toExts, toStrs, toIndexes, src, recvTag);
     }
 
     // ---- boolean
@@ -198,6 +252,18 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
                 tag);
     }
 
+    /**
+     * Sends and receives patches of {@code boolean} elements: see {@link #sendrecvPatch(byte[], int, int,
+     * int, int, int[], int, int, byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Status sendrecvPatch(boolean[] from, int fromOff, int fromRank, int fromExts, int fromStrs,
+            int[] fromIndexes, int dest, int sendTag, boolean[] to, int toOff, int toRank, int toExts, int toStrs,
+            int[] toIndexes, int src, int recvTag) {
+        return PatchCalls.sendrecvPatch(this, from, from.length, Types.BOOLEAN, fromOff, fromRank, fromExts,
+                fromStrs, fromIndexes, dest, sendTag, to, to.length, toOff, toRank, toExts, toStrs, toIndexes, src,
+                recvTag);
+    }
+
     // ---- int
 
     /**
@@ -230,6 +296,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      */
     public Request irecvPatch(int[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
         return PatchCalls.irecvPatch(this, array, array.length, Types.INT, off, rank, exts, strs, indexes, src, tag);
+    }
+
+    /**
+     * Sends and receives patches of {@code int} elements: see {@link #sendrecvPatch(byte[], int, int,
+     * int, int, int[], int, int, byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Status sendrecvPatch(int[] from, int fromOff, int fromRank, int fromExts, int fromStrs,
+            int[] fromIndexes, int dest, int sendTag, int[] to, int toOff, int toRank, int toExts, int toStrs,
+            int[] toIndexes, int src, int recvTag) {
+        return PatchCalls.sendrecvPatch(this, from, from.length, Types.INT, fromOff, fromRank, fromExts, fromStrs,
+                fromIndexes, dest, sendTag, to, to.length, toOff, toRank, toExts, toStrs, toIndexes, src, recvTag);
     }
 
     // ---- long
@@ -265,6 +342,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
      */
     public Request irecvPatch(long[] array, int off, int rank, int exts, int strs, int[] indexes, int src, int tag) {
         return PatchCalls.irecvPatch(this, array, array.length, Types.LONG, off, rank, exts, strs, indexes, src, tag);
+    }
+
+    /**
+     * Sends and receives patches of {@code long} elements: see {@link #sendrecvPatch(byte[], int, int,
+     * int, int, int[], int, int, byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Status sendrecvPatch(long[] from, int fromOff, int fromRank, int fromExts, int fromStrs,
+            int[] fromIndexes, int dest, int sendTag, long[] to, int toOff, int toRank, int toExts, int toStrs,
+            int[] toIndexes, int src, int recvTag) {
+        return PatchCalls.sendrecvPatch(this, from, from.length, Types.LONG, fromOff, fromRank, fromExts, fromStrs,
+                fromIndexes, dest, sendTag, to, to.length, toOff, toRank, toExts, toStrs, toIndexes, src, recvTag);
     }
 
     // ---- float
@@ -304,6 +392,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
                 tag);
     }
 
+    /**
+     * Sends and receives patches of {@code float} elements: see {@link #sendrecvPatch(byte[], int, int,
+     * int, int, int[], int, int, byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Status sendrecvPatch(float[] from, int fromOff, int fromRank, int fromExts, int fromStrs,
+            int[] fromIndexes, int dest, int sendTag, float[] to, int toOff, int toRank, int toExts, int toStrs,
+            int[] toIndexes, int src, int recvTag) {
+        return PatchCalls.sendrecvPatch(this, from, from.length, Types.FLOAT, fromOff, fromRank, fromExts, fromStrs,
+                fromIndexes, dest, sendTag, to, to.length, toOff, toRank, toExts, toStrs, toIndexes, src, recvTag);
+    }
+
     // ---- double
 
     /**
@@ -341,5 +440,17 @@ abstract class PatchArrayMessages extends IndexedArrayMessages {
             int tag) {
         return PatchCalls.irecvPatch(this, array, array.length, Types.DOUBLE, off, rank, exts, strs, indexes, src,
                 tag);
+    }
+
+    /**
+     * Sends and receives patches of {@code double} elements: see {@link #sendrecvPatch(byte[], int, int,
+     * int, int, int[], int, int, byte[], int, int, int, int, int[], int, int)}.
+     */
+    public Status sendrecvPatch(double[] from, int fromOff, int fromRank, int fromExts, int fromStrs,
+            int[] fromIndexes, int dest, int sendTag, double[] to, int toOff, int toRank, int toExts, int toStrs,
+            int[] toIndexes, int src, int recvTag) {
+        return PatchCalls.sendrecvPatch(this, from, from.length, Types.DOUBLE, fromOff, fromRank, fromExts,
+                fromStrs, fromIndexes, dest, sendTag, to, to.length, toOff, toRank, toExts, toStrs, toIndexes, src,
+                recvTag);
     }
 }

@@ -71,4 +71,35 @@ final class PatchCalls {
             Reference.reachabilityFence(comm);
         }
     }
+
+    static Status sendrecvPatch(ArrayMessages comm, Object from, int fromLength, int type, int fromOff,
+            int fromRank, int fromExts, int fromStrs, int[] fromIndexes, int dest, int sendTag, Object to,
+            int toLength, int toOff, int toRank, int toExts, int toStrs, int[] toIndexes, int src, int recvTag) {
+        if (Backoff.isVirtual()) {
+            Request received = irecvPatch(comm, to, toLength, type, toOff, toRank, toExts, toStrs, toIndexes, src,
+                    recvTag);
+            Request sent;
+            try {
+                sent = isendPatch(comm, from, fromLength, type, fromOff, fromRank, fromExts, fromStrs, fromIndexes,
+                        dest, sendTag);
+            } catch (RuntimeException | OutOfMemoryError e) {
+                received.cancel();
+                throw e;
+            }
+            Status status = received.iwaitOrWithdraw();
+            sent.iwait();
+            return status;
+        }
+        Status status = new Status();
+        try {
+            long result = Native.sendrecvPatch(comm.handle(), from, fromLength, type, fromOff, fromRank, fromExts,
+                    fromStrs, fromIndexes, fromIndexes.length, dest, sendTag, to, toLength, type, toOff, toRank,
+                    toExts, toStrs, toIndexes, toIndexes.length, src, recvTag, status);
+            return status.receivedArray(type, result);
+        } catch (NativeFailure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(comm);
+        }
+    }
 }

@@ -154,6 +154,11 @@ class VirtualThreadTest {
             world.sendPatch(array, 1, 1, 0, 1, new int[] {2, -1}, other, number);
             world.recvPatch(array, 0, 1, 0, 1, new int[] {2, 1}, other, number);
             assertEquals(number, array[0]);
+            world.sendrecvIndexed(array, 2, 0, reversed, other, number, array, 2, 0, reversed, other, number);
+            assertEquals(number, array[0]);
+            int[] line = {2, 1};
+            world.sendrecvPatch(array, 0, 1, 0, 1, line, other, number, array, 0, 1, 0, 1, line, other, number);
+            assertEquals(number, array[0]);
         }));
     }
 

@@ -517,6 +517,18 @@ public final class Native {
     public static native long irecvPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
             int strs, int[] indexes, int ints, int source, int tag);
 
+    /** As {@link #sendrecvArray}, with the indices of {@link #sendGathered} and {@link #recvScattered}. */
+    public static native long sendrecvIndexed(long comm, Object from, int fromLength, int fromElement, int sendCount,
+            int fromOffs, int[] fromIndexes, int fromInts, int dest, int sendTag, Object to, int toLength,
+            int toElement, int recvCount, int toOffs, int[] toIndexes, int toInts, int source, int recvTag,
+            NativeStatus out);
+
+    /** As {@link #sendrecvArray}, with the patches of {@link #sendPatch} and {@link #recvPatch}. */
+    public static native long sendrecvPatch(long comm, Object from, int fromLength, int fromElement, int fromOff,
+            int fromRank, int fromExts, int fromStrs, int[] fromIndexes, int fromInts, int dest, int sendTag,
+            Object to, int toLength, int toElement, int toOff, int toRank, int toExts, int toStrs, int[] toIndexes,
+            int toInts, int source, int recvTag, NativeStatus out);
+
     // ---- Requests
 
     /**
