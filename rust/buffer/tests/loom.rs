@@ -5,6 +5,9 @@
 //! ```
 #![cfg(loom)]
 
+#[path = "../../sys/tests/loom/explore.rs"]
+mod explore;
+
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Word, Ordering::Relaxed};
@@ -13,6 +16,8 @@ use loom::sync::atomic::AtomicU64;
 use loom::thread;
 
 use mpjdev_buffer::{Encoding, Message, PlainSource, Slab, SlabMemory, WriteBuffer};
+
+use explore::explore;
 
 /// Memory with one word beside it that holders write as weakly as can be.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ fn mark(slab: &Slab) -> &AtomicU64 {
 /// The accesses of a former holder happen before a slab is exclusive, and before its memory is freed.
 #[test]
 fn exclusive_slab_shows_the_writes_of_other_threads() {
-    loom::model(|| {
+    explore(None, || {
         let slab = Slab::new(Marked(AtomicU64::new(0)));
         let other = slab.clone();
         let thread = thread::spawn(move || mark(&other).store(1, Relaxed));
@@ -56,7 +61,7 @@ fn exclusive_slab_shows_the_writes_of_other_threads() {
 /// A clone keeps the other holder from exclusive use, though the count is read without order.
 #[test]
 fn slab_cloned_by_another_thread_is_not_exclusive() {
-    loom::model(|| {
+    explore(None, || {
         let slab = Slab::new(Marked(AtomicU64::new(1)));
         let (first, second) = (slab.clone(), slab.clone());
         let thread = thread::spawn(move || {
@@ -92,7 +97,7 @@ fn written(parts: &[&[i64]]) -> Vec<u8> {
 /// other one does.
 #[test]
 fn message_read_by_a_thread_is_unchanged_by_later_writes() {
-    loom::model(|| {
+    explore(None, || {
         let (begun, whole, afresh) = (written(&[&BEFORE]), written(&[&BEFORE, &AFTER]), written(&[&AFTER]));
         let mut buffer = WriteBuffer::new(Arc::new(PlainSource), 64, Encoding::NATIVE).expect("a capacity");
         buffer.write(&BEFORE).expect("room");

@@ -9,6 +9,9 @@
 //! the memory model allows.
 #![cfg(loom)]
 
+#[path = "loom/explore.rs"]
+mod explore;
+
 use std::time::Duration;
 
 use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,17 +24,7 @@ use mpjdev_sys::queue::{Consumer, Queue};
 use mpjdev_sys::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_sys::wake_request::WakeRequest;
 
-/// All interleavings.
-fn explore(model: impl Fn() + Sync + Send + 'static) {
-    loom::model(model);
-}
-
-/// Runs with at most this number of preemptions.
-fn explore_bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(model);
-}
+use explore::explore;
 
 const NEVER: Duration = Duration::MAX;
 
@@ -59,7 +52,7 @@ fn put(queue: &Queue<u32>, value: u32) {
 /// values through two cells also make the producer wait for the consumer's stamp.
 #[test]
 fn values_of_a_producer_arrive_whole_and_in_order_over_several_laps() {
-    explore_bounded(3, || {
+    explore(3, || {
         let (queue, mut right) = Queue::new(2);
         let producer = thread::spawn(move || (1..=3).for_each(|value| put(&queue, value)));
         assert_eq!(take(&mut right, 3), [1, 2, 3]);
@@ -71,7 +64,7 @@ fn values_of_a_producer_arrive_whole_and_in_order_over_several_laps() {
 /// As above where the 32 bits of the stamps begin again.
 #[test]
 fn values_arrive_whole_and_in_order_where_the_stamps_wrap() {
-    explore_bounded(3, || {
+    explore(3, || {
         let (queue, mut right) = Queue::starting_in_lap((1 << 31) - 1, 1);
         let producer = thread::spawn(move || (1..=3).for_each(|value| put(&queue, value)));
         assert_eq!(take(&mut right, 3), [1, 2, 3]);
@@ -83,7 +76,7 @@ fn values_arrive_whole_and_in_order_where_the_stamps_wrap() {
 /// Two producers never get the same cell, and each one's values stay in order.
 #[test]
 fn values_of_two_producers_arrive_once_and_in_order_per_producer() {
-    explore_bounded(2, || {
+    explore(2, || {
         let (queue, mut right) = Queue::new(4);
         let producers = [10, 20].map(|first| {
             let queue = queue.clone();
@@ -104,7 +97,7 @@ fn values_of_two_producers_arrive_once_and_in_order_per_producer() {
 /// Two producers and one cell: the one that finds it full is refused, and no value is lost or doubled.
 #[test]
 fn full_queue_refuses_and_keeps_its_values() {
-    explore_bounded(3, || {
+    explore(3, || {
         let (queue, mut right) = Queue::new(1);
         let producers = [1, 2].map(|value| {
             let queue = queue.clone();
@@ -125,7 +118,7 @@ fn full_queue_refuses_and_keeps_its_values() {
 /// for the newer stamp, which nothing has ordered, need not end.
 #[test]
 fn is_ready_returns_while_the_consumer_pops() {
-    explore_bounded(3, || {
+    explore(3, || {
         let (queue, mut right) = Queue::<u32>::new(2);
         put(&queue, 1);
         put(&queue, 2);
@@ -142,7 +135,7 @@ fn is_ready_returns_while_the_consumer_pops() {
 /// Another thread than the consumer may ask too: once everything is quiet, the answer is right.
 #[test]
 fn is_ready_sees_every_value_in_the_queue() {
-    explore(|| {
+    explore(None, || {
         let (queue, mut right) = Queue::<u32>::new(2);
         put(&queue, 1);
         let other = queue.clone();
@@ -161,7 +154,7 @@ fn is_ready_sees_every_value_in_the_queue() {
 /// Of two threads that use one value at once, one is refused and the other alone with it.
 #[test]
 fn value_is_used_by_one_thread_at_a_time() {
-    explore(|| {
+    explore(None, || {
         let table = Arc::new(HandleTable::new());
         let handle = table.insert(0).unwrap();
         let other = table.clone();
@@ -185,7 +178,7 @@ fn value_is_used_by_one_thread_at_a_time() {
 /// A spinning lock waits for the other use and sees what it did.
 #[test]
 fn lock_spinning_waits_for_the_other_use() {
-    explore(|| {
+    explore(None, || {
         let table = Arc::new(HandleTable::new());
         let handle = table.insert(0).unwrap();
         let other = table.clone();
@@ -200,7 +193,7 @@ fn lock_spinning_waits_for_the_other_use() {
 /// A use and a removal: the use is either over before, or finds the handle stale.
 #[test]
 fn value_in_use_is_not_removed() {
-    explore(|| {
+    explore(None, || {
         let table = Arc::new(HandleTable::new());
         let handle = table.insert(0).unwrap();
         let other = table.clone();
@@ -225,7 +218,7 @@ fn value_in_use_is_not_removed() {
 /// Only one of two removals gets the value.
 #[test]
 fn two_removals_return_the_value_once() {
-    explore(|| {
+    explore(None, || {
         let table = Arc::new(HandleTable::new());
         let handle = table.insert(7).unwrap();
         let other = table.clone();
@@ -239,7 +232,7 @@ fn two_removals_return_the_value_once() {
 /// sees the old value or nothing.
 #[test]
 fn stale_handle_never_finds_another_value() {
-    explore_bounded(3, || {
+    explore(3, || {
         let table = Arc::new(HandleTable::new());
         let old = table.insert(1).unwrap();
         let other = table.clone();
@@ -265,7 +258,7 @@ fn stale_handle_never_finds_another_value() {
 /// alone.
 #[test]
 fn removed_handle_stays_stale_while_another_thread_reuses_its_slot() {
-    explore(|| {
+    explore(None, || {
         let table = Arc::new(HandleTable::new());
         let first = table.insert(1).unwrap();
         let other = table.clone();
@@ -285,7 +278,7 @@ fn removed_handle_stays_stale_while_another_thread_reuses_its_slot() {
 /// A handle that got to another thread unordered, or was guessed, shows the whole value or nothing.
 #[test]
 fn handle_of_an_unseen_insertion_finds_its_value_or_is_stale() {
-    explore(|| {
+    explore(None, || {
         let table = Arc::new(HandleTable::new());
         let earlier = table.insert(6).unwrap();
         table.remove(earlier).unwrap();
@@ -305,7 +298,7 @@ fn handle_of_an_unseen_insertion_finds_its_value_or_is_stale() {
 /// The table is full with two values here, and refuses the third one unharmed.
 #[test]
 fn concurrent_insertions_get_different_slots() {
-    explore(|| {
+    explore(None, || {
         let table = Arc::new(HandleTable::new());
         let other = table.clone();
         let thread = thread::spawn(move || other.insert(1).unwrap());
@@ -329,7 +322,7 @@ fn sleep_until(futex: &Futex, flag: &AtomicBool) {
 /// The flag is as weak as can be: the futex's own fences must make up for it.
 #[test]
 fn wake_before_or_during_a_sleep_ends_it() {
-    explore(|| {
+    explore(None, || {
         let shared = Arc::new((Futex::new(), AtomicBool::new(false)));
         let sleeper = {
             let shared = shared.clone();
@@ -343,7 +336,7 @@ fn wake_before_or_during_a_sleep_ends_it() {
 
 #[test]
 fn one_wake_ends_both_sleeps() {
-    explore_bounded(3, || {
+    explore(3, || {
         let shared = Arc::new((Futex::new(), AtomicBool::new(false)));
         let sleepers = [(); 2].map(|()| {
             let shared = shared.clone();
@@ -358,7 +351,7 @@ fn one_wake_ends_both_sleeps() {
 /// Each waits for its own word; the wake of one must not use up the other's.
 #[test]
 fn wakes_of_two_threads_reach_one_sleeper() {
-    explore_bounded(3, || {
+    explore(3, || {
         let shared = Arc::new((Futex::new(), [AtomicBool::new(false), AtomicBool::new(false)]));
         let ringers = [0, 1].map(|i| {
             let shared = shared.clone();
@@ -379,7 +372,7 @@ fn wakes_of_two_threads_reach_one_sleeper() {
 /// finds the work. The store of the work is relaxed, so the fences of the request must order it.
 #[test]
 fn work_before_a_request_is_found_though_an_earlier_request_is_set() {
-    explore(|| {
+    explore(None, || {
         let shared = Arc::new((WakeRequest::default(), Futex::new(), AtomicBool::new(false)));
         assert!(shared.0.set());
         let answerer = {
@@ -407,7 +400,7 @@ fn work_before_a_request_is_found_though_an_earlier_request_is_set() {
 /// A settlement never hides work: it is pending when the request was set after the last take.
 #[test]
 fn settle_keeps_a_request_that_is_set_meanwhile() {
-    explore(|| {
+    explore(None, || {
         let request = Arc::new(WakeRequest::default());
         assert!(request.set() && request.take());
         let setter = {
@@ -425,7 +418,7 @@ fn settle_keeps_a_request_that_is_set_meanwhile() {
 /// The consumer sleeps on the futex while the queue is empty.
 #[test]
 fn push_wakes_a_sleeping_consumer() {
-    explore_bounded(3, || {
+    explore(3, || {
         let futex = Arc::new(Futex::new());
         let (queue, mut right) = Queue::<u32>::new(2);
         let producer = {
@@ -454,7 +447,7 @@ fn push_wakes_a_sleeping_consumer() {
 /// that one, though its own idea of the queue's head may be old.
 #[test]
 fn sleeper_sees_the_values_that_another_consumer_left() {
-    explore_bounded(3, || {
+    explore(3, || {
         let futex = Arc::new(Futex::new());
         let (queue, right) = Queue::<u32>::new(4);
         put(&queue, 1);
@@ -484,7 +477,7 @@ fn sleeper_sees_the_values_that_another_consumer_left() {
 /// A value is never taken while its thread uses it, and one of both threads drops it.
 #[test]
 fn cached_value_is_used_or_taken_and_then_dropped_once() {
-    explore_bounded(3, || {
+    explore(3, || {
         let all = Arc::new(ThreadCaches::new());
         let value = Arc::new(());
         let (theirs, original) = (all.clone(), value.clone());

@@ -8,13 +8,7 @@
 //! has to wait.
 #![cfg(loom)]
 
+#[path = "../../sys/tests/loom/explore.rs"]
+mod explore;
 #[path = "loom/pool.rs"]
 mod pool;
-
-/// Explores the interleavings with at most this number of preemptions.
-fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 10_000;
-    builder.check(model);
-}

@@ -16,7 +16,7 @@ use mpjdev_engine::{Config, DeviceError, Mode, PacketEngine, RequestId, Uninterr
 use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::{Header, Outgoing, PacketSource, PeerState, Transport, Unacked, local};
 
-use crate::explore;
+use crate::explore::explore;
 
 // ---- The ranks
 

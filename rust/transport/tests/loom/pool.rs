@@ -7,7 +7,7 @@ use loom::thread;
 use mpjdev_buffer::{Slab, SlabError, SlabSource};
 use mpjdev_transport::pool::HeapPool;
 
-use crate::explore;
+use crate::explore::explore;
 
 /// Octets of a request that a slab of [`SMALL`] octets serves.
 const SMALL_ROOM: usize = 64;
