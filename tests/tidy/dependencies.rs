@@ -90,7 +90,7 @@ fn no_crate_depends_on_those_that_are_for_tests() {
         "mpjdev-tests",
         "proptest",
         "loom",
-        "criterion",
+        "divan",
     ];
     for name in OURS {
         let found: Vec<_> =
