@@ -1,6 +1,7 @@
 package mpjdev;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.Random;
 
 /** A common view of arrays of the eight primitive types, so that one test covers all of them. */
@@ -129,17 +130,40 @@ final class AnyArray {
         return copy;
     }
 
-    /** Compares bit patterns, including NaNs. */
+    /** Compares bit patterns, including those of NaNs, which {@code Arrays.equals} takes as equal. */
     static boolean same(Object a, Object b) {
-        if (length(a) != length(b)) {
-            return false;
+        if (a instanceof byte[] x) {
+            return Arrays.equals(x, (byte[]) b);
+        } else if (a instanceof char[] x) {
+            return Arrays.equals(x, (char[]) b);
+        } else if (a instanceof short[] x) {
+            return Arrays.equals(x, (short[]) b);
+        } else if (a instanceof boolean[] x) {
+            return Arrays.equals(x, (boolean[]) b);
+        } else if (a instanceof int[] x) {
+            return Arrays.equals(x, (int[]) b);
+        } else if (a instanceof long[] x) {
+            return Arrays.equals(x, (long[]) b);
+        } else if (a instanceof float[] x) {
+            return same(x, (float[]) b);
         }
-        for (int i = 0; i < length(a); i++) {
-            if (bits(a, i) != bits(b, i)) {
-                return false;
-            }
+        return same((double[]) a, (double[]) b);
+    }
+
+    private static boolean same(float[] a, float[] b) {
+        boolean same = a.length == b.length;
+        for (int i = 0; same && i < a.length; i++) {
+            same = Float.floatToRawIntBits(a[i]) == Float.floatToRawIntBits(b[i]);
         }
-        return true;
+        return same;
+    }
+
+    private static boolean same(double[] a, double[] b) {
+        boolean same = a.length == b.length;
+        for (int i = 0; same && i < a.length; i++) {
+            same = Double.doubleToRawLongBits(a[i]) == Double.doubleToRawLongBits(b[i]);
+        }
+        return same;
     }
 
     static void write(WriteBuffer b, Object array, int off, int count) {

@@ -11,7 +11,9 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import mpjdev.Mpjrun.Job;
 import mpjdev.core.Native;
@@ -50,9 +52,12 @@ class ArrayMessagesTest {
 
     // ---- Programs of two ranks, for every transport
 
-    /** The elements that rank 0 sends, two elements into an array. */
+    /** Samples that are made once: they take longer than their messages. */
+    private static final Map<String, Object> SAMPLES = new ConcurrentHashMap<>();
+
+    /** The elements that rank 0 sends, two elements into an array that nobody changes. */
     private static Object sample(Type type, int count) {
-        return AnyArray.random(type, count + 4, new Random(count));
+        return SAMPLES.computeIfAbsent(type + " " + count, name -> AnyArray.random(type, count + 4, new Random(count)));
     }
 
     /** Asserts that an array has the elements of the sample from 3 on, and zeros around them. */
