@@ -15,12 +15,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Jobs under the launcher of an MPI in which a process is killed, or the launcher gets a signal to end. */
 @Timeout(180)
+@Execution(ExecutionMode.CONCURRENT)
 class MpirunKillsTest {
     static Stream<List<String>> launchers() {
         return MpirunTest.launchers();

@@ -11,11 +11,14 @@ import java.util.stream.Stream;
 import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** The choice of the C MPI: the named one, or an error with a remedy; none in a job of mpjrun. */
 @Timeout(180)
+@Execution(ExecutionMode.CONCURRENT)
 class MpirunLibrariesTest {
     private static final String LIBRARY = "MPJDEV_MPI_LIBRARY";
     private static final List<String> BOTH = List.of("0 of 2, again", "1 of 2, again");

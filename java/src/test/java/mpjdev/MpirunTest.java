@@ -11,6 +11,8 @@ import java.util.stream.Stream;
 import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -18,6 +20,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Programs of {@link ProcessesTest} and others under the launcher of an MPI, which carries their messages.
  */
 @Timeout(180)
+@Execution(ExecutionMode.CONCURRENT)
 class MpirunTest {
     /**
      * Commands of the launchers of MPIs. The last two options allow root, and more processes than processors.

@@ -14,9 +14,12 @@ import mpjdev.WriteBuffer;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** The limit on message memory: collections free memory below it, and errors state the numbers. */
 @Timeout(120)
+@Execution(ExecutionMode.CONCURRENT)
 class MemoryLimitTest {
     private static final int PIECE = 1 << 20;
 
