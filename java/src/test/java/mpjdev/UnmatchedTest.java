@@ -10,17 +10,21 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Many unmatched messages: a barrier completes, and receives take them from the last tag to the first. */
+/**
+ * Many unmatched messages: a barrier completes, and receives take them from the last tag to the first. The
+ * counts but the last are above what the credit holds, 190 000 messages of 16 octets. The long tests send a
+ * million.
+ */
 @Timeout(170)
 class UnmatchedTest {
     @ParameterizedTest
-    @CsvSource({"isend, 450000", "issend, 270000"})
+    @CsvSource({"isend, 270000", "issend, 270000"})
     void shouldReceiveManyUnmatchedMessagesOfThreads(String mode, int count) throws Exception {
         Comm.<Exception>runThreads(2, world -> Flood.run(world, count, mode));
     }
 
     @ParameterizedTest
-    @CsvSource({"shm, isend, 450000", "shm, issend, 270000", "tcp, issend, 270000", "udp, isend, 210000", "udp, issend, 20000"})
+    @CsvSource({"shm, isend, 270000", "shm, issend, 270000", "tcp, issend, 270000", "udp, isend, 210000", "udp, issend, 20000"})
     void shouldReceiveManyUnmatchedMessagesOfProcesses(String transport, String mode, int count) throws Exception {
         flood(new Mpjrun(2).with("--transport", transport), mode, count);
     }
