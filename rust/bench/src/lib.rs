@@ -62,7 +62,7 @@ const UNUSABLE: u8 = 2;
 
 /// Words of the launcher: ranks are started by its code in this program, with or without an installation
 /// beside it.
-const LAUNCHER: [&str; 4] = ["run", "impi-server", job::MONITOR, job::STUB];
+const LAUNCHER: [&str; 3] = ["run", "impi-server", job::MONITOR];
 
 /// Runs the command line `args`, the first of which is the name of the program.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {

@@ -20,10 +20,6 @@ use std::process::ExitCode;
 /// Runs the command line `args`, the first of which is the name the program was called by.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args: Vec<OsString> = args.into_iter().collect();
-    if args.get(1).is_some_and(|word| word == job::STUB) {
-        mpjdev_logging::start("stub");
-        return job::stub::become_program(&args[2..]);
-    }
     let is_monitor = args.get(1).is_some_and(|word| word == job::MONITOR);
     if is_monitor {
         args.remove(1);

@@ -4,6 +4,8 @@
 //! they are sound. No code in this crate knows what a message is.
 
 #[cfg(not(loom))]
+pub mod child;
+#[cfg(not(loom))]
 pub mod datagram;
 pub mod futex;
 pub mod handle_table;

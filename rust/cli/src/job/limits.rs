@@ -12,12 +12,12 @@ const LISTENER: u64 = 1;
 /// Descriptors of a monitor that belong to no rank.
 const BESIDE: u64 = 40;
 
-/// Raises this process's limit to the maximum, and returns the old limit; `None` means no limit.
+/// Raises this process's limit to the maximum, and returns the old one.
 ///
 /// # Errors
 /// This number of ranks does not fit.
-pub fn raise(ranks: u32, listens: bool) -> io::Result<Option<u64>> {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+pub fn raise(ranks: u32, listens: bool) -> io::Result<Rlimit> {
+    let before @ Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let for_each = FOR_EACH + if listens { LISTENER } else { 0 };
     let needed = u64::from(ranks) * for_each + BESIDE;
     if let Some(maximum) = maximum.filter(|maximum| *maximum < needed) {
@@ -28,19 +28,5 @@ pub fn raise(ranks: u32, listens: bool) -> io::Result<Option<u64>> {
     if current != maximum {
         setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
     }
-    Ok(current)
-}
-
-/// The limit as a word for [`restore`].
-pub fn word(limit: Option<u64>) -> String {
-    limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string())
-}
-
-/// Sets this process's limit back to the old one.
-///
-/// # Errors
-/// The system refuses.
-pub fn restore(word: &str) -> io::Result<()> {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: word.parse().ok(), maximum })?)
+    Ok(before)
 }

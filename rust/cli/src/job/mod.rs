@@ -1,8 +1,7 @@
 //! The job of `mpjrun`.
 //!
-//! A job has three kinds of processes. A user starts the [`launcher`]. The launcher starts the [`monitor`].
-//! The monitor starts a [`stub`] for each rank, which becomes the rank's program. The rules are apart and
-//! pure: [`target`], [`lines`], [`exit_status`], [`root_cause`].
+//! A user starts the [`launcher`]. The launcher starts the [`monitor`], and the monitor starts the program of
+//! each rank. The rules are apart and pure: [`target`], [`lines`], [`exit_status`], [`root_cause`].
 
 pub mod descendants;
 pub mod exit_status;
@@ -16,13 +15,11 @@ pub mod names;
 pub mod network;
 pub mod output;
 pub mod plan;
+pub mod processors;
 pub mod root_cause;
 pub mod roster;
 pub mod site;
-pub mod stub;
 pub mod target;
 
 /// First argument of a monitor process. Its standard input is the launcher's socket.
 pub const MONITOR: &str = "__monitor";
-/// First argument of a stub.
-pub const STUB: &str = "__rank";

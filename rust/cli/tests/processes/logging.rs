@@ -18,7 +18,7 @@ fn events_name_start_connections_and_end_of_a_job() {
     let events = [
         " mpjrun mpjdev::job: monitor is started ",
         " monitor mpjdev::job: job starts ranks=2",
-        " stub mpjdev::job: stub becomes the program ",
+        " monitor mpjdev::job: program of a rank is started member=1 ",
         " monitor mpjdev::job: all ranks have joined ranks=2",
         " rank 0 mpjdev::rank: launcher has described the job ",
         " mpjdev::mesh: mesh is complete own=1 ",

@@ -9,6 +9,7 @@ mod site_reports;
 mod site_startup;
 mod startup_server;
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -16,9 +17,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mpjdev_sys::child::{self, ChildSetup};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, Signal, getpgid, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper, setsid,
+    Pid, Rlimit, Signal, getpgid, getpid, kill_process_group, pidfd_send_signal, set_child_subreaper, setsid,
 };
 use tracing::{debug, info, warn};
 
@@ -31,7 +33,7 @@ use super::output::Sink;
 use super::plan::Plan;
 use super::roster::Roster;
 use super::site::Site;
-use super::{descendants, limits};
+use super::{descendants, limits, processors};
 use exits::ProgramExit;
 use site_reports::SiteReports;
 use startup_server::StartupServer;
@@ -46,7 +48,8 @@ const LOSS_WAIT: Duration = Duration::from_millis(500);
 const BEHIND_MAX: Duration = Duration::from_millis(500);
 /// Time to write the last messages if nobody reads.
 const LAST_MAX: Duration = Duration::from_millis(200);
-/// The status if no rank can be started.
+/// Exit statuses of shells for a command that is not found, and for one that cannot be started.
+const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
 /// One stream of a rank.
@@ -93,7 +96,7 @@ struct Job {
     /// The native library for all ranks.
     library: Option<Library>,
     /// The limit on open files of a rank.
-    limit: Option<u64>,
+    limit: Rlimit,
     begun: Instant,
     ranks: Vec<Rank>,
     pipes: Vec<Pipe>,
@@ -180,8 +183,11 @@ impl Job {
             match self.start_rank(rank, input.take()) {
                 Ok(started) => self.ranks.push(started),
                 Err(error) => {
-                    self.say(&format!("cannot start {}: {error}", self.names.rank(rank)));
-                    self.result.handle_own(NOT_STARTED);
+                    let words = self.plan.words(rank, "", "");
+                    let program = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+                    self.say(&format!("cannot start {program} as {}: {error}", self.names.rank(rank)));
+                    let is_missing = error.kind() == io::ErrorKind::NotFound;
+                    self.result.handle_own(if is_missing { NOT_FOUND } else { NOT_STARTED });
                     return self.close(Signal::TERM, false);
                 }
             }
@@ -190,13 +196,9 @@ impl Job {
 
     fn start_rank(&mut self, rank: u32, input: Option<OwnedFd>) -> io::Result<Rank> {
         let place = self.plan.bind.then(|| rank + self.names.first.unwrap_or(0));
-        let mut command = self.stub(place);
         let report_pipe = self.site_reports.as_ref().map(SiteReports::path).unwrap_or_default();
-        command.args(self.plan.words(
-            rank,
-            self.server.as_ref().map_or("", StartupServer::address),
-            &report_pipe,
-        ));
+        let server = self.server.as_ref().map_or("", StartupServer::address);
+        let mut command = self.command(&self.plan.words(rank, server, &report_pipe), place);
         command.envs(self.plan.environment(rank));
         command.env_remove(LIBRARY).envs(self.library.as_ref().map(|library| (LIBRARY, library.word())));
         self.hand_on_key(&mut command);
@@ -213,15 +215,17 @@ impl Job {
             self.pipes.push(Pipe { fd, rank: Some(rank), lines, is_error });
         }
         let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::NotFound)?;
-        debug!(target: "mpjdev::job", member = rank, pid = child.id(), "stub of a rank is started");
+        debug!(target: "mpjdev::job", member = rank, pid = child.id(), "program of a rank is started");
         Ok(Rank { pid, has_ended: false })
     }
 
-    /// The beginning of a command line that runs through the stub.
-    fn stub(&self, place: Option<u32>) -> Command {
-        let place = place.map_or_else(|| "-".to_owned(), |place| place.to_string());
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0("mpjdev").arg(super::STUB).args([getpid().to_string(), place, limits::word(self.limit)]);
+    /// The command of a process that dies with this one, has the user's limit on open files, and is bound to
+    /// the processor of this index, if there is one.
+    fn command(&self, words: &[OsString], place: Option<u32>) -> Command {
+        let mut command = Command::new(words.first().map(OsString::as_os_str).unwrap_or_default());
+        command.args(words.iter().skip(1));
+        let processors = place.and_then(processors::one);
+        child::prepare(&mut command, ChildSetup { parent: getpid(), open_files: self.limit, processors });
         command
     }
 

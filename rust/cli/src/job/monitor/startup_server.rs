@@ -1,5 +1,6 @@
 //! The startup server of a job whose sites one launcher starts.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -53,9 +54,9 @@ impl Job {
         let Some(sites) = &self.plan.sites else { return Ok(()) };
         // A number that every implementation can read.
         let key = (u64::from_ne_bytes(random()?) >> 1).to_string();
-        let mut command = self.stub(None);
-        command.args(["/proc/self/exe", "impi-server", "--server"]).arg(self.plan.ranks.to_string());
-        command.args(["--dialect", sites.dialect]);
+        let ranks = self.plan.ranks.to_string();
+        let words = ["/proc/self/exe", "impi-server", "--server", &ranks, "--dialect", sites.dialect];
+        let mut command = self.command(&words.map(OsString::from), None);
         set_key(&mut command, &key);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
