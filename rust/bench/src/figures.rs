@@ -130,8 +130,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 use Case::{
-    Arrays, Buffers, Busy, Direct, Garbage, Objects, Random, RateArrays, RateBuffers, RateDirect, Ring,
-    Serial, Strided, Sum, SumDirect, Timed,
+    Arrays, Buffers, Busy, Direct, Garbage, GarbageDirect, Objects, Random, RandomDirect, RateArrays,
+    RateBuffers, RateDirect, Ring, Serial, Strided, StridedDirect, Sum, SumDirect, Timed,
 };
 use Who::{Aeron, Baseline, Ours, Plain, Theirs};
 
@@ -240,13 +240,19 @@ const SHM: &[Trial] = &[
     rewritten!("16 MiB rewritten and summed up", "16 MiB rewritten and summed up, direct", 16 * MIB),
     Trial {
         ranks: 2,
-        parts: &[(Ours, Strided, MIB), (Theirs, Strided, MIB)],
-        asked: &[ratio("1 MiB, every second double", 0.5, 0, 1)],
+        parts: &[(Ours, Strided, MIB), (Theirs, Strided, MIB), (Ours, StridedDirect, MIB)],
+        asked: &[
+            ratio("1 MiB, every second double", 0.5, 0, 1),
+            ratio("1 MiB, every second double, direct", 0.3, 2, 1),
+        ],
     },
     Trial {
         ranks: 2,
-        parts: &[(Ours, Random, MIB), (Theirs, Random, MIB)],
-        asked: &[ratio("1 MiB, random doubles", 0.7, 0, 1)],
+        parts: &[(Ours, Random, MIB), (Theirs, Random, MIB), (Ours, RandomDirect, MIB)],
+        asked: &[
+            ratio("1 MiB, random doubles", 0.7, 0, 1),
+            ratio("1 MiB, random doubles, direct", 0.35, 2, 1),
+        ],
     },
     Trial {
         ranks: 2,
@@ -278,12 +284,16 @@ const SHM: &[Trial] = &[
     },
     Trial {
         ranks: 2,
-        parts: &[(Ours, Garbage, 8)],
-        asked: &[Asked {
-            title: "garbage per send + receive, B",
-            of: Of::Extra(0),
-            limit: Limit::Most(32.0),
-        }],
+        parts: &[(Ours, Garbage, 8), (Ours, GarbageDirect, 8)],
+        asked: &[
+            Asked { title: "garbage per send + receive, B", of: Of::Extra(0), limit: Limit::Most(32.0) },
+            // A status.
+            Asked {
+                title: "garbage per send + receive, direct, B",
+                of: Of::Extra(1),
+                limit: Limit::Most(32.0),
+            },
+        ],
     },
     crowded!("8 B beside a busy thread, mean", "8 B beside a busy thread, median", 8),
     crowded!("64 KiB beside a busy thread, mean", "64 KiB beside a busy thread, median", 64 * KIB),

@@ -129,12 +129,15 @@ impl Party {
             Case::Alltoall => self.alltoall(times)?,
             Case::Busy => return self.busy(times),
             Case::Strided
+            | Case::StridedDirect
             | Case::Random
+            | Case::RandomDirect
             | Case::Sum
             | Case::SumDirect
             | Case::Objects
             | Case::Serial
             | Case::Garbage
+            | Case::GarbageDirect
             | Case::SendCompute
             | Case::RecvCompute => {
                 return Err(RankError::Order(format!("{case} is measured in Java")));

@@ -34,8 +34,12 @@ pub enum Case {
     Buffers,
     /// As arrays, every second double.
     Strided,
+    /// As strided, without a buffer, where a contestant has a call for it.
+    StridedDirect,
     /// As arrays, all doubles in random order.
     Random,
+    /// As random, without a buffer, where a contestant has a call for it.
+    RandomDirect,
     /// As arrays, from and to memory outside the Java heap that the sender rewrites and the receiver sums up.
     Sum,
     /// As sum, from array to array without a buffer, where a contestant has a call for it.
@@ -62,17 +66,21 @@ pub enum Case {
     Alltoall,
     /// Java garbage of a send and a receive.
     Garbage,
+    /// The same without a buffer.
+    GarbageDirect,
 }
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 19] = [
+    pub const ALL: [Case; 22] = [
         Case::Arrays,
         Case::Direct,
         Case::Timed,
         Case::Buffers,
         Case::Strided,
+        Case::StridedDirect,
         Case::Random,
+        Case::RandomDirect,
         Case::Sum,
         Case::SumDirect,
         Case::Objects,
@@ -86,6 +94,7 @@ impl Case {
         Case::Ring,
         Case::Alltoall,
         Case::Garbage,
+        Case::GarbageDirect,
     ];
 
     /// The word that stands for it.
@@ -96,7 +105,9 @@ impl Case {
             Case::Timed => "timed",
             Case::Buffers => "buffers",
             Case::Strided => "strided",
+            Case::StridedDirect => "strided-direct",
             Case::Random => "random",
+            Case::RandomDirect => "random-direct",
             Case::Sum => "sum",
             Case::SumDirect => "sum-direct",
             Case::Objects => "objects",
@@ -110,6 +121,7 @@ impl Case {
             Case::Ring => "ring",
             Case::Alltoall => "alltoall",
             Case::Garbage => "garbage",
+            Case::GarbageDirect => "garbage-direct",
         }
     }
 
@@ -121,7 +133,9 @@ impl Case {
             Case::Timed => "array to array, mean / median",
             Case::Buffers => "buffer to buffer",
             Case::Strided => "every second double",
+            Case::StridedDirect => "every second double, direct",
             Case::Random => "random doubles",
+            Case::RandomDirect => "random doubles, direct",
             Case::Sum => "rewritten and summed up",
             Case::SumDirect => "rewritten and summed up, direct",
             Case::Objects => "1000 objects",
@@ -135,6 +149,7 @@ impl Case {
             Case::Ring => "ring, one hop",
             Case::Alltoall => "all to all",
             Case::Garbage => "garbage",
+            Case::GarbageDirect => "garbage, direct",
         }
     }
 
@@ -146,13 +161,20 @@ impl Case {
             | Case::Timed
             | Case::Buffers
             | Case::Strided
+            | Case::StridedDirect
             | Case::Random
+            | Case::RandomDirect
             | Case::Sum
             | Case::SumDirect
             | Case::Objects => 2,
             Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::Busy => window(octets),
             Case::Ring => u64::from(ranks.max(1)),
-            Case::Serial | Case::Alltoall | Case::Garbage | Case::SendCompute | Case::RecvCompute => 1,
+            Case::Serial
+            | Case::Alltoall
+            | Case::Garbage
+            | Case::GarbageDirect
+            | Case::SendCompute
+            | Case::RecvCompute => 1,
         }
     }
 }

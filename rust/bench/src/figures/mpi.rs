@@ -1,7 +1,7 @@
 //! The figures of ranks over an MPI, for each MPI that is there: beside C over the same one that lets threads
 //! call it, with messages as long as ours.
 
-use super::Case::{Arrays, Buffers, RateArrays, RateBuffers, Sum};
+use super::Case::{Arrays, Buffers, Direct, RateArrays, RateBuffers, Sum};
 use super::Who::{Ours, Theirs};
 use super::{Asked, Limit, MIB, Of, Trial, speed};
 
@@ -28,17 +28,24 @@ pub(super) const MPI: &[Trial] = &[
     },
     Trial {
         ranks: 2,
-        parts: &[(Ours, Arrays, MIB), (Ours, Buffers, MIB), (Theirs, Arrays, MIB)],
+        parts: &[(Ours, Arrays, MIB), (Ours, Buffers, MIB), (Theirs, Arrays, MIB), (Ours, Direct, MIB)],
         asked: &[
             speed("1 MiB there and back, array to array", 0.5, 0, 2),
+            speed("1 MiB there and back, direct", 0.6, 3, 2),
             speed("1 MiB there and back, buffer to buffer", 0.98, 1, 2),
         ],
     },
     Trial {
         ranks: 2,
-        parts: &[(Ours, Arrays, 16 * MIB), (Ours, Buffers, 16 * MIB), (Theirs, Arrays, 16 * MIB)],
+        parts: &[
+            (Ours, Arrays, 16 * MIB),
+            (Ours, Buffers, 16 * MIB),
+            (Theirs, Arrays, 16 * MIB),
+            (Ours, Direct, 16 * MIB),
+        ],
         asked: &[
             speed("16 MiB there and back, array to array", 0.5, 0, 2),
+            speed("16 MiB there and back, direct", 0.6, 3, 2),
             speed("16 MiB there and back, buffer to buffer", 0.98, 1, 2),
         ],
     },

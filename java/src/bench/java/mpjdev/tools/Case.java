@@ -35,10 +35,22 @@ enum Case {
             return new ShapedTrips.Strided(world, octets);
         }
     },
+    STRIDED_DIRECT("strided-direct", "every second double, direct", 2, 1 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new ShapedTrips.StridedDirect(world, octets);
+        }
+    },
     RANDOM("random", "random doubles", 2, 1 << 20) {
         @Override
         Work work(Comm world, int octets) {
             return new ShapedTrips.Random(world, octets);
+        }
+    },
+    RANDOM_DIRECT("random-direct", "random doubles, direct", 2, 1 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new ShapedTrips.RandomDirect(world, octets);
         }
     },
     SUM("sum", "rewritten and summed up", 2, 16 << 20) {
@@ -116,7 +128,13 @@ enum Case {
     GARBAGE("garbage", "garbage", 1, 8) {
         @Override
         Work work(Comm world, int octets) {
-            return new Garbage(world, octets);
+            return new Garbage(new ArrayTrips(world, octets));
+        }
+    },
+    GARBAGE_DIRECT("garbage-direct", "garbage, direct", 1, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Garbage(new DirectTrips(world, octets));
         }
     };
 

@@ -4,14 +4,14 @@ import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import mpjdev.Comm;
 
-/** Octets of Java heap that rank 0 takes for a send and a receive, from array to array. */
+/** Octets of Java heap that rank 0 takes for a send and a receive. */
 final class Garbage extends Work {
     private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-    private final ArrayTrips trips;
+    private final Work trips;
 
-    Garbage(Comm world, int octets) {
-        super(world);
-        trips = new ArrayTrips(world, octets);
+    Garbage(Work trips) {
+        super(trips.world);
+        this.trips = trips;
     }
 
     @Override

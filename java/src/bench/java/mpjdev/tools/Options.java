@@ -17,17 +17,17 @@ final class Options {
               java -cp mpjdev-bench.jar mpjdev.tools.Bench rate --threads 2 --json
 
             WHAT is one of
-              pingpong   one way, half of there and back: arrays, direct (without a buffer), buffers, strided, random,
-                         sum, objects
+              pingpong   one way, half of there and back: arrays, direct (without a buffer), buffers, strided,
+                         strided-direct, random, random-direct, sum, sum-direct, objects
               bandwidth  octets per second in windows of 64 messages
               rate       messages in windows of 64: rate-arrays, rate-direct, rate-buffers, busy (the receiver
                          computes)
               alltoall   from every rank to every other
               ring       one hop round a ring of all ranks
-              garbage    Java heap that a send and a receive leave behind
+              garbage    Java heap that a send and a receive leave behind; garbage-direct
               empty      nothing but the start and the end of a job
-            or any of these words of several: arrays direct buffers strided random sum objects serial timed rate-arrays
-            rate-direct rate-buffers busy
+            or any of these words of several: arrays direct buffers strided strided-direct random random-direct sum
+            sum-direct objects serial timed rate-arrays rate-direct rate-buffers busy garbage garbage-direct
 
             Options
               --sizes 8,1k,1m    octets of a message, multiples of 8
@@ -143,8 +143,8 @@ final class Options {
             case "empty":
                 return List.of();
             case "pingpong":
-                return List.of(Case.ARRAYS, Case.DIRECT, Case.BUFFERS, Case.STRIDED, Case.RANDOM, Case.SUM, Case.SUM_DIRECT,
-                        Case.OBJECTS);
+                return List.of(Case.ARRAYS, Case.DIRECT, Case.BUFFERS, Case.STRIDED, Case.STRIDED_DIRECT, Case.RANDOM,
+                        Case.RANDOM_DIRECT, Case.SUM, Case.SUM_DIRECT, Case.OBJECTS);
             case "bandwidth":
                 return List.of(Case.RATE_ARRAYS);
             case "rate":

@@ -94,12 +94,13 @@ class BenchTest {
         Comm.<Exception>runThreads(2, world -> {
             double[] numbered = new double[2 * octets / Double.BYTES];
             Arrays.setAll(numbered, i -> i);
-            for (Case what : List.of(Case.ARRAYS, Case.STRIDED, Case.RANDOM)) {
+            for (Case what : List.of(Case.ARRAYS, Case.DIRECT, Case.STRIDED, Case.STRIDED_DIRECT, Case.RANDOM, Case.RANDOM_DIRECT)) {
                 try (Work.WithArray work = (Work.WithArray) what.work(world, octets)) {
                     System.arraycopy(numbered, 0, work.array, 0, world.id() == 0 ? work.array.length : 0);
                     work.run(1);
                     double[] expected = Arrays.copyOf(numbered, work.array.length);
-                    for (int i = 1; what == Case.STRIDED && world.id() == 1 && i < expected.length; i += 2) {
+                    boolean isStrided = what == Case.STRIDED || what == Case.STRIDED_DIRECT;
+                    for (int i = 1; isStrided && world.id() == 1 && i < expected.length; i += 2) {
                         expected[i] = 0;
                     }
                     assertArrayEquals(expected, work.array, what.word);
