@@ -401,6 +401,10 @@ pub const PAIR: Asked =
 pub const PRIVATE: Asked =
     Asked { title: "private memory of an idle rank, KiB", of: Of::Extra(0), limit: Limit::Most(1024.0) };
 
+/// Time of a write and of a read of 1 MiB by one thread in Rust, by that of a memcpy.
+pub const COPIES: [Asked; 2] =
+    [ratio("Rust, write of 1 MiB, memcpy", 1.1, 0, 2), ratio("Rust, read of 1 MiB, memcpy", 1.1, 1, 2)];
+
 /// Clients of a job that starts up, and of one that a client's share is held against.
 pub const CLIENTS: [u32; 2] = [32, 8];
 /// Targets of start-up: its time beyond connecting, and a client's share among many, divided by that among

@@ -20,6 +20,7 @@ pub mod chart;
 pub mod commands;
 pub mod contest;
 pub mod contestant;
+pub mod copies;
 pub mod counters;
 pub mod datagrams;
 pub mod ends;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::BenchError;
 use super::contest::{self, Entry, Pace, Stop, Turns};
 use super::contestant::{self, Contestant, RunningJob, Tools, Transport};
+use super::copies;
 use super::figures::{self, GROUPS, Group, Held, Part, Trial, Who};
 use super::memory::{held_below, private_below};
 use super::outcome::{Compared, Sample, compare};
@@ -87,6 +88,9 @@ impl TargetRun<'_> {
             outcome.held.push(self.start()?);
             tell(figures::IDLE.title);
             outcome.held.extend(self.memory(&mut outcome.complaints)?);
+            tell(figures::COPIES[0].title);
+            let copies = copies::measure()?;
+            outcome.held.extend(figures::COPIES.map(|asked| asked.hold(&compare(&copies), &copies)));
         }
         if is_asked(Transport::Tcp) {
             tell(figures::STARTUP[0].title);
