@@ -18,6 +18,8 @@ use super::report::Row;
 pub struct Pace {
     /// Before anything counts, for each entry: caches, branch predictors, compilers.
     pub warm_up: Duration,
+    /// The same at least for ranks in Java, whose code is compiled meanwhile.
+    pub compiled_after: Duration,
     /// One turn, about.
     pub turn: Duration,
     /// All turns of an entry together, about.
@@ -35,6 +37,7 @@ impl Pace {
     pub fn of(time: Duration) -> Pace {
         Pace {
             warm_up: time,
+            compiled_after: Duration::ZERO,
             turn: time.mul_f64(0.02).min(Duration::from_millis(10)),
             time,
             turns: 7,
@@ -49,6 +52,9 @@ impl Pace {
         Pace { turn, busy, ..self }
     }
 }
+
+/// Warm-up of a JVM with a processor of its own, until its hot code is compiled.
+pub const COMPILED_AFTER: Duration = Duration::from_millis(1500);
 
 /// Interval of progress reports.
 const TELL_AFTER: Duration = Duration::from_secs(5);
@@ -148,11 +154,12 @@ pub fn rows(entries: &[Entry], jobs: &[RunningJob], compared: &Compared) -> Vec<
 /// Warms an entry up; gives the times that make a turn.
 fn warm_up(jobs: &mut [RunningJob], entry: Entry, pace: Pace, stop: &Stop) -> Result<u64, BenchError> {
     let begin = Instant::now();
+    let least = if jobs[entry.job].is_java() { pace.compiled_after } else { Duration::ZERO };
     let mut times = 1;
     loop {
         let (answer, _) = follow(jobs, entry, times, stop)?;
         times = adapted(times, answer.nanos, pace.turn);
-        if begin.elapsed() >= pace.warm_up {
+        if begin.elapsed() >= pace.warm_up.max(least) {
             return Ok(times);
         }
     }

@@ -173,6 +173,12 @@ impl Contestant {
         }
     }
 
+    /// Whether its ranks are JVMs.
+    fn is_java(&self) -> bool {
+        use Contestant::{Aeron, Baseline, Java, JavaOver};
+        matches!(self, Java(_) | JavaOver(_) | Baseline | Aeron(_))
+    }
+
     /// The command line that starts its ranks.
     fn command(&self, tools: &Tools, ranks: u32, socket: &Path) -> Vec<OsString> {
         let number = || OsString::from(ranks.to_string());
@@ -285,6 +291,7 @@ pub struct RunningJob {
     ended: bool,
     patience: Duration,
     octets_max: u64,
+    is_java: bool,
 }
 
 impl RunningJob {
@@ -308,7 +315,9 @@ impl RunningJob {
             Contestant::Baseline => BASELINE_MAX,
             _ => u64::MAX,
         };
-        let mut job = RunningJob { name, ranks: Vec::new(), child, ended: false, patience, octets_max };
+        let is_java = contestant.is_java();
+        let mut job =
+            RunningJob { name, ranks: Vec::new(), child, ended: false, patience, octets_max, is_java };
         let accepted = job.accept(&listener, ranks);
         // Nobody else is to come.
         let _ = fs::remove_file(&socket);
@@ -349,6 +358,11 @@ impl RunningJob {
     /// Name in reports.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether its ranks are JVMs.
+    pub fn is_java(&self) -> bool {
+        self.is_java
     }
 
     /// Whether it has messages of this length.

@@ -3,12 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::BenchError;
-use super::contest::{self, Entry, Pace, Stop};
+use super::contest::{self, COMPILED_AFTER, Entry, Pace, Stop};
 use super::contestant::RunningJob;
 use super::outcome::{compare, median};
 use super::protocol::Case;
 use super::report::{Row, aligned, bare_line, processors, size, time};
-use super::targets::COMPILED_AFTER;
 
 /// Cases of a series.
 pub const CASES: [Case; 3] = [Case::Arrays, Case::Direct, Case::Buffers];
@@ -93,8 +92,9 @@ pub fn run(
                 done += usize::from(octets.len() == 1);
                 tell(&format!("{name}, {}, {sizes}, {done} of {all}", case.title()));
                 // The first messages of a case are those that have its code compiled.
-                let warm_up = if octets.first() == taken.first() { COMPILED_AFTER } else { pace.warm_up };
-                let pace = Pace { warm_up: warm_up.max(pace.warm_up), ..pace };
+                let is_first = octets.first() == taken.first();
+                let compiled_after = if is_first { COMPILED_AFTER } else { pace.compiled_after };
+                let pace = Pace { compiled_after, ..pace };
                 let entries: Vec<Entry> =
                     octets.iter().map(|octets| Entry { job, case, octets: *octets }).collect();
                 let turns = contest::contest(jobs, &entries, pace, stop)?;

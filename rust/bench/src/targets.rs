@@ -64,9 +64,6 @@ impl TargetJobs {
     }
 }
 
-/// Warm-up of a JVM with a processor of its own, until its hot code is compiled.
-pub(crate) const COMPILED_AFTER: Duration = Duration::from_millis(1500);
-
 impl TargetRun<'_> {
     /// All figures. `tell` gets the name of each measurement.
     ///
@@ -216,10 +213,10 @@ impl TargetRun<'_> {
         let present = || trial.parts.iter().zip(&places).filter_map(|(part, job)| Some((part, (*job)?)));
         let entries: Vec<Entry> =
             present().map(|(part, job)| Entry { job, case: part.1, octets: part.2 }).collect();
-        let mut pace = self.pace.beside(trial.busy());
         // Many compilers on few processors need time.
         let crowding = trial.ranks.div_ceil(contestant::processors().max(1));
-        pace.warm_up = pace.warm_up.max(COMPILED_AFTER * crowding);
+        let compiled_after = contest::COMPILED_AFTER * crowding;
+        let pace = Pace { compiled_after, ..self.pace.beside(trial.busy()) };
         let Turns { samples, others } = contest::contest(&mut started.jobs, &entries, pace, self.stop)?;
         let compared = compare(&samples);
         outcome.rows.extend(
