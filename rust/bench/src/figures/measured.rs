@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Asked, Limit, Of, short};
-use crate::outcome::{Compared, Mode, Sample, Summary};
+use crate::outcome::{Compared, Mode, Sample, Summary, median};
 use crate::report::{aligned, bare_line, processors, time};
 
 /// The result of a figure.
@@ -82,22 +82,11 @@ impl Asked {
 
     /// A figure that was measured in another way.
     pub fn value(&self, measured: Option<f64>) -> Held {
-        let is_within = |measured| match self.limit {
-            Limit::Most(most) => Some(measured <= most),
-            Limit::Least(least) => Some(measured >= least),
-            Limit::None => None,
-        };
-        let verdict = match measured.map(is_within) {
-            None => Verdict::Unknown,
-            Some(None) => Verdict::Reported,
-            Some(Some(true)) => Verdict::Reached,
-            Some(Some(false)) => Verdict::Missed,
-        };
         Held {
             title: self.title.to_owned(),
             asked: self.limit,
             measured,
-            verdict,
+            verdict: self.limit.verdict(measured),
             ours: None,
             against: None,
             mode: Mode::Mixed,
@@ -105,6 +94,46 @@ impl Asked {
             others: None,
         }
     }
+}
+
+impl Limit {
+    fn verdict(self, measured: Option<f64>) -> Verdict {
+        let Some(measured) = measured else { return Verdict::Unknown };
+        let is_within = match self {
+            Limit::Most(most) => measured <= most,
+            Limit::Least(least) => measured >= least,
+            Limit::None => return Verdict::Reported,
+        };
+        if is_within { Verdict::Reached } else { Verdict::Missed }
+    }
+}
+
+impl Held {
+    /// The medians of this figure and of the same figure of other jobs.
+    fn beside(self, others: &[&Held]) -> Held {
+        let middle = |value: fn(&Held) -> Option<f64>| {
+            median(others.iter().copied().chain([&self]).filter_map(value).collect())
+        };
+        let measured = middle(|held| held.measured);
+        let is_same = others.iter().all(|held| held.mode == self.mode);
+        Held {
+            measured,
+            verdict: self.asked.verdict(measured),
+            ours: middle(|held| held.ours),
+            against: middle(|held| held.against),
+            mode: if is_same { self.mode } else { Mode::Mixed },
+            line: middle(|held| held.line),
+            others: middle(|held| held.others),
+            ..self
+        }
+    }
+}
+
+/// The medians of the same figures of several jobs.
+pub fn medians(mut jobs: Vec<Vec<Held>>) -> Vec<Held> {
+    let Some(first) = jobs.pop() else { return Vec::new() };
+    let of_others = |at: usize| jobs.iter().filter_map(move |job| job.get(at)).collect::<Vec<_>>();
+    first.into_iter().enumerate().map(|(at, held)| held.beside(&of_others(at))).collect()
 }
 
 /// A line for each figure, and what is missed once more.
@@ -208,6 +237,21 @@ mod tests {
         let samples = [turns(900.0, 30.0), turns(100.0, 60.0), vec![]];
         assert_eq!(held(Of::ExtraRatio(0, 1), 1.0, &samples), (Some(0.5), Verdict::Reached));
         assert_eq!(held(Of::ExtraRatio(1, 2), 1.0, &samples), (None, Verdict::Unknown));
+    }
+
+    #[test]
+    fn figure_of_several_jobs_is_their_median() {
+        let asked = Asked { title: "hop", of: Of::Ratio(0, 1), limit: Limit::Most(1.4) };
+        let job = |nanos: f64| {
+            let samples = [turns(nanos, 0.0), turns(100.0, 0.0)];
+            vec![asked.hold(&compare(&samples), &samples)]
+        };
+        let held = medians(vec![job(500.0), job(120.0), job(130.0)]);
+        let [held] = &held[..] else { panic!("{held:?}") };
+        assert_eq!((held.measured, held.ours, held.verdict), (Some(1.3), Some(130.0), Verdict::Reached));
+        assert_eq!((held.mode, held.line), (Mode::Fast, Some(30.0)));
+        let unknown = medians(vec![vec![asked.value(None)], vec![asked.value(None)]]);
+        assert_eq!(unknown[0].verdict, Verdict::Unknown);
     }
 
     #[test]
