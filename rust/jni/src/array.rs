@@ -36,7 +36,7 @@ pub(crate) struct Array {
 }
 
 /// Copies of at least this many octets bypass the caches: decision 0003 has the figures.
-const STREAM_FROM: usize = 8 << 20;
+const STREAM_FROM: usize = 32 << 20;
 
 /// The conversion of elements during a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
