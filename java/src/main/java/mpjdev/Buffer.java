@@ -4,7 +4,6 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Objects;
-import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
@@ -47,7 +46,7 @@ public class Buffer implements AutoCloseable {
 
     Buffer(long handle) {
         this.handle = handle;
-        resource = new Resource(this, handle, HandleCloser.BUFFER);
+        resource = new Resource(this, handle, Resource.BUFFER);
     }
 
     static long newWriter(int capacity, ByteOrder order) {

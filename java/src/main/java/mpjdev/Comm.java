@@ -1,7 +1,6 @@
 package mpjdev;
 
 import java.lang.ref.Reference;
-import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
 import mpjdev.core.Resource;
 
@@ -61,7 +60,7 @@ public class Comm extends PatchArrayMessages {
 
     Comm(long handle) {
         this.handle = handle;
-        resource = new Resource(this, handle, HandleCloser.COMM);
+        resource = new Resource(this, handle, Resource.COMM);
     }
 
     private Comm() {

@@ -3,7 +3,6 @@ package mpjdev;
 import java.lang.ref.Reference;
 import java.util.concurrent.TimeUnit;
 import mpjdev.core.Backoff;
-import mpjdev.core.HandleCloser;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.Resource;
@@ -61,7 +60,7 @@ public class Request {
         if (handle == 0) {
             request.status = Status.sent();
         } else {
-            request.pending = new Resource(request, handle, HandleCloser.REQUEST);
+            request.pending = new Resource(request, handle, Resource.REQUEST);
         }
         return request;
     }

@@ -1,18 +1,26 @@
 package mpjdev.core;
 
 import java.lang.ref.Cleaner;
-import java.util.function.LongConsumer;
 
 /**
  * A native handle that {@link #close} closes, or a cleaner once its owner is unreachable. Internal.
  *
  * <p>It is the cleaner's action itself, so it must not refer to the owner.
  */
-public final class Resource implements Runnable {
+public class Resource implements Runnable {
+    /** A buffer. */
+    public static final int BUFFER = 0;
+    /** A communicator. */
+    public static final int COMM = 1;
+    /** A request. */
+    public static final int REQUEST = 2;
+    /** A view. */
+    static final int VIEW = 3;
+
     private static final Cleaner CLEANER = Cleaner.create();
 
     private final long handle;
-    private final LongConsumer closer;
+    private final int kind;
     private final Cleaner.Cleanable cleanable;
 
     /**
@@ -20,11 +28,11 @@ public final class Resource implements Runnable {
      *
      * @param owner object whose unreachability closes the handle
      * @param handle the handle
-     * @param closer closes the handle; it does not block, refers to no owner and may be called twice
+     * @param kind one of the constants of this class
      */
-    public Resource(Object owner, long handle, LongConsumer closer) {
+    public Resource(Object owner, long handle, int kind) {
         this.handle = handle;
-        this.closer = closer;
+        this.kind = kind;
         cleanable = CLEANER.register(owner, this);
     }
 
@@ -42,9 +50,22 @@ public final class Resource implements Runnable {
         cleanable.clean();
     }
 
-    /** The cleaner's action, which runs once. */
+    /** Closes the handle; the cleaner's action, which runs once. It does not block. */
     @Override
     public void run() {
-        closer.accept(handle);
+        switch (kind) {
+            case BUFFER:
+                Native.close(handle);
+                break;
+            case COMM:
+                Native.freeComm(handle);
+                break;
+            case REQUEST:
+                Native.freeRequest(handle);
+                break;
+            default:
+                Native.freeView(handle);
+                break;
+        }
     }
 }

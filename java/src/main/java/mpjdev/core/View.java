@@ -46,7 +46,7 @@ public final class View {
 
     private static ByteBuffer keep(ByteBuffer octets, long[] out) {
         try {
-            new Resource(octets, out[VIEW], HandleCloser.VIEW);
+            new Resource(octets, out[VIEW], Resource.VIEW);
         } catch (Throwable e) {
             Native.freeView(out[VIEW]);
             throw e;

@@ -13,10 +13,20 @@ import org.junit.jupiter.api.Timeout;
 /** Closing of handles, exactly once: by the owner, or by the cleaner of an unreachable owner. */
 @Timeout(60)
 class ResourceTest {
+    /** A resource whose handle this closes. */
+    private static Resource resource(Object owner, long handle, LongConsumer closer) {
+        return new Resource(owner, handle, Resource.BUFFER) {
+            @Override
+            public void run() {
+                closer.accept(handle());
+            }
+        };
+    }
+
     @Test
     void shouldCloseOnce() {
         AtomicInteger closed = new AtomicInteger();
-        Resource resource = new Resource(this, 42, handle -> closed.addAndGet((int) handle));
+        Resource resource = resource(this, 42, handle -> closed.addAndGet((int) handle));
         assertEquals(42, resource.handle());
         resource.close();
         resource.close();
@@ -28,7 +38,7 @@ class ResourceTest {
     void shouldCloseOnceWhenManyThreadsClose() throws Exception {
         for (int round = 0; round < 200; round++) {
             AtomicInteger closed = new AtomicInteger();
-            Resource resource = new Resource(new Object(), 1, handle -> closed.incrementAndGet());
+            Resource resource = resource(new Object(), 1, handle -> closed.incrementAndGet());
             Thread[] threads = new Thread[3];
             CountDownLatch go = new CountDownLatch(1);
             for (int i = 0; i < threads.length; i++) {
@@ -62,14 +72,14 @@ class ResourceTest {
     }
 
     private static void own(LongConsumer how) {
-        assertTrue(new Resource(new Object(), 7, how).handle() == 7);
+        assertTrue(resource(new Object(), 7, how).handle() == 7);
     }
 
     @Test
     void shouldKeepTheHandleOpenWhileTheOwnerIsReachable() {
         Object owner = new Object();
         AtomicInteger closed = new AtomicInteger();
-        Resource resource = new Resource(owner, 7, handle -> closed.incrementAndGet());
+        Resource resource = resource(owner, 7, handle -> closed.incrementAndGet());
         for (int i = 0; i < 5; i++) {
             System.gc();
         }
