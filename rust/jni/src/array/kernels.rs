@@ -485,3 +485,23 @@ unsafe fn copy_row<W: Copy>(from: *const W, to: *mut W, n: usize) {
     }
     pieces!([u64; 16], [u64; 4], u64, u8);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streamed_copy_is_the_same_at_any_alignment_and_length() {
+        let from: Vec<u8> = (0..1024).map(|at| (at % 251) as u8).collect();
+        for start in [0, 1, 31, 32, 33] {
+            for len in [0, 1, 31, 127, 128, 129, 500, 900] {
+                let mut to = vec![0xff; 1024];
+                // SAFETY: both runs are inside their vectors, which are apart.
+                unsafe { copy_streaming(from[start..].as_ptr(), to[64 - start..].as_mut_ptr(), len) };
+                let end = 64 - start + len;
+                assert_eq!(to[64 - start..end], from[start..start + len], "{len} octets at {start}");
+                assert!(to[..64 - start].iter().chain(&to[end..]).all(|octet| *octet == 0xff), "outside");
+            }
+        }
+    }
+}
