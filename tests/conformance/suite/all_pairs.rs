@@ -17,7 +17,7 @@ in_every_world![
 const RANKS: u32 = 8;
 /// Octets of primary payload in turn: none, inside a cell or a stage and past it, at the limit of what leaves
 /// before it is matched over TCP, and past a packet.
-const SIZES: [usize; 8] = [0, 8, 1024, 4064, 5000, (128 << 10) - 16, 128 << 10, 300_000];
+const SIZES: [usize; 8] = [0, 8, 1024, 4064, 5000, (256 << 10) - 16, 256 << 10, 300_000];
 /// The same where a packet holds 16 octets.
 const SMALL_SIZES: [usize; 8] = [0, 8, 16, 24, 40, 104, 200, 600];
 

@@ -27,7 +27,7 @@ use crate::net::transport::NetTransport;
 use crate::{Header, Kind, Outgoing, PeerState, StatusReporter, Unacked};
 
 /// Octets of a message between our own ranks that leave before it is matched.
-const EAGER_MAX: usize = 128 << 10;
+const EAGER_MAX: usize = 256 << 10;
 /// Longest time that a finishing rank waits until the other systems have taken its last octets.
 const LINGER: Duration = Duration::from_secs(5);
 
