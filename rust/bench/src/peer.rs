@@ -65,7 +65,8 @@ impl Peer {
     /// The program, compiled into `folder`.
     ///
     /// # Errors
-    /// This MPI is not there, or its compiler does not take the program.
+    /// This MPI is not there, or its compiler cannot compile the program: Debian's `openmpi-bin` has a compiler
+    /// without headers.
     pub fn compile(self, folder: &Path) -> Result<Program, BenchError> {
         let found = self.commands().into_iter().find_map(|(compiler, launcher)| {
             let version = said(launcher, &["--version"])?;
@@ -81,7 +82,11 @@ impl Peer {
         let output = compile.output().map_err(BenchError::system(compiler))?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
-            return Err(BenchError::Missing(format!("{compiler}: {}", why.trim_end())));
+            let hint = self.how_to_install();
+            return Err(BenchError::Missing(format!(
+                "{compiler} cannot compile ({hint}): {}",
+                why.trim_end()
+            )));
         }
         Ok(Program { peer: self, over: Transport::Shm, launcher, program, version: number(&version) })
     }

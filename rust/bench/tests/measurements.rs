@@ -1,5 +1,6 @@
 //! `mpjdev-bench` as a user runs it, as short as it goes. How fast anything is proves nothing here.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -375,6 +376,26 @@ fn missing_peer_error_names_its_package() {
     let (status, out, err) = run_with(&short, &path);
     assert!(status == 0 && err.contains("Open MPI is not") && err.contains("MPICH is not"), "{err}");
     assert!(out.contains("/s"), "{out}");
+}
+
+/// Proves that a compiler of an MPI without its headers counts as missing, with a hint on the package.
+#[test]
+fn compiler_without_headers_is_missing_with_the_package_named() {
+    let folder = Folder::new().expect("a folder");
+    let scripts = [
+        ("mpirun.openmpi", "echo 'mpirun (Open MPI) 4.1.4'"),
+        ("mpicc.openmpi", "[ \"$1\" = -show ] || { echo 'fatal error: mpi.h: No such file' >&2; exit 1; }"),
+    ];
+    for (name, body) in scripts {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).expect("a script");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    }
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").expect("a PATH"));
+    let args = ["pingpong", "--sizes", "8", "--time", "0", "--peer", "openmpi", "--transport", "shm"];
+    let (status, _, err) = run_with(&args, &[("PATH", &path)]);
+    assert_eq!(status, 2, "{err}");
+    assert!(err.contains("apt-get install openmpi-bin libopenmpi-dev") && err.contains("mpi.h"), "{err}");
 }
 
 /// Proves that Aeron is not passed over where it was asked for, and has a part only where it can.
