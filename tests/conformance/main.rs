@@ -1,15 +1,15 @@
-//! One point-to-point suite that runs over every transport: see `worlds.rs`.
+//! One point-to-point suite that runs over every transport: see `transport_fixtures.rs`.
 //!
 //! The suite knows a transport only by what [`mpjdev_engine::Comm`] shows of it. `MPJDEV_SOAK=1` makes the
 //! amounts larger.
 #![forbid(unsafe_code)]
 
-mod board;
 mod cuts;
-mod harness;
-mod letter;
+mod rank_harness;
 mod raw;
+mod side_channel;
 mod suite;
+mod test_message;
+mod transport_fixtures;
 mod under_mpirun;
 mod wake_up;
-mod worlds;

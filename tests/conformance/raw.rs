@@ -15,7 +15,7 @@ use mpjdev_transport::{
     Header, Kind, Outgoing, PacketHandler, PacketSource, Payload, PeerState, Transport, local,
 };
 
-use crate::letter::Letter;
+use crate::test_message::Letter;
 
 mod ends;
 mod halves;

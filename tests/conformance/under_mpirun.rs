@@ -17,9 +17,9 @@ use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, Uninterruptible, mpi};
 
-use crate::letter::Letter;
-use crate::worlds::{Ability, World};
-use crate::{harness, suite};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{Ability, World};
+use crate::{rank_harness, suite};
 
 mod flood;
 mod freed;
@@ -141,7 +141,7 @@ fn exchange_the_longest() {
         comm.send(&letter.write(&source), 1, 1, Mode::Standard, &mut Uninterruptible).expect("it goes");
     } else {
         let (_, message) =
-            comm.recv(harness::ANY, CAPACITY_MAX, None, &mut Uninterruptible).expect("it comes");
+            comm.recv(rank_harness::ANY, CAPACITY_MAX, None, &mut Uninterruptible).expect("it comes");
         letter.check(&message);
         println!("{} octets in one message ... ok", letter.first_len());
     }
@@ -229,7 +229,7 @@ fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, ranks: usize) 
         // What races is run more often, and not for longer: many processes on few processors take their
         // time.
         Ok(launcher) => {
-            for _ in 0..harness::amount(1, 5) {
+            for _ in 0..rank_harness::amount(1, 5) {
                 let out = launch_one(test, &launcher, ranks, &pick());
                 let ran = out.matches("... ok, ").count();
                 let least = if pick().is_empty() { LEAST } else { 1 };
@@ -255,7 +255,7 @@ fn launch_longest(test: &str, launcher: fn() -> Result<Launcher, String>) {
         return be_a_rank();
     }
     match launcher() {
-        Ok(_) if !harness::soaks() => {
+        Ok(_) if !rank_harness::soaks() => {
             println!("SKIPPED {test}: it is part of soak, since it takes much memory");
         }
         Ok(_) if available() < LONGEST_TAKES => {
@@ -288,7 +288,7 @@ fn launch_one(test: &str, launcher: &Launcher, ranks: usize, pick: &str) -> Stri
         .args(["--exact", &format!("under_mpirun::{test}"), "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, &directory)
         .env(PICK, pick)
-        .env_remove(harness::SOAK)
+        .env_remove(rank_harness::SOAK)
         .envs(launcher.variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(file(&out))

@@ -16,9 +16,9 @@ use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Uninterruptib
 use mpjdev_transport::tcp::Terms;
 use mpjdev_transport::{PacketSource, Transport, local};
 
-use crate::harness::{Party, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::World;
+use crate::rank_harness::{Party, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::World;
 
 static SLEEPERS: World = World {
     name: "local, without slices",
@@ -42,7 +42,7 @@ fn sleeping(config: Config) -> Config {
 static SHM_SLEEPERS: World = World {
     name: "shared memory, without slices",
     config: || sleeping(Config::default()),
-    connect: crate::worlds::shm,
+    connect: crate::transport_fixtures::shm,
     lacks: &[],
 };
 
@@ -50,7 +50,7 @@ static SHM_SLEEPERS: World = World {
 static TINY_SHM_SLEEPERS: World = World {
     name: "shared memory, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
-    connect: crate::worlds::shm,
+    connect: crate::transport_fixtures::shm,
     lacks: &[],
 };
 
@@ -58,7 +58,7 @@ static TINY_SHM_SLEEPERS: World = World {
 static TCP_SLEEPERS: World = World {
     name: "TCP, without slices",
     config: || sleeping(Config::default()),
-    connect: |ranks, config, pool| crate::worlds::tcp(ranks, config, Terms::default(), pool),
+    connect: |ranks, config, pool| crate::transport_fixtures::tcp(ranks, config, Terms::default(), pool),
     lacks: &[],
 };
 
@@ -66,7 +66,7 @@ static TCP_SLEEPERS: World = World {
 static TINY_TCP_SLEEPERS: World = World {
     name: "TCP, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
-    connect: |ranks, config, pool| (crate::worlds::TCP_TINY.connect)(ranks, config, pool),
+    connect: |ranks, config, pool| (crate::transport_fixtures::TCP_TINY.connect)(ranks, config, pool),
     lacks: &[],
 };
 
@@ -74,14 +74,14 @@ static TINY_TCP_SLEEPERS: World = World {
 static SITES_SLEEPERS: World = World {
     name: "sites, without slices",
     config: || sleeping(Config::default()),
-    connect: |ranks, config, pool| (crate::worlds::SITES.connect)(ranks, config, pool),
+    connect: |ranks, config, pool| (crate::transport_fixtures::SITES.connect)(ranks, config, pool),
     lacks: &[],
 };
 
 static TINY_SITES_SLEEPERS: World = World {
     name: "sites, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
-    connect: |ranks, config, pool| (crate::worlds::SITES_TINY.connect)(ranks, config, pool),
+    connect: |ranks, config, pool| (crate::transport_fixtures::SITES_TINY.connect)(ranks, config, pool),
     lacks: &[],
 };
 
@@ -89,7 +89,7 @@ static TINY_SITES_SLEEPERS: World = World {
 static UDP_SLEEPERS: World = World {
     name: "UDP, without slices",
     config: || sleeping(Config::default()),
-    connect: |ranks, config, pool| (crate::worlds::UDP.connect)(ranks, config, pool),
+    connect: |ranks, config, pool| (crate::transport_fixtures::UDP.connect)(ranks, config, pool),
     lacks: &[],
 };
 
@@ -97,7 +97,7 @@ static UDP_SLEEPERS: World = World {
 static TINY_UDP_SLEEPERS: World = World {
     name: "UDP, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
-    connect: |ranks, config, pool| (crate::worlds::UDP_TINY.connect)(ranks, config, pool),
+    connect: |ranks, config, pool| (crate::transport_fixtures::UDP_TINY.connect)(ranks, config, pool),
     lacks: &[],
 };
 

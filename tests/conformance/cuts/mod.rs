@@ -17,7 +17,7 @@ use mpjdev_engine::{Comm, Config, DeviceError, Mode, RecvFrom};
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_transport::tcp::{self, Member, Terms};
 
-use crate::letter::Letter;
+use crate::test_message::Letter;
 use relay::{Cut, How, Place, Relay, Seen, Step, Way};
 
 /// Deadline of every expected event.

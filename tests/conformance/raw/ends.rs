@@ -1,7 +1,7 @@
 //! Answers, ends of ranks and reclaimed memory that come at the worst moment.
 
 use super::*;
-use crate::harness::{ANY, from};
+use crate::rank_harness::{ANY, from};
 
 /// Answers to requests that are not there, forged ones too, change nothing.
 #[test]

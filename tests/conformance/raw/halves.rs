@@ -1,7 +1,7 @@
 //! Physical messages as foreign, damaged or malicious senders make them.
 
 use super::*;
-use crate::harness::{ANY, from};
+use crate::rank_harness::{ANY, from};
 
 /// The second half comes on the same context under the same tag, from the actual source, right behind the
 /// first.

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use mpjdev_engine::collective::{Operation, Outcome};
 use mpjdev_engine::{Comm, DeviceError, Mode, Uninterruptible};
 
-use crate::harness::{Job, Party, from};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{Job, Party, from};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     barriers_after_an_interrupted_one_fail_on_every_rank,

@@ -5,9 +5,9 @@
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::{Mode, Uninterruptible};
 
-use crate::harness::{ANY, Party, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{Ability, World, in_every_world};
+use crate::rank_harness::{ANY, Party, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{Ability, World, in_every_world};
 
 in_every_world![
     eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards,

@@ -7,9 +7,9 @@ use mpjdev_engine::collective::{Operation, Outcome};
 use mpjdev_engine::{Comm, DeviceError, Mode, Uninterruptible};
 use mpjdev_proto::collective::Refusal;
 
-use crate::harness::{ANY, Job, Party, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, Party, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     nobody_leaves_a_barrier_before_everybody_has_entered,

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use crate::harness::{ANY, Job, Party, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, Party, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     messages_sent_before_a_finish_arrive_and_then_receives_fail,

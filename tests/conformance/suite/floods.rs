@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use mpjdev_engine::Mode;
 
-use crate::harness::{ANY, Job, amount, from};
-use crate::letter::Letter;
-use crate::worlds::{Ability, LOCAL, SHM, World, in_every_world};
+use crate::rank_harness::{ANY, Job, amount, from};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{Ability, LOCAL, SHM, World, in_every_world};
 
 in_every_world![
     many_senders_and_a_slow_receiver_use_bounded_memory,

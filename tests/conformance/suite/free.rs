@@ -4,9 +4,9 @@
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::{Comm, DeviceError, Mode, RequestId, Uninterruptible};
 
-use crate::harness::{ANY, Job, Party, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, Party, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     messages_that_are_here_are_dropped_when_their_communicator_is_freed,

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use mpjdev_engine::{Mode, RecvFrom};
 
-use crate::harness::{ANY, Party, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, Party, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     messages_of_one_source_do_not_overtake_each_other_whatever_the_receives_ask_for,

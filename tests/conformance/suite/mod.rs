@@ -19,7 +19,7 @@ mod truncation;
 mod undelivered;
 mod unmatched;
 
-use crate::worlds::World;
+use crate::transport_fixtures::World;
 
 /// All tests, for worlds that run them at once, with their names.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, fn(&World))> {

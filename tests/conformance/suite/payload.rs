@@ -3,9 +3,9 @@
 use mpjdev_buffer::{BufferError, Element, Encoding, Message, ReadBuffer, Type, WriteBuffer};
 use mpjdev_engine::Mode;
 
-use crate::harness::{ANY, Party, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{Ability, World, in_every_world};
+use crate::rank_harness::{ANY, Party, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{Ability, World, in_every_world};
 
 in_every_world![
     messages_of_every_size_arrive_whole_in_both_modes,

@@ -2,9 +2,9 @@
 
 use mpjdev_engine::{Mode, Status};
 
-use crate::harness::{ANY, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     a_probe_waits_for_a_message_and_the_next_receive_gets_it,

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use crate::harness::{ANY, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     a_test_tells_of_a_request_until_its_outcome_is_taken,

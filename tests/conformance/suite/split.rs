@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use crate::harness::{ANY, Job, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     split_messages_of_several_senders_are_received_by_wildcards,

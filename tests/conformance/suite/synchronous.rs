@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mpjdev_engine::{Mode, RequestId};
 
-use crate::harness::{ANY, Job, Party, from, run};
-use crate::letter::Letter;
-use crate::worlds::{Ability, World, in_every_world};
+use crate::rank_harness::{ANY, Job, Party, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{Ability, World, in_every_world};
 
 in_every_world![
     a_synchronous_send_is_pending_until_its_receive_is_posted,

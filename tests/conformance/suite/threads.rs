@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use mpjdev_engine::{Mode, Uninterruptible};
 
-use crate::harness::{ANY, Job, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     eight_threads_of_each_rank_exchange_messages_under_their_own_tags,

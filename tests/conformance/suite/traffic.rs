@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use mpjdev_engine::{Mode, RecvFrom, RequestId};
 
-use crate::harness::{Party, from, run, soaks};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{Party, from, run, soaks};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![random_traffic_arrives_once_in_order_and_whole];
 

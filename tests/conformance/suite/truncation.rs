@@ -2,9 +2,9 @@
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use crate::harness::{ANY, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     a_message_that_is_too_large_is_an_error_with_the_numbers_and_the_next_one_is_whole,

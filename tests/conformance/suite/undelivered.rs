@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
 use super::finish::{SMALL, finish, gone};
-use crate::harness::{ANY, Job, from};
-use crate::letter::Letter;
-use crate::worlds::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, from};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{World, in_every_world};
 
 in_every_world![
     finish_names_what_nobody_receives_within_its_patience,

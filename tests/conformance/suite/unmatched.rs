@@ -5,9 +5,9 @@ use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::config::ENVELOPE_LEN;
 use mpjdev_engine::{DeviceError, Mode, RequestId, Uninterruptible};
 
-use crate::harness::{ANY, Job, Party, amount, from, run};
-use crate::letter::Letter;
-use crate::worlds::{Ability, World, in_every_world};
+use crate::rank_harness::{ANY, Job, Party, amount, from, run};
+use crate::test_message::Letter;
+use crate::transport_fixtures::{Ability, World, in_every_world};
 
 in_every_world![
     unmatched_messages_stop_neither_barriers_nor_other_communicators,

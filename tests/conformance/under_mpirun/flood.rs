@@ -9,8 +9,8 @@ use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, RequestId, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
-use crate::harness;
-use crate::letter::Letter;
+use crate::rank_harness;
+use crate::test_message::Letter;
 
 /// Picks this, which is no part of the suite.
 pub(super) const PICKED: &str = "a flood";
@@ -50,7 +50,7 @@ fn send(comm: &Comm, source: &Arc<dyn SlabSource>, mode: Mode, count: usize) {
 fn receive(comm: &Comm, count: usize) {
     comm.barrier(&mut Uninterruptible).expect("all come");
     for tag in (0..count).rev() {
-        let from = harness::from(0, tag as i32);
+        let from = rank_harness::from(0, tag as i32);
         if tag % 1000 == 0 {
             assert_eq!(comm.probe(from, &mut Uninterruptible).expect("it comes").tag, tag as i32);
         }
@@ -65,7 +65,7 @@ fn launch(test: &str, launcher: fn() -> Result<Launcher, String>) {
     }
     match launcher() {
         Ok(mut launcher) => {
-            let count = harness::amount(20_000, 1_000_000);
+            let count = rank_harness::amount(20_000, 1_000_000);
             launcher.variables.push((COUNT, PathBuf::from(count.to_string())));
             let out = launch_one(&format!("flood::{test}"), &launcher, 2, PICKED);
             assert_eq!(out.matches("... ok").count(), 2, "{out}");

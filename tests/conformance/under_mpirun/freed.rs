@@ -11,8 +11,8 @@ use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
-use crate::harness;
-use crate::letter::Letter;
+use crate::rank_harness;
+use crate::test_message::Letter;
 
 /// Picks the test of one round with many communicators.
 pub(super) const CYCLES: &str = "communicators come and go";
@@ -63,7 +63,7 @@ pub(super) fn make_and_free() {
     let source: Arc<dyn SlabSource> = pool;
     for cycle in 0..count() {
         let comm = dup(&world);
-        let seen = comm.iprobe(harness::ANY).expect("iprobe");
+        let seen = comm.iprobe(rank_harness::ANY).expect("iprobe");
         assert!(seen.is_none_or(|seen| seen.tag == tag(cycle)), "{seen:?} in cycle {cycle}");
         leave_message(&comm, &source, cycle);
         comm.free();
@@ -111,7 +111,7 @@ macro_rules! freed {
         $(
             #[test]
             fn $test() {
-                launch(stringify!($test), $launcher, $pick, harness::amount($check, $soak));
+                launch(stringify!($test), $launcher, $pick, rank_harness::amount($check, $soak));
             }
         )*
     };

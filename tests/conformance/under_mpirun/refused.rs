@@ -10,8 +10,8 @@ use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, DeviceError, Mode, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
-use crate::harness;
-use crate::letter::Letter;
+use crate::rank_harness;
+use crate::test_message::Letter;
 
 /// Picks this, which needs a library of its own and is no part of the suite.
 pub(super) const PICKED: &str = "a refused send";
@@ -58,7 +58,7 @@ fn send(comm: &Comm, source: &Arc<dyn SlabSource>) {
 }
 
 fn receive(comm: &Comm) {
-    let receive = || comm.recv(harness::ANY, ROOM, None, &mut Uninterruptible);
+    let receive = || comm.recv(rank_harness::ANY, ROOM, None, &mut Uninterruptible);
     for _ in 0..2 {
         let received = receive();
         assert!(matches!(received, Err(DeviceError::Lengths { .. })), "{received:?}");

@@ -15,7 +15,7 @@ use mpjdev_proto::impi::Dialect;
 use mpjdev_transport::tcp::Terms;
 use mpjdev_transport::udp;
 
-use crate::harness::{amount, soaks};
+use crate::rank_harness::{amount, soaks};
 
 /// A way to make a job.
 #[derive(Debug)]
@@ -281,15 +281,15 @@ macro_rules! in_every_world {
         in_every_world! { @ udp_lossy UDP_LOSSY $($test)+ }
 
         /// For worlds that run all of them at once.
-        pub(super) const TESTS: &[(&str, fn(&$crate::worlds::World))] = &[$((stringify!($test), $test)),+];
+        pub(super) const TESTS: &[(&str, fn(&$crate::transport_fixtures::World))] = &[$((stringify!($test), $test)),+];
     };
     (@ $module:ident $world:ident $($test:ident)+) => {
         mod $module {
             $(
                 #[test]
                 fn $test() {
-                    if $crate::worlds::$world.has_time(stringify!($test)) {
-                        super::$test(&$crate::worlds::$world);
+                    if $crate::transport_fixtures::$world.has_time(stringify!($test)) {
+                        super::$test(&$crate::transport_fixtures::$world);
                     }
                 }
             )+

@@ -11,10 +11,10 @@ use mpjdev_buffer::{Message, SlabSource};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Done, Mode, RecvFrom, RequestId, Status, Uninterruptible};
 
-use crate::board::Board;
-use crate::letter::Letter;
+use crate::side_channel::Board;
+use crate::test_message::Letter;
+use crate::transport_fixtures::World;
 use crate::under_mpirun;
-use crate::worlds::World;
 
 /// Deadline of a job, against one that never ends. The longest takes half a minute of processor time.
 fn deadline() -> Duration {
