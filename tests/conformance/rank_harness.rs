@@ -11,9 +11,9 @@ use mpjdev_buffer::{Message, SlabSource};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Done, Mode, RecvFrom, RequestId, Status, Uninterruptible};
 
-use crate::side_channel::Board;
-use crate::test_message::Letter;
-use crate::transport_fixtures::World;
+use crate::side_channel::SideChannel;
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::TransportFixture;
 use crate::under_mpirun;
 
 /// Deadline of a job, against one that never ends. The longest takes half a minute of processor time.
@@ -58,28 +58,28 @@ struct Shared {
     pool: Arc<HeapPool>,
     /// Sources of the ranks' message memory, if it is not the pool.
     sources: Vec<Arc<dyn SlabSource>>,
-    board: Board,
+    side_channel: SideChannel,
     /// The first failure.
     failure: Mutex<Option<String>>,
 }
 
 /// One rank of a job in one communicator, with operations that fail the test when they fail.
 #[derive(Clone, Debug)]
-pub(crate) struct Party {
+pub(crate) struct RankHarness {
     /// The communicator.
     pub(crate) comm: Comm,
     shared: Arc<Shared>,
 }
 
 /// Runs a job of this many ranks, and checks that it leaves no message, request or memory behind.
-pub(crate) fn run(world: &World, ranks: usize, body: impl Fn(&Party) + Sync) {
-    Job::new(world, ranks).run(body);
+pub(crate) fn run(fixture: &TransportFixture, ranks: usize, body: impl Fn(&RankHarness) + Sync) {
+    Job::new(fixture, ranks).run(body);
 }
 
 impl Job {
-    /// A job in this world.
-    pub(crate) fn new(world: &World, ranks: usize) -> Job {
-        Job { config: (world.config)(), connect: world.connect, name: world.name, ranks, clean: true }
+    /// A job over this fixture.
+    pub(crate) fn new(fixture: &TransportFixture, ranks: usize) -> Job {
+        Job { config: (fixture.config)(), connect: fixture.connect, name: fixture.name, ranks, clean: true }
     }
 
     /// With other limits.
@@ -103,7 +103,7 @@ impl Job {
     ///
     /// # Panics
     /// When a rank does, when the deadline passes, and when something is left.
-    pub(crate) fn run(self, body: impl Fn(&Party) + Sync) {
+    pub(crate) fn run(self, body: impl Fn(&RankHarness) + Sync) {
         let pool = HeapPool::new(POOL);
         let source: Arc<dyn SlabSource> = pool.clone();
         if !under_mpirun::has_room(self.ranks) {
@@ -117,16 +117,16 @@ impl Job {
         let shared = Arc::new(Shared {
             pool: pool.clone(),
             sources: sources.filter(|own| !Arc::ptr_eq(own, &source)).collect(),
-            board: Board::new(),
+            side_channel: SideChannel::new(),
             failure: Mutex::default(),
         });
-        let parties: Vec<Party> =
-            comms.into_iter().map(|comm| Party { comm, shared: shared.clone() }).collect();
+        let harnesses: Vec<RankHarness> =
+            comms.into_iter().map(|comm| RankHarness { comm, shared: shared.clone() }).collect();
         let (done, ended) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            let watchdog = scope.spawn(|| watch(self.name, ended, &parties));
+            let watchdog = scope.spawn(|| watch(self.name, ended, &harnesses));
             let ranks: Vec<_> =
-                parties.iter().map(|party| scope.spawn(|| party.guarded(|| body(party)))).collect();
+                harnesses.iter().map(|harness| scope.spawn(|| harness.guarded(|| body(harness)))).collect();
             for rank in ranks {
                 rank.join().expect("panics are caught inside");
             }
@@ -137,20 +137,20 @@ impl Job {
             panic!("in {}: {failure}", self.name);
         }
         if self.clean {
-            settle(&parties);
+            settle(&harnesses);
         }
         if self.clean {
             // The loans of one rank return from the others, which hold nothing any more.
             until(|| shared.sources.is_empty() || shared.used() == 0, "all loans returned");
         }
         if under_mpirun::directory().is_some() {
-            end_rank(&parties, self.clean);
+            end_rank(&harnesses, self.clean);
             if !self.clean {
                 // What nobody has received is the library's, with its memory.
                 return;
             }
         }
-        drop(parties);
+        drop(harnesses);
         until(|| shared.used() == 0, "memory was given back");
         assert_eq!(shared.used(), 0, "octets are still in use after the job in {}", self.name);
     }
@@ -166,26 +166,26 @@ fn until(holds: impl Fn() -> bool, what: &str) {
 }
 
 /// Ends the rank that this process is, unless the test has done so: the next job can be joined then.
-fn end_rank(parties: &[Party], is_clean: bool) {
-    for party in parties {
+fn end_rank(harnesses: &[RankHarness], is_clean: bool) {
+    for harness in harnesses {
         let done = |rank: u32| format!("rank {rank} has done its part");
-        party.say(&done(party.rank()));
+        harness.post_note(&done(harness.rank()));
         let deadline = Instant::now() + deadline();
         // Nobody else is to meet with the end of this one.
-        while !(0..party.size()).all(|rank| party.was_said(&done(rank))) {
+        while !(0..harness.size()).all(|rank| harness.has_note(&done(rank))) {
             assert!(Instant::now() < deadline, "another rank does not come to its end");
             // A library with an unsent answer continues with it only when it is called.
-            let _ = party.comm.iprobe(ANY);
+            let _ = harness.comm.iprobe(ANY);
             std::thread::sleep(Duration::from_millis(1));
         }
-        let ended = party.comm.finish(&mut Uninterruptible);
+        let ended = harness.comm.finish(&mut Uninterruptible);
         assert!(ended.is_ok() || !is_clean, "finish: {ended:?}");
     }
 }
 
 /// Waits until nothing is left at any rank.
-fn settle(parties: &[Party]) {
-    let left = || parties.iter().map(|p| p.comm.leftovers()).collect::<Vec<_>>();
+fn settle(harnesses: &[RankHarness]) {
+    let left = || harnesses.iter().map(|p| p.comm.leftovers()).collect::<Vec<_>>();
     let deadline = Instant::now() + SOON;
     while left().iter().any(|l| *l != (0, 0)) {
         assert!(
@@ -198,13 +198,13 @@ fn settle(parties: &[Party]) {
 }
 
 /// Fails the job when it is not over in time, and ends the process when even that does not end it.
-fn watch(name: &str, ended: mpsc::Receiver<()>, parties: &[Party]) {
+fn watch(name: &str, ended: mpsc::Receiver<()>, harnesses: &[RankHarness]) {
     let over = |within| !matches!(ended.recv_timeout(within), Err(mpsc::RecvTimeoutError::Timeout));
     if over(deadline()) {
         return;
     }
-    parties[0].shared.fail(format!("not over after {:?}", deadline()));
-    let comms: Vec<_> = parties.iter().map(|p| p.comm.clone()).collect();
+    harnesses[0].shared.fail(format!("not over after {:?}", deadline()));
+    let comms: Vec<_> = harnesses.iter().map(|p| p.comm.clone()).collect();
     // A thread of its own: a lock that nobody lets go must not keep the job from being failed.
     let (told, tells) = mpsc::channel::<()>();
     std::thread::spawn(move || {
@@ -215,7 +215,7 @@ fn watch(name: &str, ended: mpsc::Receiver<()>, parties: &[Party]) {
     });
     // As it is now, not as it becomes when the job fails.
     let _ = tells.recv_timeout(SOON);
-    parties[0].comm.fail("the test's deadline has passed");
+    harnesses[0].comm.fail("the test's deadline has passed");
     if !over(SOON) {
         eprintln!("in {name}: a rank does not end though the job has failed");
         std::process::abort();
@@ -231,7 +231,7 @@ impl Shared {
     /// Notes a failure, unless there is one already.
     fn fail(&self, why: String) {
         lock(&self.failure).get_or_insert(why);
-        self.board.wake();
+        self.side_channel.wake();
     }
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn from(source: impl Into<Option<u32>>, tag: impl Into<Option<i32>>) 
 /// From any source with any tag.
 pub(crate) const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
-impl Party {
+impl RankHarness {
     /// Runs a thread's part of the test: a panic fails the whole job.
     fn guarded(&self, part: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(part)) {
@@ -275,8 +275,8 @@ impl Party {
     }
 
     /// This rank in another communicator.
-    pub(crate) fn on(&self, comm: Comm) -> Party {
-        Party { comm, shared: self.shared.clone() }
+    pub(crate) fn on(&self, comm: Comm) -> RankHarness {
+        RankHarness { comm, shared: self.shared.clone() }
     }
 
     /// Number of this rank.
@@ -300,23 +300,23 @@ impl Party {
     }
 
     /// Lets the other ranks know that something has happened, past the messages.
-    pub(crate) fn say(&self, what: &str) {
-        self.shared.board.say(what);
+    pub(crate) fn post_note(&self, what: &str) {
+        self.shared.side_channel.post(what);
     }
 
     /// Whether this was said.
-    pub(crate) fn was_said(&self, what: &str) -> bool {
-        self.shared.board.was_said(what)
+    pub(crate) fn has_note(&self, what: &str) -> bool {
+        self.shared.side_channel.has(what)
     }
 
     /// Waits until another rank has written this note. Does not drive the rank's progress.
     #[track_caller]
-    pub(crate) fn hear(&self, what: &str) {
+    pub(crate) fn wait_for_note(&self, what: &str) {
         let deadline = Instant::now() + NOTED;
-        while !self.was_said(what) {
+        while !self.has_note(what) {
             assert!(lock(&self.shared.failure).is_none(), "another rank failed while waiting for: {what}");
             assert!(Instant::now() < deadline, "nobody said in {NOTED:?}: {what}");
-            self.shared.board.wait(what);
+            self.shared.side_channel.wait(what);
         }
     }
 
@@ -332,27 +332,33 @@ impl Party {
 
     /// Sends in standard mode.
     #[track_caller]
-    pub(crate) fn send(&self, letter: &Letter, dest: u32, tag: i32) {
-        self.send_in(Mode::Standard, letter, dest, tag);
+    pub(crate) fn send(&self, test_message: &TestMessage, dest: u32, tag: i32) {
+        self.send_in(Mode::Standard, test_message, dest, tag);
     }
 
     /// Sends in synchronous mode.
     #[track_caller]
-    pub(crate) fn ssend(&self, letter: &Letter, dest: u32, tag: i32) {
-        self.send_in(Mode::Synchronous, letter, dest, tag);
+    pub(crate) fn ssend(&self, test_message: &TestMessage, dest: u32, tag: i32) {
+        self.send_in(Mode::Synchronous, test_message, dest, tag);
     }
 
     /// Sends in this mode.
     #[track_caller]
-    pub(crate) fn send_in(&self, mode: Mode, letter: &Letter, dest: u32, tag: i32) {
-        let message = letter.write(self.source());
+    pub(crate) fn send_in(&self, mode: Mode, test_message: &TestMessage, dest: u32, tag: i32) {
+        let message = test_message.write(self.source());
         self.comm.send(&message, dest as i32, tag, mode, &mut Uninterruptible).expect("send");
     }
 
     /// Starts to send; none when it is done already.
     #[track_caller]
-    pub(crate) fn isend(&self, mode: Mode, letter: &Letter, dest: u32, tag: i32) -> Option<RequestId> {
-        let message = letter.write(self.source());
+    pub(crate) fn isend(
+        &self,
+        mode: Mode,
+        test_message: &TestMessage,
+        dest: u32,
+        tag: i32,
+    ) -> Option<RequestId> {
+        let message = test_message.write(self.source());
         self.comm.isend(&message, dest as i32, tag, mode).expect("isend")
     }
 
@@ -364,10 +370,10 @@ impl Party {
 
     /// Receives a message that must be this one.
     #[track_caller]
-    pub(crate) fn expect(&self, from: RecvFrom, letter: &Letter) -> Status {
-        let (status, message) = self.recv(from, letter.needs());
-        letter.check(&message);
-        assert_eq!(status.size, letter.needs());
+    pub(crate) fn expect(&self, from: RecvFrom, test_message: &TestMessage) -> Status {
+        let (status, message) = self.recv(from, test_message.needs());
+        test_message.check(&message);
+        assert_eq!(status.size, test_message.needs());
         status
     }
 
@@ -385,9 +391,9 @@ impl Party {
 
     /// Waits for a receive that must give this.
     #[track_caller]
-    pub(crate) fn wait_letter(&self, id: RequestId, letter: &Letter) -> Status {
+    pub(crate) fn wait_message(&self, id: RequestId, test_message: &TestMessage) -> Status {
         let done = self.wait(id);
-        letter.check(&done.message.expect("a receive gives a message"));
+        test_message.check(&done.message.expect("a receive gives a message"));
         done.status.expect("a receive gives a status")
     }
 
@@ -401,13 +407,13 @@ impl Party {
 
     /// Waits until a message that this asks for is here, without receiving it.
     #[track_caller]
-    pub(crate) fn see(&self, from: RecvFrom) -> Status {
+    pub(crate) fn probe(&self, from: RecvFrom) -> Status {
         self.comm.probe(from, &mut Uninterruptible).expect("probe")
     }
 
     /// Waits until this rank has heard that another one has ended or failed, which may take a message.
     #[track_caller]
-    pub(crate) fn knows_of(&self, peer: u32) {
+    pub(crate) fn wait_for_end_of(&self, peer: u32) {
         self.until("it is known", || self.comm.iprobe(from(peer, 1)).is_err());
     }
 

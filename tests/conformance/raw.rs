@@ -15,7 +15,7 @@ use mpjdev_transport::{
     Header, Kind, Outgoing, PacketHandler, PacketSource, Payload, PeerState, Transport, local,
 };
 
-use crate::test_message::Letter;
+use crate::test_message::TestMessage;
 
 mod ends;
 mod halves;
@@ -177,9 +177,9 @@ impl Bench {
         Ok(done.message.expect("a receive gives a message"))
     }
 
-    fn message(&self, letter: &Letter) -> Message {
+    fn message(&self, test_message: &TestMessage) -> Message {
         let source: Arc<dyn SlabSource> = self.pool.clone();
-        letter.write(&source)
+        test_message.write(&source)
     }
 
     /// No message, request or memory is left.
@@ -196,9 +196,9 @@ fn soon() -> Instant {
 }
 
 /// The octets of both halves as a sender without pairing numbers makes them: zero in the unused octets.
-fn halves(letter: &Letter) -> (Vec<u8>, Vec<u8>) {
+fn halves(test_message: &TestMessage) -> (Vec<u8>, Vec<u8>) {
     let source: Arc<dyn SlabSource> = Arc::new(mpjdev_buffer::PlainSource);
-    let message = letter.write(&source);
+    let message = test_message.write(&source);
     let mut octets = vec![0; message.logical_len()];
     message.copy_logical(0, &mut octets);
     let second = octets.split_off(message.first_len());
@@ -206,13 +206,13 @@ fn halves(letter: &Letter) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// As above, with a pairing number.
-fn numbered_halves(letter: &Letter, number: u32) -> (Vec<u8>, Vec<u8>) {
-    let (mut first, second) = halves(letter);
+fn numbered_halves(test_message: &TestMessage, number: u32) -> (Vec<u8>, Vec<u8>) {
+    let (mut first, second) = halves(test_message);
     let at = first.len() - 8;
     first[at..at + 4].copy_from_slice(&number.to_ne_bytes());
     (first, second)
 }
 
-fn letter(seed: u64) -> Letter {
-    Letter::split(seed, 40, 100 + seed as usize)
+fn test_message(seed: u64) -> TestMessage {
+    TestMessage::split(seed, 40, 100 + seed as usize)
 }

@@ -1,4 +1,4 @@
-//! A board on which the ranks of a job inform each other without messages.
+//! Notes that the ranks of a job exchange beside their messages.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -7,64 +7,64 @@ use std::time::Duration;
 
 use crate::under_mpirun;
 
-/// Path of the file.
+/// The notes of one job.
 #[derive(Debug)]
-pub(crate) enum Board {
-    /// In memory: the ranks are threads.
-    Memory { said: Mutex<HashSet<String>>, news: Condvar },
-    /// In a directory, as files that say it by their names: the ranks are processes.
+pub(crate) enum SideChannel {
+    /// The ranks are threads.
+    Memory { notes: Mutex<HashSet<String>>, news: Condvar },
+    /// The ranks are processes: each note is an empty file named by its text.
     Directory(PathBuf),
 }
 
-impl Board {
-    /// That of a job, whose ranks have been connected.
-    pub(crate) fn new() -> Board {
+impl SideChannel {
+    /// The notes of a job whose ranks are connected.
+    pub(crate) fn new() -> SideChannel {
         match under_mpirun::directory() {
-            None => Board::Memory { said: Mutex::default(), news: Condvar::new() },
+            None => SideChannel::Memory { notes: Mutex::default(), news: Condvar::new() },
             Some(directory) => {
                 let directory = directory.join(under_mpirun::job_number().to_string());
                 std::fs::create_dir_all(&directory).expect("a directory");
-                Board::Directory(directory)
+                SideChannel::Directory(directory)
             }
         }
     }
 
-    pub(crate) fn say(&self, what: &str) {
+    pub(crate) fn post(&self, what: &str) {
         match self {
-            Board::Memory { said, news } => {
-                lock(said).insert(what.to_owned());
+            SideChannel::Memory { notes, news } => {
+                lock(notes).insert(what.to_owned());
                 news.notify_all();
             }
-            Board::Directory(directory) => {
+            SideChannel::Directory(directory) => {
                 std::fs::write(directory.join(what.replace('/', "_")), []).expect("a file");
             }
         }
     }
 
-    pub(crate) fn was_said(&self, what: &str) -> bool {
+    pub(crate) fn has(&self, what: &str) -> bool {
         match self {
-            Board::Memory { said, .. } => lock(said).contains(what),
-            Board::Directory(directory) => directory.join(what.replace('/', "_")).exists(),
+            SideChannel::Memory { notes, .. } => lock(notes).contains(what),
+            SideChannel::Directory(directory) => directory.join(what.replace('/', "_")).exists(),
         }
     }
 
-    /// Waits for this, or for other news, or for a moment.
+    /// Waits for this note, another note, or a short time.
     pub(crate) fn wait(&self, what: &str) {
         match self {
-            Board::Memory { said, news } => {
-                let said = lock(said);
-                if !said.contains(what) {
-                    let waited = news.wait_timeout(said, Duration::from_millis(50));
+            SideChannel::Memory { notes, news } => {
+                let guard = lock(notes);
+                if !guard.contains(what) {
+                    let waited = news.wait_timeout(guard, Duration::from_millis(50));
                     drop(waited.unwrap_or_else(PoisonError::into_inner));
                 }
             }
-            Board::Directory(_) => std::thread::sleep(Duration::from_millis(1)),
+            SideChannel::Directory(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
 
-    /// Wakes who waits.
+    /// Wakes all waiting ranks.
     pub(crate) fn wake(&self) {
-        if let Board::Memory { news, .. } = self {
+        if let SideChannel::Memory { news, .. } = self {
             news.notify_all();
         }
     }

@@ -8,7 +8,7 @@ use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 
 /// Ingredients of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Letter {
+pub(crate) struct TestMessage {
     /// Seed of its content.
     pub(crate) seed: u64,
     /// Octets of primary payload, a multiple of 8: nothing, or one section of longs.
@@ -25,20 +25,20 @@ const HEADERS: usize = 16;
 /// Octets of the primary header and of a section header.
 const BEFORE_DATA: usize = 16;
 
-impl Letter {
+impl TestMessage {
     /// One physical message without a secondary payload.
-    pub(crate) fn plain(seed: u64, primary: usize) -> Letter {
-        Letter { seed, primary, secondary: 0, room: 0 }
+    pub(crate) fn plain(seed: u64, primary: usize) -> TestMessage {
+        TestMessage { seed, primary, secondary: 0, room: 0 }
     }
 
     /// One physical message with the secondary payload appended.
-    pub(crate) fn appended(seed: u64, primary: usize, secondary: usize) -> Letter {
-        Letter { seed, primary, secondary, room: secondary + 1 }
+    pub(crate) fn appended(seed: u64, primary: usize, secondary: usize) -> TestMessage {
+        TestMessage { seed, primary, secondary, room: secondary + 1 }
     }
 
     /// Two physical messages.
-    pub(crate) fn split(seed: u64, primary: usize, secondary: usize) -> Letter {
-        Letter { seed, primary, secondary, room: 0 }
+    pub(crate) fn split(seed: u64, primary: usize, secondary: usize) -> TestMessage {
+        TestMessage { seed, primary, secondary, room: 0 }
     }
 
     /// Whether it goes as two physical messages where a transport knows only those.

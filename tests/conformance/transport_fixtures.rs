@@ -1,5 +1,6 @@
-//! The worlds that the suite runs in: ways to make a job of `n` ranks. A transport joins by one more of them
-//! here and one more line in [`in_every_world`].
+//! The transports that the suite runs over, each with a way to make a job of `n` ranks.
+//!
+//! A new transport needs a fixture here and a line in [`for_every_fixture`].
 
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use mpjdev_transport::udp;
 
 use crate::rank_harness::{amount, soaks};
 
-/// A way to make a job.
+/// A transport with its limits, and a way to make a job over it.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct TransportFixture {
     /// Name in reports.
     pub(crate) name: &'static str,
     /// Its limits, before a test changes some.
     pub(crate) config: fn() -> Config,
     /// Makes the world communicators of a job, in the order of their ranks.
     pub(crate) connect: fn(usize, Config, &Arc<HeapPool>) -> Vec<Comm>,
-    /// Abilities that it lacks, with the reasons: tests that need them are skipped aloud.
+    /// Abilities that it lacks, with the reasons. Tests that need them say that they are skipped.
     pub(crate) lacks: &'static [(Ability, &'static str)],
 }
 
@@ -44,14 +45,15 @@ pub(crate) enum Ability {
 }
 
 /// Ranks as threads, limits for real work.
-pub(crate) static LOCAL: World = World { name: "local", config: Config::default, connect: local, lacks: &[] };
+pub(crate) static LOCAL: TransportFixture =
+    TransportFixture { name: "local", config: Config::default, connect: local, lacks: &[] };
 
 /// Ranks as threads, every limit bites.
-pub(crate) static LOCAL_TINY: World =
-    World { name: "local, tiny limits", config: Config::tiny, connect: local, lacks: &[] };
+pub(crate) static LOCAL_TINY: TransportFixture =
+    TransportFixture { name: "local, tiny limits", config: Config::tiny, connect: local, lacks: &[] };
 
 /// Ranks as threads that exchange physical messages.
-pub(crate) static PHYSICAL: World = World {
+pub(crate) static PHYSICAL: TransportFixture = TransportFixture {
     name: "local, physical messages",
     config: || Config { message_oriented: true, ..Config::default() },
     connect: local,
@@ -59,7 +61,7 @@ pub(crate) static PHYSICAL: World = World {
 };
 
 /// Ranks as threads that exchange physical messages, every limit bites.
-pub(crate) static PHYSICAL_TINY: World = World {
+pub(crate) static PHYSICAL_TINY: TransportFixture = TransportFixture {
     name: "local, physical messages, tiny limits",
     config: || Config { message_oriented: true, ..Config::tiny() },
     connect: local,
@@ -82,15 +84,19 @@ const ELSEWHERE: &[(Ability, &str)] =
     &[(Ability::SharesMemory, "the sender's memory is mapped at another address")];
 
 /// Ranks over shared memory.
-pub(crate) static SHM: World =
-    World { name: "shared memory", config: Config::default, connect: shm, lacks: ELSEWHERE };
+pub(crate) static SHM: TransportFixture =
+    TransportFixture { name: "shared memory", config: Config::default, connect: shm, lacks: ELSEWHERE };
 
 /// Ranks over shared memory, every limit bites.
-pub(crate) static SHM_TINY: World =
-    World { name: "shared memory, tiny limits", config: Config::tiny, connect: shm, lacks: ELSEWHERE };
+pub(crate) static SHM_TINY: TransportFixture = TransportFixture {
+    name: "shared memory, tiny limits",
+    config: Config::tiny,
+    connect: shm,
+    lacks: ELSEWHERE,
+};
 
 /// Ranks behind TCP connections.
-pub(crate) static TCP: World = World {
+pub(crate) static TCP: TransportFixture = TransportFixture {
     name: "TCP",
     config: Config::default,
     connect: |ranks, config, pool| tcp(ranks, config, Terms::default(), pool),
@@ -98,7 +104,7 @@ pub(crate) static TCP: World = World {
 };
 
 /// Ranks behind TCP connections, in the draft's dialect, every limit bites.
-pub(crate) static TCP_TINY: World = World {
+pub(crate) static TCP_TINY: TransportFixture = TransportFixture {
     name: "TCP, draft, tiny limits",
     config: Config::tiny,
     connect: |ranks, config, pool| {
@@ -109,7 +115,7 @@ pub(crate) static TCP_TINY: World = World {
 };
 
 /// Ranks behind UDP sockets.
-pub(crate) static UDP: World = World {
+pub(crate) static UDP: TransportFixture = TransportFixture {
     name: "UDP",
     config: Config::default,
     connect: |ranks, config, pool| udp(ranks, config, udp::Terms::default(), pool),
@@ -118,7 +124,7 @@ pub(crate) static UDP: World = World {
 
 /// Ranks behind UDP sockets, every limit bites: hardly more than the blocks fits a datagram, and three may be
 /// in flight.
-pub(crate) static UDP_TINY: World = World {
+pub(crate) static UDP_TINY: TransportFixture = TransportFixture {
     name: "UDP, tiny limits",
     config: Config::tiny,
     connect: |ranks, config, pool| udp(ranks, config, tiny(), pool),
@@ -126,7 +132,7 @@ pub(crate) static UDP_TINY: World = World {
 };
 
 /// Ranks behind UDP sockets, and a network between them that loses, doubles and reorders.
-pub(crate) static UDP_LOSSY: World = World {
+pub(crate) static UDP_LOSSY: TransportFixture = TransportFixture {
     name: "UDP, lossy",
     config: Config::default,
     connect: |ranks, config, pool| udp(ranks, config, lossy(), pool),
@@ -171,7 +177,7 @@ pub(crate) fn tcp(ranks: usize, config: Config, terms: Terms, pool: &Arc<HeapPoo
 }
 
 /// Sites of two ranks, which share memory; the others are behind TCP connections.
-pub(crate) static SITES: World = World {
+pub(crate) static SITES: TransportFixture = TransportFixture {
     name: "sites",
     config: Config::default,
     connect: |ranks, config, pool| sites(ranks, per_site(ranks, 2), config, Terms::default(), pool),
@@ -179,7 +185,7 @@ pub(crate) static SITES: World = World {
 };
 
 /// Sites of three ranks, every limit bites.
-pub(crate) static SITES_TINY: World = World {
+pub(crate) static SITES_TINY: TransportFixture = TransportFixture {
     name: "sites, tiny limits",
     config: Config::tiny,
     connect: |ranks, config, pool| {
@@ -201,7 +207,7 @@ fn sites(ranks: usize, per_site: usize, config: Config, terms: Terms, pool: &Arc
     job::sites(ranks, per_site, config, terms, SEGMENT, pool).expect("shared memory and connections")
 }
 
-/// Tests that are shorter in worlds without [`Ability::Bulk`], unless the long tests are asked for.
+/// Tests that are shorter over fixtures without [`Ability::Bulk`], unless the long tests are asked for.
 const SHORTENED: [&str; 7] = [
     "random_traffic_arrives_once_in_order_and_whole",
     "a_message_and_a_finish_right_behind_it_lose_nothing",
@@ -212,14 +218,13 @@ const SHORTENED: [&str; 7] = [
     "too_many_open_split_messages_are_refused_and_go_on_when_some_are_received",
 ];
 
-impl World {
-    /// Why it cannot do this; none when it can.
+impl TransportFixture {
+    /// The reason why it lacks an ability, or `None`.
     pub(crate) fn lack(&self, ability: Ability) -> Option<&'static str> {
         self.lacks.iter().find(|(lacking, _)| *lacking == ability).map(|(_, why)| *why)
     }
 
-    /// Whether a test may be as long as is asked for; says aloud that it is skipped, and why, when it may
-    /// not.
+    /// Whether a test may be as long as is asked for. Otherwise prints that it is skipped, and why.
     pub(crate) fn has_time(&self, test: &str) -> bool {
         let lack = self.lack(Ability::Bulk).filter(|_| soaks() && !SHORTENED.contains(&test));
         if let Some(why) = lack {
@@ -228,7 +233,7 @@ impl World {
         lack.is_none()
     }
 
-    /// A number that is larger when the long tests are asked for. A world without [`Ability::Bulk`] takes
+    /// A number that is larger when the long tests are asked for. A fixture without [`Ability::Bulk`] takes
     /// `check` then and a quarter of it otherwise, in the tests of [`SHORTENED`].
     pub(crate) fn amount(&self, check: usize, soak: usize) -> usize {
         match (self.lack(Ability::Bulk).is_some(), soaks()) {
@@ -251,7 +256,7 @@ impl World {
         if self.lack(Ability::Bulk).is_some() { wanted.min(20 << 10) } else { wanted }
     }
 
-    /// Whether the world can do this; says aloud that a test is skipped, and why, when it cannot.
+    /// Whether the fixture has an ability. Otherwise prints that the test is skipped, and why.
     pub(crate) fn can(&self, ability: Ability, test: &str) -> bool {
         match self.lack(ability) {
             Some(why) => {
@@ -263,37 +268,38 @@ impl World {
     }
 }
 
-/// Makes a test of each function, which takes a world, for every world.
-macro_rules! in_every_world {
+/// Makes one test of each function for every fixture.
+macro_rules! for_every_fixture {
     ($($test:ident),+ $(,)?) => {
-        in_every_world! { @ local LOCAL $($test)+ }
-        in_every_world! { @ local_tiny LOCAL_TINY $($test)+ }
-        in_every_world! { @ physical PHYSICAL $($test)+ }
-        in_every_world! { @ physical_tiny PHYSICAL_TINY $($test)+ }
-        in_every_world! { @ shm SHM $($test)+ }
-        in_every_world! { @ shm_tiny SHM_TINY $($test)+ }
-        in_every_world! { @ tcp TCP $($test)+ }
-        in_every_world! { @ tcp_tiny TCP_TINY $($test)+ }
-        in_every_world! { @ sites SITES $($test)+ }
-        in_every_world! { @ sites_tiny SITES_TINY $($test)+ }
-        in_every_world! { @ udp UDP $($test)+ }
-        in_every_world! { @ udp_tiny UDP_TINY $($test)+ }
-        in_every_world! { @ udp_lossy UDP_LOSSY $($test)+ }
+        for_every_fixture! { @ local LOCAL $($test)+ }
+        for_every_fixture! { @ local_tiny LOCAL_TINY $($test)+ }
+        for_every_fixture! { @ physical PHYSICAL $($test)+ }
+        for_every_fixture! { @ physical_tiny PHYSICAL_TINY $($test)+ }
+        for_every_fixture! { @ shm SHM $($test)+ }
+        for_every_fixture! { @ shm_tiny SHM_TINY $($test)+ }
+        for_every_fixture! { @ tcp TCP $($test)+ }
+        for_every_fixture! { @ tcp_tiny TCP_TINY $($test)+ }
+        for_every_fixture! { @ sites SITES $($test)+ }
+        for_every_fixture! { @ sites_tiny SITES_TINY $($test)+ }
+        for_every_fixture! { @ udp UDP $($test)+ }
+        for_every_fixture! { @ udp_tiny UDP_TINY $($test)+ }
+        for_every_fixture! { @ udp_lossy UDP_LOSSY $($test)+ }
 
-        /// For worlds that run all of them at once.
-        pub(super) const TESTS: &[(&str, fn(&$crate::transport_fixtures::World))] = &[$((stringify!($test), $test)),+];
+        /// For fixtures that run all of them at once.
+        pub(super) const TESTS: &[(&str, fn(&$crate::transport_fixtures::TransportFixture))] =
+            &[$((stringify!($test), $test)),+];
     };
-    (@ $module:ident $world:ident $($test:ident)+) => {
+    (@ $module:ident $fixture:ident $($test:ident)+) => {
         mod $module {
             $(
                 #[test]
                 fn $test() {
-                    if $crate::transport_fixtures::$world.has_time(stringify!($test)) {
-                        super::$test(&$crate::transport_fixtures::$world);
+                    if $crate::transport_fixtures::$fixture.has_time(stringify!($test)) {
+                        super::$test(&$crate::transport_fixtures::$fixture);
                     }
                 }
             )+
         }
     };
 }
-pub(crate) use in_every_world;
+pub(crate) use for_every_fixture;

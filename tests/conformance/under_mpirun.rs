@@ -17,8 +17,8 @@ use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, Uninterruptible, mpi};
 
-use crate::test_message::Letter;
-use crate::transport_fixtures::{Ability, World};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{Ability, TransportFixture};
 use crate::{rank_harness, suite};
 
 mod flood;
@@ -26,7 +26,7 @@ mod freed;
 mod refused;
 
 /// Ranks are processes over a C MPI.
-static MPI: World = World {
+static MPI: TransportFixture = TransportFixture {
     name: "MPI",
     config: Config::default,
     connect,
@@ -136,14 +136,14 @@ fn exchange_the_longest() {
     let comm =
         job::join(Config::default(), &pool, &mut Uninterruptible).expect("an MPI").expect("a launcher").world;
     let source: Arc<dyn SlabSource> = pool;
-    let letter = Letter::split(7, CAPACITY_MAX, CAPACITY_MAX);
+    let test_message = TestMessage::split(7, CAPACITY_MAX, CAPACITY_MAX);
     if comm.rank() == 0 {
-        comm.send(&letter.write(&source), 1, 1, Mode::Standard, &mut Uninterruptible).expect("it goes");
+        comm.send(&test_message.write(&source), 1, 1, Mode::Standard, &mut Uninterruptible).expect("it goes");
     } else {
         let (_, message) =
             comm.recv(rank_harness::ANY, CAPACITY_MAX, None, &mut Uninterruptible).expect("it comes");
-        letter.check(&message);
-        println!("{} octets in one message ... ok", letter.first_len());
+        test_message.check(&message);
+        println!("{} octets in one message ... ok", test_message.first_len());
     }
     comm.finish(&mut Uninterruptible).expect("nothing is left");
     mpi::end(None);

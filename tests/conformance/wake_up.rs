@@ -16,11 +16,11 @@ use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, Uninterruptib
 use mpjdev_transport::tcp::Terms;
 use mpjdev_transport::{PacketSource, Transport, local};
 
-use crate::rank_harness::{Party, amount, from, run};
-use crate::test_message::Letter;
-use crate::transport_fixtures::World;
+use crate::rank_harness::{RankHarness, amount, from, run};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::TransportFixture;
 
-static SLEEPERS: World = World {
+static SLEEPERS: TransportFixture = TransportFixture {
     name: "local, without slices",
     // Nobody helps a rank whose packets find no room, so there is room.
     config: || Config { queue_cells: 1 << 12, ..sleeping(Config::default()) },
@@ -28,7 +28,7 @@ static SLEEPERS: World = World {
     lacks: &[],
 };
 
-static PHYSICAL_SLEEPERS: World = World {
+static PHYSICAL_SLEEPERS: TransportFixture = TransportFixture {
     name: "local, physical messages, without slices",
     config: || Config { message_oriented: true, ..(SLEEPERS.config)() },
     connect: connect_apart,
@@ -39,7 +39,7 @@ fn sleeping(config: Config) -> Config {
     Config { spins: 0, yields: 0, slice: Duration::from_secs(3600), ..config }
 }
 
-static SHM_SLEEPERS: World = World {
+static SHM_SLEEPERS: TransportFixture = TransportFixture {
     name: "shared memory, without slices",
     config: || sleeping(Config::default()),
     connect: crate::transport_fixtures::shm,
@@ -47,7 +47,7 @@ static SHM_SLEEPERS: World = World {
 };
 
 /// Here packets wait for room all the time, and a rank that makes room has to notify its peer.
-static TINY_SHM_SLEEPERS: World = World {
+static TINY_SHM_SLEEPERS: TransportFixture = TransportFixture {
     name: "shared memory, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
     connect: crate::transport_fixtures::shm,
@@ -55,7 +55,7 @@ static TINY_SHM_SLEEPERS: World = World {
 };
 
 /// Here a thread that drives progress for a computing rank reads, too.
-static TCP_SLEEPERS: World = World {
+static TCP_SLEEPERS: TransportFixture = TransportFixture {
     name: "TCP, without slices",
     config: || sleeping(Config::default()),
     connect: |ranks, config, pool| crate::transport_fixtures::tcp(ranks, config, Terms::default(), pool),
@@ -63,7 +63,7 @@ static TCP_SLEEPERS: World = World {
 };
 
 /// Here every packet waits for the one before to be acknowledged.
-static TINY_TCP_SLEEPERS: World = World {
+static TINY_TCP_SLEEPERS: TransportFixture = TransportFixture {
     name: "TCP, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
     connect: |ranks, config, pool| (crate::transport_fixtures::TCP_TINY.connect)(ranks, config, pool),
@@ -71,14 +71,14 @@ static TINY_TCP_SLEEPERS: World = World {
 };
 
 /// Here who waits for a far rank sleeps on the bell that near ones ring.
-static SITES_SLEEPERS: World = World {
+static SITES_SLEEPERS: TransportFixture = TransportFixture {
     name: "sites, without slices",
     config: || sleeping(Config::default()),
     connect: |ranks, config, pool| (crate::transport_fixtures::SITES.connect)(ranks, config, pool),
     lacks: &[],
 };
 
-static TINY_SITES_SLEEPERS: World = World {
+static TINY_SITES_SLEEPERS: TransportFixture = TransportFixture {
     name: "sites, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
     connect: |ranks, config, pool| (crate::transport_fixtures::SITES_TINY.connect)(ranks, config, pool),
@@ -86,7 +86,7 @@ static TINY_SITES_SLEEPERS: World = World {
 };
 
 /// Here timers are to wake who sleeps, too.
-static UDP_SLEEPERS: World = World {
+static UDP_SLEEPERS: TransportFixture = TransportFixture {
     name: "UDP, without slices",
     config: || sleeping(Config::default()),
     connect: |ranks, config, pool| (crate::transport_fixtures::UDP.connect)(ranks, config, pool),
@@ -94,14 +94,14 @@ static UDP_SLEEPERS: World = World {
 };
 
 /// Here packets wait for the three before them.
-static TINY_UDP_SLEEPERS: World = World {
+static TINY_UDP_SLEEPERS: TransportFixture = TransportFixture {
     name: "UDP, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
     connect: |ranks, config, pool| (crate::transport_fixtures::UDP_TINY.connect)(ranks, config, pool),
     lacks: &[],
 };
 
-static ALL: [&World; 10] = [
+static ALL: [&TransportFixture; 10] = [
     &SLEEPERS,
     &PHYSICAL_SLEEPERS,
     &SHM_SLEEPERS,
@@ -133,81 +133,81 @@ fn connect_apart(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm
     ends.into_iter().enumerate().map(endpoint).collect()
 }
 
-fn letter(k: usize, i: usize) -> Letter {
+fn test_message(k: usize, i: usize) -> TestMessage {
     let seed = (k << 32 | i) as u64;
-    if i.is_multiple_of(3) { Letter::split(seed, 16, 40) } else { Letter::plain(seed, 64) }
+    if i.is_multiple_of(3) { TestMessage::split(seed, 16, 40) } else { TestMessage::plain(seed, 64) }
 }
 
 /// One exchange of a thread with its counterpart, in one of several ways to wait.
-fn exchange(party: &Party, k: usize, i: usize) {
-    let (peer, tag) = (1 - party.rank(), k as i32);
-    let (theirs, letter) = (from(peer, tag), letter(k, i));
+fn exchange(harness: &RankHarness, k: usize, i: usize) {
+    let (peer, tag) = (1 - harness.rank(), k as i32);
+    let (theirs, test_message) = (from(peer, tag), test_message(k, i));
     let mode = if (k + i).is_multiple_of(2) { Mode::Standard } else { Mode::Synchronous };
-    let sent = party.isend(mode, &letter, peer, tag);
+    let sent = harness.isend(mode, &test_message, peer, tag);
     match (k + i) % 4 {
         0 => {
-            party.expect(theirs, &letter);
+            harness.expect(theirs, &test_message);
         }
         1 => {
-            let id = party.post(theirs, letter.needs());
-            party.comm.wait_any(&[id], None, &mut Uninterruptible).expect("wait_any");
-            party.wait_letter(id, &letter);
+            let id = harness.post(theirs, test_message.needs());
+            harness.comm.wait_any(&[id], None, &mut Uninterruptible).expect("wait_any");
+            harness.wait_message(id, &test_message);
         }
         2 => {
-            party.see(theirs);
-            party.expect(theirs, &letter);
+            harness.probe(theirs);
+            harness.expect(theirs, &test_message);
         }
         _ => {
-            let ids: Vec<_> = sent.into_iter().chain([party.post(theirs, letter.needs())]).collect();
+            let ids: Vec<_> = sent.into_iter().chain([harness.post(theirs, test_message.needs())]).collect();
             let receive = ids[ids.len() - 1];
-            party.comm.wait_any(&ids, None, &mut Uninterruptible).expect("wait_any");
-            party.wait_letter(receive, &letter);
+            harness.comm.wait_any(&ids, None, &mut Uninterruptible).expect("wait_any");
+            harness.wait_message(receive, &test_message);
         }
     }
-    party.wait_all([sent]);
+    harness.wait_all([sent]);
 }
 
-fn threads_exchange(world: &World, threads: usize, rounds: usize) {
-    run(world, 2, |party| {
-        party.threads(threads, |k| (0..rounds).for_each(|i| exchange(party, k, i)));
+fn threads_exchange(fixture: &TransportFixture, threads: usize, rounds: usize) {
+    run(fixture, 2, |harness| {
+        harness.threads(threads, |k| (0..rounds).for_each(|i| exchange(harness, k, i)));
     });
 }
 
 /// One thread per rank: it always sleeps on the transport.
 #[test]
 fn a_single_thread_of_a_rank_is_woken_by_the_transport() {
-    ALL.iter().for_each(|world| threads_exchange(world, 1, amount(3000, 200_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 1, amount(3000, 200_000)));
 }
 
 /// Two threads per rank: one drives, the other is parked, and they change places all the time.
 #[test]
 fn two_threads_of_a_rank_hand_the_driving_on_to_each_other() {
-    ALL.iter().for_each(|world| threads_exchange(world, 2, amount(1500, 200_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 2, amount(1500, 200_000)));
 }
 
 #[test]
 fn twelve_threads_of_a_rank_hand_the_driving_on_to_each_other() {
-    ALL.iter().for_each(|world| threads_exchange(world, 12, amount(300, 50_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 12, amount(300, 50_000)));
 }
 
 /// Two threads of a rank wait in a hybrid job, each for another transport.
 #[test]
 fn a_rank_is_woken_by_whoever_sends_near_or_far() {
     const RANKS: u32 = 4;
-    for world in &ALL[2..] {
-        run(world, RANKS as usize, |party| {
-            let other = |step: usize| (party.rank() + 1 + (step % 3) as u32) % RANKS;
-            party.threads(2, |k| {
+    for fixture in &ALL[2..] {
+        run(fixture, RANKS as usize, |harness| {
+            let other = |step: usize| (harness.rank() + 1 + (step % 3) as u32) % RANKS;
+            harness.threads(2, |k| {
                 for i in 0..amount(300, 20_000) {
-                    let (letter, tag) = (letter(k, i), k as i32);
+                    let (test_message, tag) = (test_message(k, i), k as i32);
                     let mode = if (k + i).is_multiple_of(2) { Mode::Standard } else { Mode::Synchronous };
                     let sent: Vec<_> =
-                        (0..3).map(|step| party.isend(mode, &letter, other(step), tag)).collect();
+                        (0..3).map(|step| harness.isend(mode, &test_message, other(step), tag)).collect();
                     // Another one first each time.
                     for step in 0..3 {
-                        party.expect(from(other(i + step), tag), &letter);
+                        harness.expect(from(other(i + step), tag), &test_message);
                     }
-                    party.wait_all(sent);
+                    harness.wait_all(sent);
                 }
             });
         });
@@ -217,16 +217,16 @@ fn a_rank_is_woken_by_whoever_sends_near_or_far() {
 /// A thread that never sleeps takes in what others wait for.
 #[test]
 fn threads_that_sleep_are_woken_by_one_that_only_tests() {
-    for world in ALL {
-        run(world, 2, |party| {
-            let over = format!("rank {} is over", party.rank());
-            party.threads(4, |k| {
+    for fixture in ALL {
+        run(fixture, 2, |harness| {
+            let over = format!("rank {} is over", harness.rank());
+            harness.threads(4, |k| {
                 if k > 0 {
-                    (0..amount(700, 50_000)).for_each(|i| exchange(party, k, i));
-                    party.say(&format!("{over}: {k}"));
+                    (0..amount(700, 50_000)).for_each(|i| exchange(harness, k, i));
+                    harness.post_note(&format!("{over}: {k}"));
                 } else {
-                    while !(1..4).all(|k| party.was_said(&format!("{over}: {k}"))) {
-                        assert_eq!(party.comm.iprobe(from(1 - party.rank(), 99)), Ok(None));
+                    while !(1..4).all(|k| harness.has_note(&format!("{over}: {k}"))) {
+                        assert_eq!(harness.comm.iprobe(from(1 - harness.rank(), 99)), Ok(None));
                         std::thread::yield_now();
                     }
                 }
@@ -241,20 +241,20 @@ fn threads_that_sleep_are_woken_by_one_that_only_tests() {
 fn a_thread_that_stops_waiting_leaves_the_driving_to_a_parked_one() {
     const THREADS: usize = 4;
     let rounds = amount(1000, 100_000);
-    let letter = Letter::plain(1, 16);
-    run(&SLEEPERS, 2, |party| {
-        if party.rank() == 0 {
+    let test_message = TestMessage::plain(1, 16);
+    run(&SLEEPERS, 2, |harness| {
+        if harness.rank() == 0 {
             for i in 0..rounds * THREADS {
                 // In an order that changes from round to round.
                 let tag = ((i % THREADS) * (1 + i / THREADS % 2 * 2) % THREADS) as i32;
-                party.send(&letter, 1, tag);
-                party.expect(from(1, tag), &letter);
+                harness.send(&test_message, 1, tag);
+                harness.expect(from(1, tag), &test_message);
             }
         } else {
-            party.threads(THREADS, |k| {
+            harness.threads(THREADS, |k| {
                 for _ in 0..rounds {
-                    party.expect(from(0, k as i32), &letter);
-                    party.send(&letter, 0, k as i32);
+                    harness.expect(from(0, k as i32), &test_message);
+                    harness.send(&test_message, 0, k as i32);
                 }
             });
         }
@@ -265,16 +265,16 @@ fn a_thread_that_stops_waiting_leaves_the_driving_to_a_parked_one() {
 #[test]
 fn thread_is_woken_by_a_send_of_its_own_rank() {
     let rounds = amount(300, 20_000);
-    for world in ALL {
-        run(world, 2, |party| {
-            let (received, letter) = (AtomicUsize::new(0), Letter::plain(1, 16));
-            party.threads(2, |k| {
+    for fixture in ALL {
+        run(fixture, 2, |harness| {
+            let (received, test_message) = (AtomicUsize::new(0), TestMessage::plain(1, 16));
+            harness.threads(2, |k| {
                 for i in 0..rounds {
                     if k == 0 {
-                        party.expect(from(party.rank(), 1), &letter);
+                        harness.expect(from(harness.rank(), 1), &test_message);
                         received.store(i + 1, SeqCst);
                     } else {
-                        party.send(&letter, party.rank(), 1);
+                        harness.send(&test_message, harness.rank(), 1);
                         while received.load(SeqCst) <= i {
                             std::thread::yield_now();
                         }
@@ -289,18 +289,18 @@ fn thread_is_woken_by_a_send_of_its_own_rank() {
 #[test]
 fn a_wait_for_a_request_that_another_thread_cancels_ends() {
     let rounds = amount(3000, 300_000);
-    run(&SLEEPERS, 1, |party| {
+    run(&SLEEPERS, 1, |harness| {
         let (request, about_to_sleep) = (Mutex::new(None), AtomicUsize::new(0));
-        party.threads(2, |k| {
+        harness.threads(2, |k| {
             for i in 0..rounds {
                 if k == 0 {
-                    let id = party.post(from(0, 1), 0);
+                    let id = harness.post(from(0, 1), 0);
                     *request.lock().expect("no panic") = Some(id);
                     let mut patience = || {
                         about_to_sleep.store(i + 1, SeqCst);
                         true
                     };
-                    let error = party.comm.wait(id, None, &mut patience).unwrap_err();
+                    let error = harness.comm.wait(id, None, &mut patience).unwrap_err();
                     assert_eq!(error, DeviceError::Cancelled);
                 } else {
                     while about_to_sleep.load(SeqCst) <= i {
@@ -308,7 +308,7 @@ fn a_wait_for_a_request_that_another_thread_cancels_ends() {
                     }
                     (0..i % 512).for_each(|_| std::hint::spin_loop());
                     let id = request.lock().expect("no panic").take().expect("posted");
-                    assert_eq!(party.comm.cancel(id), Ok(true));
+                    assert_eq!(harness.comm.cancel(id), Ok(true));
                 }
             }
         });

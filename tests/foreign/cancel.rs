@@ -104,8 +104,8 @@ fn long_send_whose_cancel_came_too_late_arrives_when_the_receive_is_posted() {
             // What is behind it arrives before it is matched.
             site.comm().isend(&site.message(Encoding::Big, &[1], &[]), 1, 8, Mode::Standard).expect("isend");
             assert_eq!(speaker.recv().head.tag, 8);
-            let letter = speaker.accept(first);
-            assert_eq!(letter.octets, octets(Encoding::Big, &bytes, &[]));
+            let received = speaker.accept(first);
+            assert_eq!(received.octets, octets(Encoding::Big, &bytes, &[]));
             site.wait(id).expect("it is matched and has left");
             drop(message);
             site.check_clean();

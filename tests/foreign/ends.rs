@@ -232,9 +232,9 @@ fn processes_of_one_host_are_ranks_of_their_own() {
         let message = site.message(Encoding::Big, &[process as i8], &[]);
         let id = comm.isend(&message, process, 5, Mode::Synchronous).expect("isend").expect("pending");
         drop(message);
-        let letter = speaker.recv();
-        assert_eq!(letter.head.dest, speaker.head_of(process as usize, 0).src);
-        assert_eq!(letter.head.lsrank, 2);
+        let received = speaker.recv();
+        assert_eq!(received.head.dest, speaker.head_of(process as usize, 0).src);
+        assert_eq!(received.head.lsrank, 2);
         site.wait(id).expect("matched");
     }
     // Halves of one are no business of the other.

@@ -32,9 +32,9 @@ fn both_parts_leave_one_behind_the_other_under_one_tag() {
                 let id = site.comm().isend(&message, 1, 7, mode).expect("isend");
                 drop(message);
                 for expected in [first, second] {
-                    let letter = speaker.recv();
-                    assert_eq!((letter.head.cid, letter.head.tag, letter.head.lsrank), (0, 7, 0));
-                    assert_eq!(letter.octets, expected);
+                    let received = speaker.recv();
+                    assert_eq!((received.head.cid, received.head.tag, received.head.lsrank), (0, 7, 0));
+                    assert_eq!(received.octets, expected);
                 }
                 id.into_iter().for_each(|id| drop(site.wait(id).expect("both have left")));
                 site.check_clean();
@@ -66,22 +66,22 @@ fn threads_that_send_at_once_never_come_between_two_parts() {
                     }
                 });
             }
-            let letters: Vec<_> = (0..total).map(|_| speaker.recv()).collect();
+            let received: Vec<_> = (0..total).map(|_| speaker.recv()).collect();
             let mut at = 0;
             let mut rounds_of = vec![0; threads];
-            while at < letters.len() {
-                let thread = letters[at].head.tag as usize;
+            while at < received.len() {
+                let thread = received[at].head.tag as usize;
                 let round = rounds_of[thread] / 2;
                 let (bytes, stream) = parts(round, 8 + 40 * (round % 3), 9 + 300 * (round % 2));
                 let expected = match rounds_of[thread] % 2 {
                     0 => halves(Encoding::Big, &bytes, &stream),
                     _ => (octets(Encoding::Big, &bytes, &[]), Vec::new()),
                 };
-                assert_eq!(letters[at].octets, expected.0, "thread {thread}, round {round}");
+                assert_eq!(received[at].octets, expected.0, "thread {thread}, round {round}");
                 at += 1;
                 if !expected.1.is_empty() {
-                    assert_eq!(letters[at].head.tag, thread as i32, "thread {thread}, round {round}");
-                    assert_eq!(letters[at].octets, expected.1, "thread {thread}, round {round}");
+                    assert_eq!(received[at].head.tag, thread as i32, "thread {thread}, round {round}");
+                    assert_eq!(received[at].octets, expected.1, "thread {thread}, round {round}");
                     at += 1;
                 }
                 rounds_of[thread] += 1;

@@ -32,8 +32,8 @@ fn golden_messages_leave_octet_for_octet_in_headers_that_say_nothing_else() {
     for (tag, vector) in (0..).zip(&canonical) {
         let message = written(&site, vector);
         site.comm().send(&message, 1, tag, Mode::Standard, &mut Uninterruptible).expect("send");
-        let letter = speaker.recv();
-        assert_eq!(letter.octets, vector.octets, "{}", vector.name);
+        let received = speaker.recv();
+        assert_eq!(received.octets, vector.octets, "{}", vector.name);
         let len = vector.octets.len() as u32;
         // The number of the message is for tracing (IMPI 7.3); all that means nothing is zero, and lsrank is
         // 0 as well.
@@ -46,7 +46,7 @@ fn golden_messages_leave_octet_for_octet_in_headers_that_say_nothing_else() {
             dest: speaker.head(0).src,
             ..Head::default()
         };
-        assert_eq!(letter.head, expected, "{}", vector.name);
+        assert_eq!(received.head, expected, "{}", vector.name);
     }
     site.check_clean();
 }
@@ -114,9 +114,9 @@ fn messages_around_the_packet_length_go_both_ways() {
             assert_eq!(plain.len(), len);
             let message = site.message(encoding, &bytes, &[]);
             let id = site.comm().isend(&message, 1, tag, Mode::Standard).expect("isend");
-            let letter = speaker.recv();
-            assert_eq!(letter.octets, plain, "{len} octets");
-            assert_eq!(letter.head.kind == DATASYNC, len > packet, "{len} octets");
+            let received = speaker.recv();
+            assert_eq!(received.octets, plain, "{len} octets");
+            assert_eq!(received.head.kind == DATASYNC, len > packet, "{len} octets");
             id.into_iter().for_each(|id| drop(site.wait(id).expect("the rest has left")));
             drop(message);
             let id = site.comm().irecv(from(1, tag), len - 16, None).expect("irecv");

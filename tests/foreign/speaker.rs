@@ -109,7 +109,7 @@ impl Head {
 
 /// A message as it came, with its first header.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct ReceivedMessage {
     pub(crate) head: Head,
     pub(crate) octets: Vec<u8>,
 }
@@ -298,7 +298,7 @@ impl Speaker {
     }
 
     /// The next message, whole: answered as it must be, the rest of a long one asked for.
-    pub(crate) fn recv(&mut self) -> Letter {
+    pub(crate) fn recv(&mut self) -> ReceivedMessage {
         let is_first = |head: &Head| head.kind == DATASYNC || u64::from(head.len) == head.msglen;
         let at = self.early.iter().position(|(head, _)| head.has_data() && is_first(head));
         let first = match at {
@@ -317,7 +317,7 @@ impl Speaker {
     }
 
     /// Posts the receive for a message whose first packet this is.
-    pub(crate) fn accept(&mut self, (head, mut octets): (Head, Vec<u8>)) -> Letter {
+    pub(crate) fn accept(&mut self, (head, mut octets): (Head, Vec<u8>)) -> ReceivedMessage {
         if head.kind == DATASYNC {
             let drqid = 0xd00d_0000_0000_0000 | head.srqid;
             let at = self.locals.iter().position(|local| local.process == head.dest).expect("known");
@@ -328,7 +328,7 @@ impl Speaker {
             }
         }
         assert_eq!(octets.len() as u64, head.msglen, "{head:?}");
-        Letter { head, octets }
+        ReceivedMessage { head, octets }
     }
 
     /// The next part of a long message.

@@ -17,25 +17,25 @@ use mpjdev_engine::{Comm, Config, DeviceError, Mode, RecvFrom};
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_transport::tcp::{self, Member, Terms};
 
-use crate::test_message::Letter;
+use crate::test_message::TestMessage;
 use relay::{Cut, How, Place, Relay, Seen, Step, Way};
 
 /// Deadline of every expected event.
 const SOON: Duration = Duration::from_secs(20);
 
 /// Messages that rank 0 sends to rank 1 and gets back, one after the other.
-const LETTERS: [(Letter, Mode); 6] = [
-    (Letter { seed: 1, primary: 64, secondary: 0, room: 0 }, Mode::Standard),
-    (Letter { seed: 2, primary: 200, secondary: 0, room: 0 }, Mode::Synchronous),
-    (Letter { seed: 3, primary: 0, secondary: 0, room: 0 }, Mode::Standard),
-    (Letter { seed: 4, primary: 3000, secondary: 0, room: 0 }, Mode::Standard),
-    (Letter { seed: 5, primary: 64, secondary: 1000, room: 0 }, Mode::Standard),
-    (Letter { seed: 6, primary: 1000, secondary: 0, room: 0 }, Mode::Synchronous),
+const LETTERS: [(TestMessage, Mode); 6] = [
+    (TestMessage { seed: 1, primary: 64, secondary: 0, room: 0 }, Mode::Standard),
+    (TestMessage { seed: 2, primary: 200, secondary: 0, room: 0 }, Mode::Synchronous),
+    (TestMessage { seed: 3, primary: 0, secondary: 0, room: 0 }, Mode::Standard),
+    (TestMessage { seed: 4, primary: 3000, secondary: 0, room: 0 }, Mode::Standard),
+    (TestMessage { seed: 5, primary: 64, secondary: 1000, room: 0 }, Mode::Standard),
+    (TestMessage { seed: 6, primary: 1000, secondary: 0, room: 0 }, Mode::Synchronous),
 ];
 /// Messages exchanged with rank 2 after the connection has ended.
-const AFTER: [Letter; 2] = [
-    Letter { seed: 7, primary: 64, secondary: 0, room: 0 },
-    Letter { seed: 8, primary: 5000, secondary: 300, room: 0 },
+const AFTER: [TestMessage; 2] = [
+    TestMessage { seed: 7, primary: 64, secondary: 0, room: 0 },
+    TestMessage { seed: 8, primary: 5000, secondary: 300, room: 0 },
 ];
 
 fn terms(dialect: Dialect) -> Terms {
@@ -63,18 +63,18 @@ struct Rank {
 }
 
 impl Rank {
-    fn send(&self, letter: &Letter, mode: Mode, dest: u32) -> Result<(), DeviceError> {
-        match self.comm.isend(&letter.write(&self.pool), dest as i32, 1, mode)? {
+    fn send(&self, test_message: &TestMessage, mode: Mode, dest: u32) -> Result<(), DeviceError> {
+        match self.comm.isend(&test_message.write(&self.pool), dest as i32, 1, mode)? {
             Some(id) => self.wait(id).map(drop),
             None => Ok(()),
         }
     }
 
-    fn receive(&self, letter: &Letter, source: u32) -> Result<(), DeviceError> {
+    fn receive(&self, test_message: &TestMessage, source: u32) -> Result<(), DeviceError> {
         let from = RecvFrom { source: Some(source as i32), tag: Some(1) };
-        let id = self.comm.irecv(from, letter.needs(), None)?;
+        let id = self.comm.irecv(from, test_message.needs(), None)?;
         let message = self.wait(id)?.message.expect("a message");
-        letter.check(&message);
+        test_message.check(&message);
         Ok(())
     }
 
@@ -95,26 +95,26 @@ impl Rank {
     fn exchange(&self, ends_first: bool) -> Told {
         let (own, other) = (self.comm.rank(), 1 - self.comm.rank());
         let (mut sent, mut received) = (Vec::new(), Vec::new());
-        for (letter, mode) in &LETTERS {
-            let back = Letter { seed: letter.seed + 100, ..*letter };
+        for (test_message, mode) in &LETTERS {
+            let back = TestMessage { seed: test_message.seed + 100, ..*test_message };
             if own == 0 {
-                sent.push(self.send(letter, *mode, other));
+                sent.push(self.send(test_message, *mode, other));
                 received.push(self.receive(&back, other));
             } else {
-                received.push(self.receive(letter, other));
+                received.push(self.receive(test_message, other));
                 sent.push(self.send(&back, *mode, other));
             }
         }
         self.go_on_with_rank_2();
-        let none = Letter::plain(0, 0);
+        let none = TestMessage::plain(0, 0);
         let last = (!ends_first).then(|| self.receive(&none, other).expect_err("nobody sends"));
         Told { sent, received, last }
     }
 
     fn go_on_with_rank_2(&self) {
-        for letter in AFTER {
-            assert_eq!(self.send(&letter, Mode::Standard, 2), Ok(()));
-            assert_eq!(self.receive(&letter, 2), Ok(()));
+        for test_message in AFTER {
+            assert_eq!(self.send(&test_message, Mode::Standard, 2), Ok(()));
+            assert_eq!(self.receive(&test_message, 2), Ok(()));
         }
     }
 
@@ -123,9 +123,9 @@ impl Rank {
         std::thread::scope(|scope| {
             for source in [0, 1] {
                 scope.spawn(move || {
-                    for letter in AFTER {
-                        assert_eq!(self.receive(&letter, source), Ok(()));
-                        assert_eq!(self.send(&letter, Mode::Synchronous, source), Ok(()));
+                    for test_message in AFTER {
+                        assert_eq!(self.receive(&test_message, source), Ok(()));
+                        assert_eq!(self.send(&test_message, Mode::Synchronous, source), Ok(()));
                     }
                 });
             }
@@ -221,8 +221,8 @@ fn check(dialect: Dialect, cut: &Cut, told: &Told, (own, messages): (u32, usize)
     let other = 1 - own;
     // A split message is two.
     let mut parts = 0;
-    let whole = LETTERS.iter().filter(|(letter, _)| {
-        parts += if letter.is_split() { 2 } else { 1 };
+    let whole = LETTERS.iter().filter(|(test_message, _)| {
+        parts += if test_message.is_split() { 2 } else { 1 };
         parts <= messages
     });
     let received = told.received.iter().filter(|result| result.is_ok()).count();
@@ -353,16 +353,16 @@ fn what_was_sent_before_the_end_is_received_though_answers_reach_nobody() {
         let cut = Cut { way: Way::Forth, step: Step::Fini, nth: 0, len: Place::Behind, how };
         let relay = Relay::new(relays, Dialect::Final, Some(cut)).holding();
         let seen = std::thread::spawn(move || relay.run());
-        let letter = |i| Letter::plain(i, 200);
+        let test_message = |i| TestMessage::plain(i, 200);
         for i in 0..COUNT {
-            assert_eq!(zero.send(&letter(i), Mode::Standard, 1), Ok(()));
+            assert_eq!(zero.send(&test_message(i), Mode::Standard, 1), Ok(()));
         }
         assert_eq!(zero.finish(), Ok(()));
         drop(zero);
         for i in 0..COUNT {
-            assert_eq!(one.receive(&letter(i), 0), Ok(()), "message {i}, {how:?}");
+            assert_eq!(one.receive(&test_message(i), 0), Ok(()), "message {i}, {how:?}");
         }
-        let error = one.receive(&letter(COUNT), 0).expect_err("nobody sends");
+        let error = one.receive(&test_message(COUNT), 0).expect_err("nobody sends");
         assert!(is_end(&error, 0), "{error}");
         drop([one, two]);
         assert!(seen.join().expect("the relay").is_cut);

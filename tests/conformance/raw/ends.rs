@@ -12,10 +12,10 @@ fn a_forged_answer_completes_no_request() {
         assert!(bench.transports[0].try_send(0, header, Outgoing::Nothing));
         assert_eq!(bench.comm.iprobe(ANY), Ok(None));
         let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
-        let (whole, _) = halves(&Letter::plain(1, 40));
+        let (whole, _) = halves(&TestMessage::plain(1, 40));
         bench.put(0, 7, &whole);
         let done = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("the message");
-        Letter::plain(1, 40).check(&done.message.expect("a message"));
+        TestMessage::plain(1, 40).check(&done.message.expect("a message"));
         bench.finish_clean();
     }
 }
@@ -26,7 +26,7 @@ fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
     for probes in [false, true] {
         let mut bench = Bench::new(2, false);
         let transport = Arc::new(bench.transports.remove(0));
-        let message = bench.message(&Letter::plain(1, 40));
+        let message = bench.message(&TestMessage::plain(1, 40));
         let late = transport.clone();
         *bench.after_receive.lock().expect("no panic") = Some(Box::new(move || {
             let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
@@ -36,7 +36,7 @@ fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
         if probes {
             assert!(bench.comm.iprobe(from(1, 7)).expect("the message is here, or nothing is").is_some());
         }
-        Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
+        TestMessage::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
         assert_eq!(bench.recv(from(1, 7), 40).unwrap_err(), DeviceError::PeerFinished { rank: 1 });
         drop(transport);
         bench.finish_clean();
@@ -48,7 +48,7 @@ fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
 #[test]
 fn an_answer_sent_right_before_a_finish_completes_its_send_whenever_both_come() {
     let mut bench = Bench::new(3, false);
-    let message = bench.message(&Letter::plain(1, 40));
+    let message = bench.message(&TestMessage::plain(1, 40));
     let id = bench.comm.isend(&message, 1, 7, Mode::Synchronous).expect("isend").expect("pending");
     drop(message);
     let mut token = 0;
@@ -78,7 +78,7 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
             let bench = Bench::new(2, physical);
             let endpoint: Arc<OnceLock<Weak<PacketEngine>>> = Arc::default();
             endpoint.set(Arc::downgrade(bench.comm.packet_engine().expect("packets"))).expect("set once");
-            let form = if split { letter(1) } else { Letter::plain(1, 40) };
+            let form = if split { test_message(1) } else { TestMessage::plain(1, 40) };
             let message = bench.message(&form);
             let Bench { comm, transports, packet_sources, pool, after_epoch, .. } = bench;
             let transport = Arc::new(transports);
@@ -128,7 +128,7 @@ fn a_damaged_request_is_told_to_all_ranks() {
 fn a_forged_answer_completes_no_pending_request() {
     let bench = Bench::new(3, false);
     let receive = bench.comm.irecv(ANY, 40, None).expect("irecv");
-    let message = bench.message(&Letter::plain(2, 40));
+    let message = bench.message(&TestMessage::plain(2, 40));
     let send = bench.comm.isend(&message, 2, 7, Mode::Synchronous).expect("isend").expect("pending");
     drop(message);
     for token in 0..3 {
@@ -136,10 +136,10 @@ fn a_forged_answer_completes_no_pending_request() {
         assert!(bench.transports[0].try_send(0, header, Outgoing::Nothing));
     }
     assert!(bench.comm.test(send).expect("still there").is_none(), "rank 1 has answered for rank 2");
-    let (whole, _) = halves(&Letter::plain(1, 40));
+    let (whole, _) = halves(&TestMessage::plain(1, 40));
     bench.put(0, 7, &whole);
     let done = bench.comm.wait(receive, Some(soon()), &mut Uninterruptible).expect("the message");
-    Letter::plain(1, 40).check(&done.message.expect("an answer is no message"));
+    TestMessage::plain(1, 40).check(&done.message.expect("an answer is no message"));
 }
 
 /// Cleaners run while a rank waits for memory to be freed; what they free is a request of that very rank.
@@ -148,7 +148,7 @@ fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
     static RANK: Mutex<Option<Comm>> = Mutex::new(None);
     static BLOCKED: OnceLock<bool> = OnceLock::new();
     let bench = Bench::new(2, false);
-    let message = bench.message(&Letter::plain(1, 40));
+    let message = bench.message(&TestMessage::plain(1, 40));
     let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
     assert!(bench.transports[0].try_send(0, header, Outgoing::Message(&message)));
     *RANK.lock().expect("no panic") = Some(bench.comm.clone());
@@ -170,7 +170,7 @@ fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
 #[test]
 fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
     let bench = Bench::new(2, false);
-    let message = bench.message(&Letter::plain(1, 40));
+    let message = bench.message(&TestMessage::plain(1, 40));
     for token in 0..100 {
         let header = Header { kind: Kind::Synchronous, context: 0, tag: 7, token };
         while !bench.transports[0].try_send(0, header, Outgoing::Message(&message)) {
@@ -181,7 +181,7 @@ fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
     bench.transports[0].finish();
     assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
     for _ in 0..100 {
-        Letter::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
+        TestMessage::plain(1, 40).check(&bench.recv(from(1, 7), 40).expect("it was sent before the finish"));
     }
     let begun = Instant::now();
     assert_eq!(bench.comm.finish(&mut Uninterruptible), Ok(()));

@@ -10,24 +10,24 @@ fn a_foreign_senders_halves_are_joined_for_exact_and_wildcard_receives() {
     let bench = Bench::new(2, true);
     // Unexpected, several of them.
     for seed in 1..4 {
-        let (first, second) = halves(&letter(seed));
+        let (first, second) = halves(&test_message(seed));
         bench.put(0, 7, &first);
         bench.put(0, 7, &second);
     }
     for seed in 1..4 {
         let asked = if seed == 2 { ANY } else { from(1, 7) };
-        letter(seed).check(&bench.recv(asked, 40).expect("both halves"));
+        test_message(seed).check(&bench.recv(asked, 40).expect("both halves"));
     }
     // Posted before, with others behind that must not get a half.
     let receives = [ANY, from(1, 7), from(None, 7)].map(|f| bench.comm.irecv(f, 40, None).expect("irecv"));
     for seed in 4..7 {
-        let (first, second) = halves(&letter(seed));
+        let (first, second) = halves(&test_message(seed));
         bench.put(0, 7, &first);
         bench.put(0, 7, &second);
     }
     for (seed, id) in (4..7).zip(receives) {
         let done = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("both halves");
-        letter(seed).check(&done.message.expect("a message"));
+        test_message(seed).check(&done.message.expect("a message"));
     }
     bench.finish_clean();
 }
@@ -36,16 +36,16 @@ fn a_foreign_senders_halves_are_joined_for_exact_and_wildcard_receives() {
 #[test]
 fn a_foreign_second_half_is_not_taken_from_another_tag() {
     let bench = Bench::new(2, true);
-    let (first, second) = halves(&letter(1));
-    let (whole, _) = halves(&Letter::plain(9, 40));
+    let (first, second) = halves(&test_message(1));
+    let (whole, _) = halves(&TestMessage::plain(9, 40));
     let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
     bench.put(0, 7, &first);
     bench.put(0, 8, &whole);
     assert!(bench.comm.test(id).expect("test").is_none());
-    Letter::plain(9, 40).check(&bench.recv(ANY, 40).expect("the whole one"));
+    TestMessage::plain(9, 40).check(&bench.recv(ANY, 40).expect("the whole one"));
     bench.put(0, 7, &second);
     let done = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("both halves");
-    letter(1).check(&done.message.expect("a message"));
+    test_message(1).check(&done.message.expect("a message"));
     bench.finish_clean();
 }
 
@@ -55,7 +55,7 @@ fn numbered_halves_find_each_other_in_any_order() {
     for order in [[0, 1, 2], [2, 0, 1], [2, 1, 0]] {
         for early in [false, true] {
             let bench = Bench::new(2, true);
-            let all: Vec<_> = (1..4).map(|seed| numbered_halves(&letter(seed), seed as u32)).collect();
+            let all: Vec<_> = (1..4).map(|seed| numbered_halves(&test_message(seed), seed as u32)).collect();
             let put_seconds = || order.iter().for_each(|i| bench.put(shadow(0), *i as i32 + 1, &all[*i].1));
             let receives: Vec<_> = (0..3).map(|_| bench.comm.irecv(ANY, 40, None).expect("irecv")).collect();
             if early {
@@ -68,7 +68,7 @@ fn numbered_halves_find_each_other_in_any_order() {
             }
             for (seed, id) in (1..4).zip(receives) {
                 let done = bench.comm.wait(id, Some(soon()), &mut Uninterruptible).expect("both halves");
-                letter(seed).check(&done.message.expect("a message"));
+                test_message(seed).check(&done.message.expect("a message"));
             }
             bench.finish_clean();
         }
@@ -80,8 +80,8 @@ fn numbered_halves_find_each_other_in_any_order() {
 fn a_second_half_that_comes_inline_is_joined() {
     let bench = Bench::new(2, true);
     // Sixteen octets that happen to be an empty message, which the wire copies into its queue.
-    let (first, _) = halves(&Letter::split(1, 40, 16));
-    let inline = bench.message(&Letter::plain(0, 0));
+    let (first, _) = halves(&TestMessage::split(1, 40, 16));
+    let inline = bench.message(&TestMessage::plain(0, 0));
     let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
     bench.put(0, 7, &first);
     let header = Header { kind: Kind::Eager, context: 0, tag: 7, token: 0 };
@@ -103,11 +103,11 @@ fn a_second_half_of_another_length_is_an_error_with_the_numbers() {
     for posted in [false, true] {
         for wrong in [0, 1, 100, 102, 5000] {
             let bench = Bench::new(2, true);
-            let (first, _) = numbered_halves(&letter(1), 5);
+            let (first, _) = numbered_halves(&test_message(1), 5);
             let posted = posted.then(|| bench.comm.irecv(ANY, 40, None).expect("irecv"));
             bench.put(0, 7, &first);
             bench.put(shadow(0), 5, &vec![0; wrong]);
-            let (next, _) = halves(&Letter::plain(2, 40));
+            let (next, _) = halves(&TestMessage::plain(2, 40));
             bench.put(0, 7, &next);
             let error = match posted {
                 Some(id) => bench.comm.wait(id, Some(soon()), &mut Uninterruptible).unwrap_err(),
@@ -115,7 +115,7 @@ fn a_second_half_of_another_length_is_an_error_with_the_numbers() {
             };
             let lengths = LengthError::SecondLength { expected: 101, actual: wrong };
             assert_eq!(error, DeviceError::Lengths { error: lengths, source_rank: 1, tag: 7 });
-            Letter::plain(2, 40).check(&bench.recv(ANY, 40).expect("the next message"));
+            TestMessage::plain(2, 40).check(&bench.recv(ANY, 40).expect("the next message"));
             bench.finish_clean();
         }
     }
@@ -126,14 +126,14 @@ fn a_second_half_of_another_length_is_an_error_with_the_numbers() {
 #[test]
 fn physical_lengths_that_contradict_the_headers_are_errors() {
     for split in [false, true] {
-        let whole = if split { Letter::split(1, 40, 24) } else { Letter::appended(1, 40, 24) };
+        let whole = if split { TestMessage::split(1, 40, 24) } else { TestMessage::appended(1, 40, 24) };
         let (first, second) = halves(&whole);
         let right = first.len();
         let first: Vec<u8> = first.into_iter().chain(second).chain([0; 9]).collect();
         for len in (0..first.len()).filter(|len| *len != right && *len != 56 && *len != 80) {
             let bench = Bench::new(2, true);
             bench.put(0, 7, &first[..len]);
-            let (next, _) = halves(&Letter::plain(2, 40));
+            let (next, _) = halves(&TestMessage::plain(2, 40));
             bench.put(0, 7, &next);
             let error = bench.recv(ANY, 1000).unwrap_err();
             assert!(
@@ -141,7 +141,7 @@ fn physical_lengths_that_contradict_the_headers_are_errors() {
                 "{len} octets: {error}"
             );
             assert!(error.to_string().contains("rank 1") && error.to_string().contains("tag 7"), "{error}");
-            Letter::plain(2, 40).check(&bench.recv(ANY, 40).expect("the next message"));
+            TestMessage::plain(2, 40).check(&bench.recv(ANY, 40).expect("the next message"));
             bench.finish_clean();
         }
     }
@@ -151,7 +151,7 @@ fn physical_lengths_that_contradict_the_headers_are_errors() {
 /// never an allocation from a length that the peer made up.
 #[test]
 fn a_header_with_any_bit_turned_does_no_harm() {
-    let (good, _) = halves(&Letter::appended(1, 40, 24));
+    let (good, _) = halves(&TestMessage::appended(1, 40, 24));
     let header_bits = (0..64).chain(48 * 8..56 * 8);
     for bit in header_bits {
         let bench = Bench::new(2, true);
@@ -176,7 +176,7 @@ fn a_header_with_any_bit_turned_does_no_harm() {
 #[test]
 fn a_receive_whose_second_half_never_comes_ends_with_its_sender() {
     let bench = Bench::new(3, true);
-    let (first, _) = numbered_halves(&letter(1), 5);
+    let (first, _) = numbered_halves(&test_message(1), 5);
     bench.put(0, 7, &first);
     let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
     assert!(bench.comm.test(id).expect("test").is_none());
@@ -191,7 +191,7 @@ fn a_receive_whose_second_half_never_comes_ends_with_its_sender() {
 #[test]
 fn an_interrupt_between_the_halves_loses_no_message() {
     let bench = Bench::new(2, true);
-    let (first, second) = numbered_halves(&letter(1), 5);
+    let (first, second) = numbered_halves(&test_message(1), 5);
     bench.put(0, 7, &first);
     let (asked, interrupted) = std::sync::mpsc::channel();
     let comm = bench.comm.clone();
@@ -205,7 +205,7 @@ fn an_interrupt_between_the_halves_loses_no_message() {
     interrupted.recv_timeout(Duration::from_secs(20)).expect("it waits for the second half");
     bench.put(shadow(0), 5, &second);
     let (_, message) = thread.join().expect("no panic").expect("the message");
-    letter(1).check(&message);
+    test_message(1).check(&message);
     drop(message);
     bench.finish_clean();
 }
@@ -215,7 +215,7 @@ fn an_interrupt_between_the_halves_loses_no_message() {
 #[test]
 fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
     let bench = Bench::new(2, true);
-    let (first, second) = numbered_halves(&letter(1), 5);
+    let (first, second) = numbered_halves(&test_message(1), 5);
     bench.put(0, 7, &first);
     let (done, over) = std::sync::mpsc::channel();
     let comm = bench.comm.clone();
@@ -237,7 +237,7 @@ fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
 #[test]
 fn a_half_of_a_rank_that_is_known_to_have_finished_is_not_waited_for() {
     let bench = Bench::new(3, true);
-    let (first, _) = numbered_halves(&letter(1), 5);
+    let (first, _) = numbered_halves(&test_message(1), 5);
     bench.put(0, 7, &first);
     bench.transports[0].finish();
     // Rank 0 takes note of both, before anything is posted.

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use mpjdev_engine::collective::{Operation, Outcome};
 use mpjdev_engine::{Comm, DeviceError, Mode, Uninterruptible};
 
-use crate::rank_harness::{Job, Party, from};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{World, in_every_world};
+use crate::rank_harness::{Job, RankHarness, from};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
-in_every_world![
+for_every_fixture![
     barriers_after_an_interrupted_one_fail_on_every_rank,
     creations_after_an_interrupted_one_fail_on_every_rank,
     rank_that_waits_in_a_collective_hears_of_an_interrupted_one,
@@ -20,7 +20,7 @@ in_every_world![
     rank_with_an_abandoned_barrier_finishes,
 ];
 
-const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
+const SMALL: TestMessage = TestMessage { seed: 1, primary: 16, secondary: 0, room: 0 };
 /// Many times what a notice takes, on a busy machine too.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -69,66 +69,66 @@ fn assert_dup_abandoned(operation: Operation, by: u32) {
 }
 
 #[track_caller]
-fn dup(party: &Party) -> Party {
-    match end(party.comm.start_dup()) {
-        Ok(Outcome::Created(Some(comm))) => party.on(comm),
+fn dup(harness: &RankHarness) -> RankHarness {
+    match end(harness.comm.start_dup()) {
+        Ok(Outcome::Created(Some(comm))) => harness.on(comm),
         ended => panic!("{:?}", ended.map(drop)),
     }
 }
 
 /// Not paired with the one after it: the second barrier of rank 0 is the first one of the others.
-fn barriers_after_an_interrupted_one_fail_on_every_rank(world: &World) {
-    Job::new(world, 3).untidy().run(|party| {
-        if party.rank() == 0 {
-            interrupt(&party.comm, 0);
-            party.say("interrupted");
+fn barriers_after_an_interrupted_one_fail_on_every_rank(fixture: &TransportFixture) {
+    Job::new(fixture, 3).untidy().run(|harness| {
+        if harness.rank() == 0 {
+            interrupt(&harness.comm, 0);
+            harness.post_note("interrupted");
             for kind in 0..KINDS {
                 let begun = Instant::now();
-                assert_abandoned(start(&party.comm, kind).finish(&mut Uninterruptible), 0);
+                assert_abandoned(start(&harness.comm, kind).finish(&mut Uninterruptible), 0);
                 assert!(begun.elapsed() < SOON);
             }
         } else {
-            party.hear("interrupted");
+            harness.wait_for_note("interrupted");
             // Some may have got all that rank 0 had to send for the first.
-            let passed = (0..2).take_while(|_| end(party.comm.start_barrier()).is_ok()).count();
+            let passed = (0..2).take_while(|_| end(harness.comm.start_barrier()).is_ok()).count();
             assert!(passed < 2, "rank 0 has entered one barrier");
             for kind in 0..KINDS {
-                assert_abandoned(end(start(&party.comm, kind)), 0);
+                assert_abandoned(end(start(&harness.comm, kind)), 0);
             }
         }
     });
 }
 
 /// Nobody gets a communicator that another rank takes for the one made before.
-fn creations_after_an_interrupted_one_fail_on_every_rank(world: &World) {
+fn creations_after_an_interrupted_one_fail_on_every_rank(fixture: &TransportFixture) {
     for kind in 1..KINDS {
         for leaver in 0..3 {
-            Job::new(world, 3).untidy().run(|party| {
-                if party.rank() == leaver {
-                    interrupt(&party.comm, kind);
-                    party.say("interrupted");
+            Job::new(fixture, 3).untidy().run(|harness| {
+                if harness.rank() == leaver {
+                    interrupt(&harness.comm, kind);
+                    harness.post_note("interrupted");
                 } else {
-                    party.hear("interrupted");
+                    harness.wait_for_note("interrupted");
                 }
-                assert_abandoned(end(start(&party.comm, kind)), leaver);
-                assert_abandoned(end(party.comm.start_barrier()), leaver);
+                assert_abandoned(end(start(&harness.comm, kind)), leaver);
+                assert_abandoned(end(harness.comm.start_barrier()), leaver);
             });
         }
     }
 }
 
-fn rank_that_waits_in_a_collective_hears_of_an_interrupted_one(world: &World) {
+fn rank_that_waits_in_a_collective_hears_of_an_interrupted_one(fixture: &TransportFixture) {
     for kind in 0..KINDS {
-        Job::new(world, 3).untidy().run(|party| match party.rank() {
+        Job::new(fixture, 3).untidy().run(|harness| match harness.rank() {
             2 => {
-                party.hear("0 waits");
-                party.hear("1 waits");
-                interrupt(&party.comm, (kind + 1) % KINDS);
+                harness.wait_for_note("0 waits");
+                harness.wait_for_note("1 waits");
+                interrupt(&harness.comm, (kind + 1) % KINDS);
             }
             rank => {
-                let mut operation = start(&party.comm, kind);
+                let mut operation = start(&harness.comm, kind);
                 assert!(operation.advance().expect("advance").is_none());
-                party.say(&format!("{rank} waits"));
+                harness.post_note(&format!("{rank} waits"));
                 assert_abandoned(end(operation), 2);
             }
         });
@@ -137,82 +137,82 @@ fn rank_that_waits_in_a_collective_hears_of_an_interrupted_one(world: &World) {
 
 /// Rank 1 has mostly confirmed the dup when it leaves, so that the others could get it; it may have come less
 /// far.
-fn creation_that_is_left_after_the_verdict_leaves_nobody_waiting(world: &World) {
-    Job::new(world, 3).untidy().run(|party| match party.rank() {
+fn creation_that_is_left_after_the_verdict_leaves_nobody_waiting(fixture: &TransportFixture) {
+    Job::new(fixture, 3).untidy().run(|harness| match harness.rank() {
         0 => {
-            let mut operation = party.comm.start_dup();
+            let mut operation = harness.comm.start_dup();
             assert!(operation.advance().expect("advance").is_none());
-            party.say("the verdicts have left");
+            harness.post_note("the verdicts have left");
             assert_dup_abandoned(operation, 1);
         }
         1 => {
-            party.hear("the verdicts have left");
-            let mut operation = party.comm.start_dup();
+            harness.wait_for_note("the verdicts have left");
+            let mut operation = harness.comm.start_dup();
             for _ in 0..1000 {
                 assert!(operation.advance().expect("advance").is_none(), "rank 2 has not confirmed");
             }
             drop(operation);
-            party.say("left");
+            harness.post_note("left");
         }
         _ => {
-            party.hear("left");
-            assert_dup_abandoned(party.comm.start_dup(), 1);
+            harness.wait_for_note("left");
+            assert_dup_abandoned(harness.comm.start_dup(), 1);
         }
     });
 }
 
-fn abandoned_collective_leaves_other_communicators_whole(world: &World) {
-    Job::new(world, 3).untidy().run(|party| {
-        let (other, left) = (dup(party), dup(party));
-        if party.rank() == 1 {
+fn abandoned_collective_leaves_other_communicators_whole(fixture: &TransportFixture) {
+    Job::new(fixture, 3).untidy().run(|harness| {
+        let (other, left) = (dup(harness), dup(harness));
+        if harness.rank() == 1 {
             interrupt(&left.comm, 0);
-            party.say("interrupted");
+            harness.post_note("interrupted");
         } else {
-            party.hear("interrupted");
+            harness.wait_for_note("interrupted");
             let passed = (0..2).take_while(|_| end(left.comm.start_barrier()).is_ok()).count();
             assert!(passed < 2);
         }
         assert_abandoned(end(left.comm.start_dup()), 1);
-        for party in [party, &other] {
-            party.barrier();
-            dup(party).barrier();
+        for harness in [harness, &other] {
+            harness.barrier();
+            dup(harness).barrier();
         }
     });
 }
 
-fn messages_go_on_where_a_collective_was_abandoned(world: &World) {
-    Job::new(world, 2).untidy().run(|party| {
-        if party.rank() == 0 {
-            interrupt(&party.comm, 3);
-            party.say("interrupted");
+fn messages_go_on_where_a_collective_was_abandoned(fixture: &TransportFixture) {
+    Job::new(fixture, 2).untidy().run(|harness| {
+        if harness.rank() == 0 {
+            interrupt(&harness.comm, 3);
+            harness.post_note("interrupted");
         } else {
-            party.hear("interrupted");
-            assert_abandoned(end(party.comm.start_split(0, 0)), 0);
+            harness.wait_for_note("interrupted");
+            assert_abandoned(end(harness.comm.start_split(0, 0)), 0);
         }
-        let other = 1 - party.rank();
-        let sent = party.isend(Mode::Synchronous, &SMALL, other, 1);
-        party.expect(from(other, 1), &SMALL);
-        party.wait_all([sent]);
+        let other = 1 - harness.rank();
+        let sent = harness.isend(Mode::Synchronous, &SMALL, other, 1);
+        harness.expect(from(other, 1), &SMALL);
+        harness.wait_all([sent]);
     });
 }
 
-fn operation_that_was_not_begun_is_not_abandoned(world: &World) {
-    Job::new(world, 2).run(|party| {
-        drop(party.comm.start_barrier());
-        party.barrier();
+fn operation_that_was_not_begun_is_not_abandoned(fixture: &TransportFixture) {
+    Job::new(fixture, 2).run(|harness| {
+        drop(harness.comm.start_barrier());
+        harness.barrier();
     });
 }
 
-fn rank_with_an_abandoned_barrier_finishes(world: &World) {
-    Job::new(world, 2).untidy().run(|party| {
-        if party.rank() == 0 {
-            interrupt(&party.comm, 0);
-            party.say("interrupted");
+fn rank_with_an_abandoned_barrier_finishes(fixture: &TransportFixture) {
+    Job::new(fixture, 2).untidy().run(|harness| {
+        if harness.rank() == 0 {
+            interrupt(&harness.comm, 0);
+            harness.post_note("interrupted");
         }
-        party.hear("interrupted");
+        harness.wait_for_note("interrupted");
         let begun = Instant::now();
         let mut patience = || begun.elapsed() < 3 * SOON;
-        let finished = party.comm.finish(&mut patience);
+        let finished = harness.comm.finish(&mut patience);
         // The messages of the barrier are delivered to nobody, which is noticed where they need an answer.
         assert!(matches!(finished, Ok(()) | Err(DeviceError::Undelivered { .. })), "{finished:?}");
     });

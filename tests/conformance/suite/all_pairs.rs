@@ -5,11 +5,11 @@
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::{Mode, Uninterruptible};
 
-use crate::rank_harness::{ANY, Party, amount, from, run};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{Ability, World, in_every_world};
+use crate::rank_harness::{ANY, RankHarness, amount, from, run};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{Ability, TransportFixture, for_every_fixture};
 
-in_every_world![
+for_every_fixture![
     eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards,
     eight_ranks_send_large_messages_to_all_others_before_anybody_receives,
 ];
@@ -23,15 +23,20 @@ const SMALL_SIZES: [usize; 8] = [0, 8, 16, 24, 40, 104, 200, 600];
 
 /// The message number `i` of a thread of a rank to another one; a third of them are split, and a third have
 /// the rest appended.
-fn letter(world: &World, thread: usize, (source, dest): (u32, u32), i: usize) -> Letter {
-    let sizes = if world.lack(Ability::Bulk).is_some() { SMALL_SIZES } else { SIZES };
+fn test_message(
+    fixture: &TransportFixture,
+    thread: usize,
+    (source, dest): (u32, u32),
+    i: usize,
+) -> TestMessage {
+    let sizes = if fixture.lack(Ability::Bulk).is_some() { SMALL_SIZES } else { SIZES };
     let seed = (thread as u64) << 48 | u64::from(source) << 40 | u64::from(dest) << 32 | i as u64;
     let at = thread + i + (source * 3 + dest) as usize;
     let (primary, other) = (sizes[at % sizes.len()], sizes[at * 5 % 6]);
     match at / 3 % 3 {
-        1 => Letter::split(seed, primary, other + 1),
-        2 => Letter::appended(seed, primary, other),
-        _ => Letter::plain(seed, primary),
+        1 => TestMessage::split(seed, primary, other + 1),
+        2 => TestMessage::appended(seed, primary, other),
+        _ => TestMessage::plain(seed, primary),
     }
 }
 
@@ -44,39 +49,39 @@ const ROOM: usize = 700_000;
 
 /// Four threads of each rank: one has all its receives posted before it sends, one takes what comes under its
 /// tag from anybody, one probes for it first, and one takes anything in a communicator of its own.
-fn eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards(world: &World) {
+fn eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards(fixture: &TransportFixture) {
     // All messages of the longer run fit into the memory of the job twice: at their senders and at their
     // receivers.
     let count = amount(8, 80);
-    run(world, RANKS as usize, |party| {
-        let Ok(Outcome::Created(Some(own))) = party.comm.start_dup().finish(&mut Uninterruptible) else {
+    run(fixture, RANKS as usize, |harness| {
+        let Ok(Outcome::Created(Some(own))) = harness.comm.start_dup().finish(&mut Uninterruptible) else {
             panic!("dup")
         };
-        let own = party.on(own);
-        party.threads(4, |thread| match thread {
-            3 => Exchange { world, party: &own, thread, count }.play(),
-            _ => Exchange { world, party, thread, count }.play(),
+        let own = harness.on(own);
+        harness.threads(4, |thread| match thread {
+            3 => Exchange { fixture, harness: &own, thread, count }.play(),
+            _ => Exchange { fixture, harness, thread, count }.play(),
         });
     });
 }
 
 /// Exchange of one thread of a rank.
 struct Exchange<'a> {
-    world: &'a World,
-    party: &'a Party,
+    fixture: &'a TransportFixture,
+    harness: &'a RankHarness,
     thread: usize,
     count: usize,
 }
 
 impl Exchange<'_> {
     fn others(&self) -> impl Iterator<Item = u32> {
-        let own = self.party.rank();
+        let own = self.harness.rank();
         // Each begins with another one.
         (1..RANKS).map(move |k| (own + k) % RANKS)
     }
 
-    fn sent_by(&self, source: u32, i: usize) -> Letter {
-        letter(self.world, self.thread, (source, self.party.rank()), i)
+    fn sent_by(&self, source: u32, i: usize) -> TestMessage {
+        test_message(self.fixture, self.thread, (source, self.harness.rank()), i)
     }
 
     fn tag(&self, i: usize) -> i32 {
@@ -91,24 +96,24 @@ impl Exchange<'_> {
         let posted: Vec<_> = posted
             .into_iter()
             .map(|(i, peer)| {
-                let letter = self.sent_by(peer, i);
-                (self.party.post(from(peer, self.tag(i)), letter.needs()), letter)
+                let test_message = self.sent_by(peer, i);
+                (self.harness.post(from(peer, self.tag(i)), test_message.needs()), test_message)
             })
             .collect();
         let mut sends = Vec::new();
         for i in 0..self.count {
             for peer in self.others() {
-                let letter = letter(self.world, self.thread, (self.party.rank(), peer), i);
-                sends.push(self.party.isend(mode(i), &letter, peer, self.tag(i)));
+                let test_message = test_message(self.fixture, self.thread, (self.harness.rank(), peer), i);
+                sends.push(self.harness.isend(mode(i), &test_message, peer, self.tag(i)));
             }
         }
         if posted.is_empty() {
             self.receive_unposted();
         }
-        for (id, letter) in posted {
-            self.party.wait_letter(id, &letter);
+        for (id, test_message) in posted {
+            self.harness.wait_message(id, &test_message);
         }
-        self.party.wait_all(sends);
+        self.harness.wait_all(sends);
     }
 
     /// Receives as many as all send, in any order of senders; those of one sender in their order.
@@ -117,10 +122,10 @@ impl Exchange<'_> {
         for _ in 0..self.count * (RANKS as usize - 1) {
             let any = if self.thread == 3 { ANY } else { from(None, self.tag(0)) };
             let any = match self.thread {
-                2 => from(self.party.see(any).source, any.tag),
+                2 => from(self.harness.probe(any).source, any.tag),
                 _ => any,
             };
-            let (status, message) = self.party.recv(any, ROOM);
+            let (status, message) = self.harness.recv(any, ROOM);
             let i = &mut next[status.source as usize];
             assert_eq!(status.tag, self.tag(*i), "message {i} of rank {}", status.source);
             self.sent_by(status.source, *i).check(&message);
@@ -130,20 +135,21 @@ impl Exchange<'_> {
 }
 
 /// Nobody takes anything until all have begun to send to all: what may not leave yet waits at its sender.
-fn eight_ranks_send_large_messages_to_all_others_before_anybody_receives(world: &World) {
-    let octets = if world.lack(Ability::Bulk).is_some() { 600 } else { 1 << 20 };
-    run(world, RANKS as usize, |party| {
-        let own = party.rank();
-        let letter = |source: u32, dest: u32| Letter::split(u64::from(source * RANKS + dest), octets, octets);
+fn eight_ranks_send_large_messages_to_all_others_before_anybody_receives(fixture: &TransportFixture) {
+    let octets = if fixture.lack(Ability::Bulk).is_some() { 600 } else { 1 << 20 };
+    run(fixture, RANKS as usize, |harness| {
+        let own = harness.rank();
+        let test_message =
+            |source: u32, dest: u32| TestMessage::split(u64::from(source * RANKS + dest), octets, octets);
         let others = || (1..RANKS).map(|k| (own + k) % RANKS);
         let sends: Vec<_> =
-            others().map(|peer| party.isend(Mode::Standard, &letter(own, peer), peer, 1)).collect();
-        party.say(&format!("rank {own} sends"));
-        (0..RANKS).for_each(|rank| party.hear(&format!("rank {rank} sends")));
+            others().map(|peer| harness.isend(Mode::Standard, &test_message(own, peer), peer, 1)).collect();
+        harness.post_note(&format!("rank {own} sends"));
+        (0..RANKS).for_each(|rank| harness.wait_for_note(&format!("rank {rank} sends")));
         for _ in others() {
-            let source = party.see(from(None, 1)).source;
-            party.expect(from(source, 1), &letter(source, own));
+            let source = harness.probe(from(None, 1)).source;
+            harness.expect(from(source, 1), &test_message(source, own));
         }
-        party.wait_all(sends);
+        harness.wait_all(sends);
     });
 }

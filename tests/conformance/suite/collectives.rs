@@ -7,11 +7,11 @@ use mpjdev_engine::collective::{Operation, Outcome};
 use mpjdev_engine::{Comm, DeviceError, Mode, Uninterruptible};
 use mpjdev_proto::collective::Refusal;
 
-use crate::rank_harness::{ANY, Job, Party, amount, from, run};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, RankHarness, amount, from, run};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
-in_every_world![
+for_every_fixture![
     nobody_leaves_a_barrier_before_everybody_has_entered,
     a_barrier_of_one_rank_passes_at_once,
     messages_of_a_dup_and_of_its_parent_never_meet,
@@ -26,7 +26,7 @@ in_every_world![
     a_member_that_has_finished_ends_every_collective_on_all_others,
 ];
 
-const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
+const SMALL: TestMessage = TestMessage { seed: 1, primary: 16, secondary: 0, room: 0 };
 
 #[track_caller]
 fn created(operation: Operation) -> Result<Option<Comm>, DeviceError> {
@@ -37,150 +37,151 @@ fn created(operation: Operation) -> Result<Option<Comm>, DeviceError> {
 }
 
 #[track_caller]
-fn dup(party: &Party) -> Party {
-    party.on(created(party.comm.start_dup()).expect("dup").expect("every rank is in a dup"))
+fn dup(harness: &RankHarness) -> RankHarness {
+    harness.on(created(harness.comm.start_dup()).expect("dup").expect("every rank is in a dup"))
 }
 
 #[track_caller]
-fn split(party: &Party, color: i32, key: i32) -> Option<Party> {
-    created(party.comm.start_split(color, key)).expect("split").map(|comm| party.on(comm))
+fn split(harness: &RankHarness, color: i32, key: i32) -> Option<RankHarness> {
+    created(harness.comm.start_split(color, key)).expect("split").map(|comm| harness.on(comm))
 }
 
 #[track_caller]
-fn create(party: &Party, ids: &[i32]) -> Option<Party> {
-    created(party.comm.start_create(ids)).expect("create").map(|comm| party.on(comm))
+fn create(harness: &RankHarness, ids: &[i32]) -> Option<RankHarness> {
+    created(harness.comm.start_create(ids)).expect("create").map(|comm| harness.on(comm))
 }
 
 /// Everybody tells everybody else its rank in the communicator, under one tag.
-fn talk(party: &Party) {
-    let letter =
-        |source: u32| Letter::split(party.comm.context() + u64::from(source), 8, 1 + source as usize);
-    let sends: Vec<_> =
-        (0..party.size()).map(|to| party.isend(Mode::Standard, &letter(party.rank()), to, 5)).collect();
-    for source in 0..party.size() {
-        assert_eq!(party.expect(from(source, 5), &letter(source)).source, source);
+fn talk(harness: &RankHarness) {
+    let test_message =
+        |source: u32| TestMessage::split(harness.comm.context() + u64::from(source), 8, 1 + source as usize);
+    let sends: Vec<_> = (0..harness.size())
+        .map(|to| harness.isend(Mode::Standard, &test_message(harness.rank()), to, 5))
+        .collect();
+    for source in 0..harness.size() {
+        assert_eq!(harness.expect(from(source, 5), &test_message(source)).source, source);
     }
-    party.wait_all(sends);
+    harness.wait_all(sends);
 }
 
-fn nobody_leaves_a_barrier_before_everybody_has_entered(world: &World) {
+fn nobody_leaves_a_barrier_before_everybody_has_entered(fixture: &TransportFixture) {
     for ranks in [2, 3, 5, 8] {
         let entered = AtomicUsize::new(0);
-        run(world, ranks, |party| {
+        run(fixture, ranks, |harness| {
             for round in 0..amount(20, 5000) {
                 // One rank comes late, another one each time.
-                if round % ranks == party.rank() as usize {
-                    party.until("all others have entered", || {
+                if round % ranks == harness.rank() as usize {
+                    harness.until("all others have entered", || {
                         entered.load(SeqCst) >= round * ranks + ranks - 1
                     });
                 }
                 entered.fetch_add(1, SeqCst);
-                party.barrier();
+                harness.barrier();
                 assert!(entered.load(SeqCst) >= (round + 1) * ranks);
-                party.barrier();
+                harness.barrier();
             }
         });
     }
 }
 
-fn a_barrier_of_one_rank_passes_at_once(world: &World) {
-    run(world, 1, |party| party.barrier());
+fn a_barrier_of_one_rank_passes_at_once(fixture: &TransportFixture) {
+    run(fixture, 1, |harness| harness.barrier());
 }
 
 /// The same source, tag and wildcards in both.
-fn messages_of_a_dup_and_of_its_parent_never_meet(world: &World) {
-    run(world, 2, |party| {
-        let other = dup(party);
-        assert_ne!(other.comm.context(), party.comm.context());
-        assert_eq!((other.rank(), other.size()), (party.rank(), party.size()));
-        let (here, there) = (Letter::split(1, 16, 100), Letter::split(2, 16, 200));
-        if party.rank() == 0 {
+fn messages_of_a_dup_and_of_its_parent_never_meet(fixture: &TransportFixture) {
+    run(fixture, 2, |harness| {
+        let other = dup(harness);
+        assert_ne!(other.comm.context(), harness.comm.context());
+        assert_eq!((other.rank(), other.size()), (harness.rank(), harness.size()));
+        let (here, there) = (TestMessage::split(1, 16, 100), TestMessage::split(2, 16, 200));
+        if harness.rank() == 0 {
             let mut sends = Vec::new();
             for _ in 0..20 {
-                sends.extend([party, &other].map(|p| p.isend(Mode::Standard, &there, 1, 7)));
-                sends.extend([&other, party].map(|p| p.isend(Mode::Standard, &here, 1, 7)));
+                sends.extend([harness, &other].map(|p| p.isend(Mode::Standard, &there, 1, 7)));
+                sends.extend([&other, harness].map(|p| p.isend(Mode::Standard, &here, 1, 7)));
             }
-            party.wait_all(sends);
+            harness.wait_all(sends);
         } else {
             let receives: Vec<_> = (0..20).map(|_| [other.post(ANY, 16), other.post(ANY, 16)]).collect();
             for [first, second] in receives {
-                other.wait_letter(first, &there);
-                other.wait_letter(second, &here);
+                other.wait_message(first, &there);
+                other.wait_message(second, &here);
             }
             assert_eq!(other.comm.iprobe(ANY), Ok(None));
             for _ in 0..20 {
-                party.expect(ANY, &there);
-                party.expect(ANY, &here);
+                harness.expect(ANY, &there);
+                harness.expect(ANY, &here);
             }
         }
     });
 }
 
 /// Subset and reordered; who is not in it gets none, and the rest of the world continues.
-fn a_created_communicator_has_the_members_in_the_order_asked_for(world: &World) {
-    run(world, 5, |party| {
+fn a_created_communicator_has_the_members_in_the_order_asked_for(fixture: &TransportFixture) {
+    run(fixture, 5, |harness| {
         for ids in [&[4, 0, 2][..], &[1], &[0, 1, 2, 3, 4], &[4, 3, 2, 1, 0], &[]] {
-            let made = create(party, ids);
-            let place = ids.iter().position(|id| *id == party.rank() as i32);
+            let made = create(harness, ids);
+            let place = ids.iter().position(|id| *id == harness.rank() as i32);
             assert_eq!(made.as_ref().map(|m| m.rank() as usize), place);
             if let Some(made) = made {
                 assert_eq!(made.size() as usize, ids.len());
                 talk(&made);
                 made.barrier();
                 let refused = DeviceError::BadRank { rank: ids.len() as i32, size: ids.len() };
-                let message = SMALL.write(party.source());
+                let message = SMALL.write(harness.source());
                 let sent = made.comm.isend(&message, ids.len() as i32, 0, Mode::Standard);
                 assert_eq!(sent, Err(refused));
             }
-            talk(party);
+            talk(harness);
         }
     });
 }
 
 /// An outcome and not a breakdown: the parent is as good as before.
-fn bad_ids_are_refused_alike_on_all_ranks(world: &World) {
-    run(world, 3, |party| {
-        let refusal = |ids: &[i32]| match created(party.comm.start_create(ids)) {
+fn bad_ids_are_refused_alike_on_all_ranks(fixture: &TransportFixture) {
+    run(fixture, 3, |harness| {
+        let refusal = |ids: &[i32]| match created(harness.comm.start_create(ids)) {
             Err(DeviceError::Refused(refusal)) => refusal,
             other => panic!("{other:?}"),
         };
         assert_eq!(refusal(&[0, 3]), Refusal::IdOutOfRange { position: 1, id: 3, size: 3 });
         assert_eq!(refusal(&[-1]), Refusal::IdOutOfRange { position: 0, id: -1, size: 3 });
         assert_eq!(refusal(&[0, 2, 0]), Refusal::RepeatedId { position: 2, id: 0 });
-        let other: &[i32] = if party.rank() == 2 { &[1, 0] } else { &[0, 1] };
+        let other: &[i32] = if harness.rank() == 2 { &[1, 0] } else { &[0, 1] };
         assert_eq!(refusal(other), Refusal::DifferentIds { ranks: vec![2] });
-        talk(party);
-        party.barrier();
+        talk(harness);
+        harness.barrier();
     });
 }
 
 /// Equal keys are ordered by rank; who names no colour gets none.
-fn a_split_makes_one_communicator_per_colour_ordered_by_key(world: &World) {
-    run(world, 6, |party| {
-        let rank = party.rank() as i32;
+fn a_split_makes_one_communicator_per_colour_ordered_by_key(fixture: &TransportFixture) {
+    run(fixture, 6, |harness| {
+        let rank = harness.rank() as i32;
         // By colour: ranks 0, 3 under keys that turn them round; 1, 4 under equal keys; 2 and 5 take no part.
         let made =
-            split(party, if rank % 3 == 2 { -1 } else { rank % 3 }, if rank % 3 == 0 { -rank } else { 7 });
+            split(harness, if rank % 3 == 2 { -1 } else { rank % 3 }, if rank % 3 == 0 { -rank } else { 7 });
         let expected = [Some(1), Some(0), None, Some(0), Some(1), None][rank as usize];
-        assert_eq!(made.as_ref().map(Party::rank), expected);
+        assert_eq!(made.as_ref().map(RankHarness::rank), expected);
         if let Some(made) = made {
             assert_eq!(made.size(), 2);
             talk(&made);
         }
-        assert!(split(party, -1, 0).is_none());
-        let all = split(party, i32::MAX, i32::MIN + rank).expect("one colour");
-        assert_eq!((all.rank(), all.size()), (party.rank(), 6));
+        assert!(split(harness, -1, 0).is_none());
+        let all = split(harness, i32::MAX, i32::MIN + rank).expect("one colour");
+        assert_eq!((all.rank(), all.size()), (harness.rank(), 6));
         talk(&all);
     });
 }
 
-fn communicators_of_communicators_keep_apart(world: &World) {
-    run(world, 6, |party| {
-        let half = split(party, (party.rank() / 3) as i32, 0).expect("a half");
+fn communicators_of_communicators_keep_apart(fixture: &TransportFixture) {
+    run(fixture, 6, |harness| {
+        let half = split(harness, (harness.rank() / 3) as i32, 0).expect("a half");
         let turned = create(&half, &[2, 1, 0]).expect("every rank of the half");
         let twin = dup(&turned);
         let pair = split(&twin, i32::from(twin.rank() == 0), 0).expect("a colour");
-        for all in [party, &half, &turned, &twin, &pair] {
+        for all in [harness, &half, &turned, &twin, &pair] {
             talk(all);
             all.barrier();
         }
@@ -195,12 +196,12 @@ fn communicators_of_communicators_keep_apart(world: &World) {
 }
 
 /// The context ids that they get all differ, and agree on all ranks: else messages would meet.
-fn several_threads_dup_different_communicators_at_once(world: &World) {
+fn several_threads_dup_different_communicators_at_once(fixture: &TransportFixture) {
     const THREADS: usize = 4;
-    run(world, 3, |party| {
-        let parents: Vec<Party> = (0..THREADS).map(|_| dup(party)).collect();
+    run(fixture, 3, |harness| {
+        let parents: Vec<RankHarness> = (0..THREADS).map(|_| dup(harness)).collect();
         let contexts = std::sync::Mutex::new(std::collections::HashSet::new());
-        party.threads(THREADS, |k| {
+        harness.threads(THREADS, |k| {
             for _ in 0..amount(5, 500) {
                 let made = dup(&parents[k]);
                 assert!(
@@ -217,76 +218,76 @@ fn several_threads_dup_different_communicators_at_once(world: &World) {
 }
 
 /// A receive for anything is posted before, and is still pending after.
-fn collectives_do_not_disturb_wildcard_receives(world: &World) {
-    run(world, 4, |party| {
-        let posted = party.post(ANY, 64);
+fn collectives_do_not_disturb_wildcard_receives(fixture: &TransportFixture) {
+    run(fixture, 4, |harness| {
+        let posted = harness.post(ANY, 64);
         for _ in 0..5 {
-            party.barrier();
-            let other = dup(party);
+            harness.barrier();
+            let other = dup(harness);
             other.barrier();
-            assert_eq!(party.comm.iprobe(ANY), Ok(None));
+            assert_eq!(harness.comm.iprobe(ANY), Ok(None));
             assert_eq!(other.comm.iprobe(ANY), Ok(None));
         }
-        assert!(party.comm.test(posted).expect("test").is_none());
-        party.barrier();
-        let next = (party.rank() + 1) % 4;
-        let sent = party.isend(Mode::Standard, &SMALL, next, 1);
-        assert_eq!(party.wait_letter(posted, &SMALL).source, (party.rank() + 3) % 4);
-        party.wait_all([sent]);
+        assert!(harness.comm.test(posted).expect("test").is_none());
+        harness.barrier();
+        let next = (harness.rank() + 1) % 4;
+        let sent = harness.isend(Mode::Standard, &SMALL, next, 1);
+        assert_eq!(harness.wait_message(posted, &SMALL).source, (harness.rank() + 3) % 4);
+        harness.wait_all([sent]);
     });
 }
 
 /// Never blocks: messages are exchanged between the steps.
-fn an_operation_can_be_advanced_beside_other_work(world: &World) {
-    run(world, 3, |party| {
-        let mut barrier = party.comm.start_barrier();
-        if party.rank() == 0 {
+fn an_operation_can_be_advanced_beside_other_work(fixture: &TransportFixture) {
+    run(fixture, 3, |harness| {
+        let mut barrier = harness.comm.start_barrier();
+        if harness.rank() == 0 {
             for _ in 0..10 {
                 assert!(barrier.advance().expect("advance").is_none(), "the others have not entered");
             }
-            party.say("others may enter");
+            harness.post_note("others may enter");
         } else {
-            party.hear("others may enter");
+            harness.wait_for_note("others may enter");
         }
         let mut rounds = 0;
-        party.until("the barrier is passed", || {
+        harness.until("the barrier is passed", || {
             rounds += 1;
-            let sent = party.isend(Mode::Standard, &SMALL, party.rank(), 1);
-            party.expect(from(party.rank(), 1), &SMALL);
-            party.wait_all([sent]);
+            let sent = harness.isend(Mode::Standard, &SMALL, harness.rank(), 1);
+            harness.expect(from(harness.rank(), 1), &SMALL);
+            harness.wait_all([sent]);
             barrier.advance().expect("advance").is_some()
         });
     });
 }
 
-fn an_interrupted_wait_leaves_the_operation_to_go_on(world: &World) {
-    run(world, 2, |party| {
-        if party.rank() == 0 {
-            let mut barrier = party.comm.start_barrier();
+fn an_interrupted_wait_leaves_the_operation_to_go_on(fixture: &TransportFixture) {
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
+            let mut barrier = harness.comm.start_barrier();
             assert!(barrier.advance().expect("advance").is_none());
             assert_eq!(barrier.wait(&mut || false), Err(DeviceError::Interrupted));
-            party.say("interrupted");
+            harness.post_note("interrupted");
             assert!(matches!(barrier.finish(&mut Uninterruptible), Ok(Outcome::Passed)));
         } else {
-            party.hear("interrupted");
-            party.barrier();
+            harness.wait_for_note("interrupted");
+            harness.barrier();
         }
     });
 }
 
 /// A member that notices the end is still alive and notifies the others; no member waits for one that has
 /// given up.
-fn a_member_that_has_finished_ends_every_collective_on_all_others(world: &World) {
+fn a_member_that_has_finished_ends_every_collective_on_all_others(fixture: &TransportFixture) {
     for operation in 0..4 {
         for gone in [0, 1, 5] {
-            Job::new(world, 8).untidy().run(|party| {
-                if party.rank() == gone {
-                    assert_eq!(party.comm.finish(&mut Uninterruptible), Ok(()));
-                    party.say("finished");
+            Job::new(fixture, 8).untidy().run(|harness| {
+                if harness.rank() == gone {
+                    assert_eq!(harness.comm.finish(&mut Uninterruptible), Ok(()));
+                    harness.post_note("finished");
                     return;
                 }
-                party.hear("finished");
-                let comm = &party.comm;
+                harness.wait_for_note("finished");
+                let comm = &harness.comm;
                 let started = match operation {
                     0 => comm.start_barrier(),
                     1 => comm.start_dup(),
@@ -299,8 +300,8 @@ fn a_member_that_has_finished_ends_every_collective_on_all_others(world: &World)
                 let expected = Err(DeviceError::PeerFinished { rank: gone });
                 assert_eq!(ended, expected, "operation {operation} without rank {gone}");
                 // Alive until all have seen it.
-                party.say(&format!("rank {}", party.rank()));
-                (0..8).filter(|r| *r != gone).for_each(|r| party.hear(&format!("rank {r}")));
+                harness.post_note(&format!("rank {}", harness.rank()));
+                (0..8).filter(|r| *r != gone).for_each(|r| harness.wait_for_note(&format!("rank {r}")));
             });
         }
     }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use crate::rank_harness::{ANY, Job, Party, from};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, RankHarness, from};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
-in_every_world![
+for_every_fixture![
     a_failure_ends_every_kind_of_blocked_operation,
     a_failure_ends_all_threads_of_a_rank,
     after_a_failure_every_operation_fails_with_the_rank_and_the_reason,
@@ -16,7 +16,7 @@ in_every_world![
     a_failure_ends_a_receive_that_has_only_its_first_half,
 ];
 
-const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
+const SMALL: TestMessage = TestMessage { seed: 1, primary: 16, secondary: 0, room: 0 };
 /// Many times what a wake-up takes, on a busy machine too.
 const SOON: Duration = Duration::from_secs(20);
 
@@ -25,13 +25,13 @@ fn failed(rank: u32) -> DeviceError {
 }
 
 /// Blocking call number `k`.
-fn blocked(party: &Party, k: usize) -> Result<(), DeviceError> {
-    let comm = &party.comm;
+fn blocked(harness: &RankHarness, k: usize) -> Result<(), DeviceError> {
+    let comm = &harness.comm;
     match k {
         0 => comm.recv(from(0, 1), 0, None, &mut Uninterruptible).map(drop),
         1 => comm.recv(from(2, 1), 0, None, &mut Uninterruptible).map(drop),
         2 => comm.recv(ANY, 0, None, &mut Uninterruptible).map(drop),
-        3 => comm.send(&SMALL.write(party.source()), 2, 9, Mode::Synchronous, &mut Uninterruptible),
+        3 => comm.send(&SMALL.write(harness.source()), 2, 9, Mode::Synchronous, &mut Uninterruptible),
         4 => comm.probe(from(0, 5), &mut Uninterruptible).map(drop),
         5 => comm.barrier(&mut Uninterruptible),
         6 => {
@@ -48,21 +48,21 @@ fn blocked(party: &Party, k: usize) -> Result<(), DeviceError> {
 }
 
 /// Rank 1 blocks in one of them, rank 2 works in other ways, rank 0 fails.
-fn a_failure_ends_every_kind_of_blocked_operation(world: &World) {
+fn a_failure_ends_every_kind_of_blocked_operation(fixture: &TransportFixture) {
     for k in 0..8 {
-        Job::new(world, 3).untidy().run(|party| match party.rank() {
+        Job::new(fixture, 3).untidy().run(|harness| match harness.rank() {
             0 => {
-                party.hear("blocks");
-                party.comm.fail("the disk is full");
+                harness.wait_for_note("blocks");
+                harness.comm.fail("the disk is full");
             }
             1 => {
-                party.say("blocks");
+                harness.post_note("blocks");
                 let begun = Instant::now();
-                assert_eq!(blocked(party, k), Err(failed(0)), "operation {k}");
+                assert_eq!(blocked(harness, k), Err(failed(0)), "operation {k}");
                 assert!(begun.elapsed() < SOON);
             }
             _ => assert_eq!(
-                party.comm.recv(from(1, 100), 0, None, &mut Uninterruptible).unwrap_err(),
+                harness.comm.recv(from(1, 100), 0, None, &mut Uninterruptible).unwrap_err(),
                 failed(0)
             ),
         });
@@ -70,37 +70,37 @@ fn a_failure_ends_every_kind_of_blocked_operation(world: &World) {
 }
 
 /// At most one of them sleeps where the failure rings.
-fn a_failure_ends_all_threads_of_a_rank(world: &World) {
-    let job = Job::new(world, 3).untidy().tuned(|config| (config.spins, config.yields) = (0, 0));
-    job.run(|party| match party.rank() {
+fn a_failure_ends_all_threads_of_a_rank(fixture: &TransportFixture) {
+    let job = Job::new(fixture, 3).untidy().tuned(|config| (config.spins, config.yields) = (0, 0));
+    job.run(|harness| match harness.rank() {
         0 => {
-            party.hear("blocks");
-            party.comm.fail("the disk is full");
+            harness.wait_for_note("blocks");
+            harness.comm.fail("the disk is full");
         }
         1 => {
             let begun = Instant::now();
             // Without the barrier: any number of threads may receive, only one at a time is in a collective.
-            party.threads(16, |k| {
-                party.say("blocks");
+            harness.threads(16, |k| {
+                harness.post_note("blocks");
                 let operation = [0, 1, 2, 3, 4, 6, 7][k % 7];
-                assert_eq!(blocked(party, operation), Err(failed(0)), "operation {operation}");
+                assert_eq!(blocked(harness, operation), Err(failed(0)), "operation {operation}");
             });
             assert!(begun.elapsed() < SOON);
         }
-        _ => assert_eq!(party.comm.probe(from(0, 100), &mut Uninterruptible), Err(failed(0))),
+        _ => assert_eq!(harness.comm.probe(from(0, 100), &mut Uninterruptible), Err(failed(0))),
     });
 }
 
-fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(world: &World) {
-    Job::new(world, 3).untidy().run(|party| {
-        if party.rank() == 1 {
-            party.comm.fail("the disk is full");
-            party.say("failed");
+fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(fixture: &TransportFixture) {
+    Job::new(fixture, 3).untidy().run(|harness| {
+        if harness.rank() == 1 {
+            harness.comm.fail("the disk is full");
+            harness.post_note("failed");
         }
-        party.hear("failed");
-        party.knows_of(1);
-        let message = SMALL.write(party.source());
-        let comm = &party.comm;
+        harness.wait_for_note("failed");
+        harness.wait_for_end_of(1);
+        let message = SMALL.write(harness.source());
+        let comm = &harness.comm;
         for peer in 0..3 {
             let sent = comm.isend(&message, peer, 1, Mode::Standard);
             assert_eq!(sent, Err(failed(1)));
@@ -114,35 +114,35 @@ fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(world: &Wo
     });
 }
 
-fn the_first_failure_is_the_one_that_is_told(world: &World) {
-    Job::new(world, 2).untidy().run(|party| {
-        if party.rank() == 0 {
-            party.comm.fail("the disk is full");
-            party.comm.fail("something else");
-            party.say("failed");
+fn the_first_failure_is_the_one_that_is_told(fixture: &TransportFixture) {
+    Job::new(fixture, 2).untidy().run(|harness| {
+        if harness.rank() == 0 {
+            harness.comm.fail("the disk is full");
+            harness.comm.fail("something else");
+            harness.post_note("failed");
         } else {
-            party.hear("failed");
-            party.knows_of(0);
-            party.comm.fail("what came of it");
+            harness.wait_for_note("failed");
+            harness.wait_for_end_of(0);
+            harness.comm.fail("what came of it");
         }
-        assert_eq!(party.comm.recv(ANY, 0, None, &mut Uninterruptible).unwrap_err(), failed(0));
+        assert_eq!(harness.comm.recv(ANY, 0, None, &mut Uninterruptible).unwrap_err(), failed(0));
     });
 }
 
 /// The request may be done or not, but waiting for it ends.
-fn a_failure_ends_a_receive_that_has_only_its_first_half(world: &World) {
-    Job::new(world, 2).untidy().run(|party| {
-        let letter = Letter::split(1, 16, 5000);
-        if party.rank() == 0 {
-            let sends: Vec<_> = (0..50).map(|_| party.isend(Mode::Standard, &letter, 1, 1)).collect();
-            party.comm.fail("the disk is full");
+fn a_failure_ends_a_receive_that_has_only_its_first_half(fixture: &TransportFixture) {
+    Job::new(fixture, 2).untidy().run(|harness| {
+        let test_message = TestMessage::split(1, 16, 5000);
+        if harness.rank() == 0 {
+            let sends: Vec<_> = (0..50).map(|_| harness.isend(Mode::Standard, &test_message, 1, 1)).collect();
+            harness.comm.fail("the disk is full");
             for id in sends.into_iter().flatten() {
-                let _ = party.comm.wait(id, None, &mut Uninterruptible);
+                let _ = harness.comm.wait(id, None, &mut Uninterruptible);
             }
         } else {
             for _ in 0..50 {
-                match party.comm.recv(from(0, 1), 16, None, &mut Uninterruptible) {
-                    Ok((_, message)) => letter.check(&message),
+                match harness.comm.recv(from(0, 1), 16, None, &mut Uninterruptible) {
+                    Ok((_, message)) => test_message.check(&message),
                     Err(error) => assert_eq!(error, failed(0)),
                 }
             }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use crate::rank_harness::{ANY, Job, Party, amount, from, run};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{World, in_every_world};
+use crate::rank_harness::{ANY, Job, RankHarness, amount, from, run};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
-in_every_world![
+for_every_fixture![
     messages_sent_before_a_finish_arrive_and_then_receives_fail,
     a_receive_posted_before_the_finish_fails_too,
     any_source_fails_when_nobody_is_left,
@@ -27,199 +27,204 @@ in_every_world![
     any_source_takes_a_message_of_its_own_rank_when_all_others_have_finished,
 ];
 
-pub(super) const SMALL: Letter = Letter { seed: 1, primary: 16, secondary: 0, room: 0 };
+pub(super) const SMALL: TestMessage = TestMessage { seed: 1, primary: 16, secondary: 0, room: 0 };
 
-pub(super) fn finish(party: &Party) -> Result<(), DeviceError> {
-    party.comm.finish(&mut Uninterruptible)
+pub(super) fn finish(harness: &RankHarness) -> Result<(), DeviceError> {
+    harness.comm.finish(&mut Uninterruptible)
 }
 
 pub(super) fn gone(rank: u32) -> DeviceError {
     DeviceError::PeerFinished { rank }
 }
 
-fn messages_sent_before_a_finish_arrive_and_then_receives_fail(world: &World) {
-    let letters = [Letter::plain(1, 16), Letter::plain(2, 5000), Letter::split(3, 16, 700)];
-    run(world, 2, |party| {
-        if party.rank() == 0 {
-            for letter in letters {
-                let id = party.isend(Mode::Standard, &letter, 1, 1);
-                id.into_iter().for_each(|id| party.comm.detach(id));
+fn messages_sent_before_a_finish_arrive_and_then_receives_fail(fixture: &TransportFixture) {
+    let test_messages =
+        [TestMessage::plain(1, 16), TestMessage::plain(2, 5000), TestMessage::split(3, 16, 700)];
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
+            for test_message in test_messages {
+                let id = harness.isend(Mode::Standard, &test_message, 1, 1);
+                id.into_iter().for_each(|id| harness.comm.detach(id));
             }
-            assert_eq!(finish(party), Ok(()));
+            assert_eq!(finish(harness), Ok(()));
         } else {
-            for letter in letters {
-                party.expect(from(0, 1), &letter);
+            for test_message in test_messages {
+                harness.expect(from(0, 1), &test_message);
             }
             for _ in 0..3 {
-                assert_eq!(party.comm.recv(from(0, 1), 16, None, &mut Uninterruptible).unwrap_err(), gone(0));
+                assert_eq!(
+                    harness.comm.recv(from(0, 1), 16, None, &mut Uninterruptible).unwrap_err(),
+                    gone(0)
+                );
             }
-            assert_eq!(party.comm.probe(from(0, 1), &mut Uninterruptible), Err(gone(0)));
-            assert_eq!(party.comm.iprobe(from(0, 1)), Err(gone(0)));
-            let id = party.post(from(0, 1), 16);
-            assert_eq!(party.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(0));
+            assert_eq!(harness.comm.probe(from(0, 1), &mut Uninterruptible), Err(gone(0)));
+            assert_eq!(harness.comm.iprobe(from(0, 1)), Err(gone(0)));
+            let id = harness.post(from(0, 1), 16);
+            assert_eq!(harness.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(0));
         }
     });
 }
 
-fn a_receive_posted_before_the_finish_fails_too(world: &World) {
-    run(world, 2, |party| {
-        if party.rank() == 0 {
-            party.hear("posted");
-            assert_eq!(finish(party), Ok(()));
+fn a_receive_posted_before_the_finish_fails_too(fixture: &TransportFixture) {
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
+            harness.wait_for_note("posted");
+            assert_eq!(finish(harness), Ok(()));
         } else {
-            let ids = [party.post(from(0, 1), 16), party.post(from(0, None), 16)];
-            party.say("posted");
+            let ids = [harness.post(from(0, 1), 16), harness.post(from(0, None), 16)];
+            harness.post_note("posted");
             for id in ids {
-                assert_eq!(party.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(0));
+                assert_eq!(harness.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(0));
             }
         }
     });
 }
 
-fn any_source_fails_when_nobody_is_left(world: &World) {
-    run(world, 4, |party| {
-        if party.rank() > 0 {
-            party.hear("waiting");
-            party.send(&SMALL, 0, 1);
-            assert_eq!(finish(party), Ok(()));
+fn any_source_fails_when_nobody_is_left(fixture: &TransportFixture) {
+    run(fixture, 4, |harness| {
+        if harness.rank() > 0 {
+            harness.wait_for_note("waiting");
+            harness.send(&SMALL, 0, 1);
+            assert_eq!(finish(harness), Ok(()));
         } else {
-            party.say("waiting");
+            harness.post_note("waiting");
             for _ in 0..3 {
-                party.expect(ANY, &SMALL);
+                harness.expect(ANY, &SMALL);
             }
             assert_eq!(
-                party.comm.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(),
+                harness.comm.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(),
                 DeviceError::NobodyLeft
             );
-            assert_eq!(party.comm.probe(ANY, &mut Uninterruptible), Err(DeviceError::NobodyLeft));
+            assert_eq!(harness.comm.probe(ANY, &mut Uninterruptible), Err(DeviceError::NobodyLeft));
         }
     });
 }
 
 /// Others are alive, but not in that communicator.
-fn any_source_of_a_part_fails_when_its_members_are_gone(world: &World) {
+fn any_source_of_a_part_fails_when_its_members_are_gone(fixture: &TransportFixture) {
     use mpjdev_engine::collective::Outcome;
-    run(world, 3, |party| {
-        let operation = party.comm.start_split((party.rank() / 2) as i32, 0);
+    run(fixture, 3, |harness| {
+        let operation = harness.comm.start_split((harness.rank() / 2) as i32, 0);
         let Ok(Outcome::Created(Some(comm))) = operation.finish(&mut Uninterruptible) else {
             panic!("split")
         };
-        match party.rank() {
+        match harness.rank() {
             0 => {
                 assert_eq!(
                     comm.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(),
                     DeviceError::NobodyLeft
                 );
-                party.send(&SMALL, 2, 1);
+                harness.send(&SMALL, 2, 1);
             }
-            1 => assert_eq!(finish(party), Ok(())),
-            _ => assert_eq!(party.expect(ANY, &SMALL).source, 0),
+            1 => assert_eq!(finish(harness), Ok(())),
+            _ => assert_eq!(harness.expect(ANY, &SMALL).source, 0),
         }
     });
 }
 
-fn a_send_to_a_finished_rank_fails(world: &World) {
-    run(world, 3, |party| {
-        if party.rank() == 0 {
-            assert_eq!(finish(party), Ok(()));
-            party.say("finished");
+fn a_send_to_a_finished_rank_fails(fixture: &TransportFixture) {
+    run(fixture, 3, |harness| {
+        if harness.rank() == 0 {
+            assert_eq!(finish(harness), Ok(()));
+            harness.post_note("finished");
             return;
         }
-        party.hear("finished");
-        party.knows_of(0);
-        let message = SMALL.write(party.source());
+        harness.wait_for_note("finished");
+        harness.wait_for_end_of(0);
+        let message = SMALL.write(harness.source());
         for mode in [Mode::Standard, Mode::Synchronous] {
-            assert_eq!(party.comm.isend(&message, 0, 1, mode), Err(gone(0)));
-            assert_eq!(party.comm.send(&message, 0, 1, mode, &mut Uninterruptible), Err(gone(0)));
+            assert_eq!(harness.comm.isend(&message, 0, 1, mode), Err(gone(0)));
+            assert_eq!(harness.comm.send(&message, 0, 1, mode, &mut Uninterruptible), Err(gone(0)));
         }
         // The others continue.
-        let other = 3 - party.rank();
-        let sent = party.isend(Mode::Standard, &SMALL, other, 1);
-        party.expect(from(other, 1), &SMALL);
-        party.wait_all([sent]);
+        let other = 3 - harness.rank();
+        let sent = harness.isend(Mode::Standard, &SMALL, other, 1);
+        harness.expect(from(other, 1), &SMALL);
+        harness.wait_all([sent]);
     });
 }
 
 /// It was on its way, or at its destination, when that finished.
-fn a_synchronous_send_that_a_finish_overtakes_fails(world: &World) {
-    Job::new(world, 2).untidy().run(|party| {
-        if party.rank() == 0 {
+fn a_synchronous_send_that_a_finish_overtakes_fails(fixture: &TransportFixture) {
+    Job::new(fixture, 2).untidy().run(|harness| {
+        if harness.rank() == 0 {
             let ids: Vec<_> =
-                (0..10).map(|_| party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending")).collect();
-            party.say("sent");
+                (0..10).map(|_| harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending")).collect();
+            harness.post_note("sent");
             for id in ids {
-                assert_eq!(party.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(1));
+                assert_eq!(harness.comm.wait(id, None, &mut Uninterruptible).unwrap_err(), gone(1));
             }
         } else {
-            party.hear("sent");
-            assert_eq!(finish(party), Ok(()));
+            harness.wait_for_note("sent");
+            assert_eq!(finish(harness), Ok(()));
         }
     });
 }
 
 /// The sender looks at them only when it knows that the receiver has finished.
-fn synchronous_sends_that_were_received_succeed_after_the_receivers_finish(world: &World) {
+fn synchronous_sends_that_were_received_succeed_after_the_receivers_finish(fixture: &TransportFixture) {
     const COUNT: usize = 100;
-    run(world, 2, |party| {
-        if party.rank() == 0 {
-            let start = |_| party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
+            let start = |_| harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
             let ids: Vec<_> = (0..COUNT).map(start).collect();
-            party.knows_of(1);
+            harness.wait_for_end_of(1);
             for id in ids {
-                assert!(party.comm.wait(id, None, &mut Uninterruptible).is_ok());
+                assert!(harness.comm.wait(id, None, &mut Uninterruptible).is_ok());
             }
         } else {
-            (0..COUNT).for_each(|_| assert_eq!(party.expect(from(0, 1), &SMALL).tag, 1));
-            assert_eq!(finish(party), Ok(()));
+            (0..COUNT).for_each(|_| assert_eq!(harness.expect(from(0, 1), &SMALL).tag, 1));
+            assert_eq!(finish(harness), Ok(()));
         }
     });
 }
 
 /// The receiver receives only after it has seen that the sender is about to finish.
-fn finish_waits_until_what_was_sent_is_matched(world: &World) {
-    let letters = [Letter::plain(1, 16), Letter::plain(2, 5000), Letter::split(3, 16, 700)];
-    run(world, 2, |party| {
-        if party.rank() == 0 {
-            let ids: Vec<_> = letters
+fn finish_waits_until_what_was_sent_is_matched(fixture: &TransportFixture) {
+    let test_messages =
+        [TestMessage::plain(1, 16), TestMessage::plain(2, 5000), TestMessage::split(3, 16, 700)];
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
+            let ids: Vec<_> = test_messages
                 .iter()
-                .map(|letter| party.isend(Mode::Synchronous, letter, 1, 1).expect("pending"))
+                .map(|test_message| harness.isend(Mode::Synchronous, test_message, 1, 1).expect("pending"))
                 .collect();
-            party.say("finishes");
-            assert_eq!(finish(party), Ok(()));
-            assert!(party.was_said("receives"));
+            harness.post_note("finishes");
+            assert_eq!(finish(harness), Ok(()));
+            assert!(harness.has_note("receives"));
             for id in ids {
-                assert!(party.comm.test(id).expect("delivered").is_some());
+                assert!(harness.comm.test(id).expect("delivered").is_some());
             }
         } else {
-            party.hear("finishes");
-            party.see(ANY);
-            party.say("receives");
-            for letter in letters {
-                party.expect(from(0, 1), &letter);
+            harness.wait_for_note("finishes");
+            harness.probe(ANY);
+            harness.post_note("receives");
+            for test_message in test_messages {
+                harness.expect(from(0, 1), &test_message);
             }
         }
     });
 }
 
-fn a_second_finish_does_nothing(world: &World) {
-    run(world, 2, |party| {
+fn a_second_finish_does_nothing(fixture: &TransportFixture) {
+    run(fixture, 2, |harness| {
         for _ in 0..3 {
-            assert_eq!(finish(party), Ok(()));
+            assert_eq!(finish(harness), Ok(()));
         }
     });
 }
 
 /// But the outcomes of what was done before can still be had.
-fn nothing_goes_on_after_a_finish(world: &World) {
-    run(world, 2, |party| {
-        let peer = 1 - party.rank();
-        let received = party.post(from(peer, 1), 16);
-        let sent = party.isend(Mode::Standard, &SMALL, peer, 1);
-        party.barrier();
-        assert_eq!(finish(party), Ok(()));
-        let finished = DeviceError::Finished { rank: party.rank() };
-        let message = SMALL.write(party.source());
-        let comm = &party.comm;
+fn nothing_goes_on_after_a_finish(fixture: &TransportFixture) {
+    run(fixture, 2, |harness| {
+        let peer = 1 - harness.rank();
+        let received = harness.post(from(peer, 1), 16);
+        let sent = harness.isend(Mode::Standard, &SMALL, peer, 1);
+        harness.barrier();
+        assert_eq!(finish(harness), Ok(()));
+        let finished = DeviceError::Finished { rank: harness.rank() };
+        let message = SMALL.write(harness.source());
+        let comm = &harness.comm;
         assert_eq!(comm.isend(&message, 0, 1, Mode::Standard), Err(finished.clone()));
         assert_eq!(comm.isend(&message, 1, 1, Mode::Synchronous), Err(finished.clone()));
         assert_eq!(comm.irecv(ANY, 16, None), Err(finished.clone()));
@@ -228,98 +233,98 @@ fn nothing_goes_on_after_a_finish(world: &World) {
         assert_eq!(comm.iprobe(ANY), Err(finished.clone()));
         assert_eq!(comm.barrier(&mut Uninterruptible), Err(finished.clone()));
         assert_eq!(comm.start_dup().finish(&mut Uninterruptible).map(drop), Err(finished));
-        party.wait_letter(received, &SMALL);
-        party.wait_all([sent]);
+        harness.wait_message(received, &SMALL);
+        harness.wait_all([sent]);
     });
 }
 
 /// The barrier's own messages are not lost by a rank that is in a hurry.
-fn ranks_finish_in_any_order_after_a_barrier(world: &World) {
+fn ranks_finish_in_any_order_after_a_barrier(fixture: &TransportFixture) {
     for _ in 0..amount(20, 1000) {
-        run(world, 5, |party| {
-            party.barrier();
-            assert_eq!(finish(party), Ok(()));
+        run(fixture, 5, |harness| {
+            harness.barrier();
+            assert_eq!(finish(harness), Ok(()));
         });
     }
 }
 
 /// Again and again: the receiver learns of both in any order, and must have the message.
-fn a_message_and_a_finish_right_behind_it_lose_nothing(world: &World) {
-    for round in 0..world.amount(100, 10_000) {
-        run(world, 3, |party| {
-            if party.rank() > 0 {
-                let id = party.isend(Mode::Standard, &SMALL, 0, 1);
-                id.into_iter().for_each(|id| party.comm.detach(id));
-                assert_eq!(finish(party), Ok(()));
+fn a_message_and_a_finish_right_behind_it_lose_nothing(fixture: &TransportFixture) {
+    for round in 0..fixture.amount(100, 10_000) {
+        run(fixture, 3, |harness| {
+            if harness.rank() > 0 {
+                let id = harness.isend(Mode::Standard, &SMALL, 0, 1);
+                id.into_iter().for_each(|id| harness.comm.detach(id));
+                assert_eq!(finish(harness), Ok(()));
             } else if round % 2 == 0 {
-                party.expect(from(2, 1), &SMALL);
-                party.expect(from(1, 1), &SMALL);
+                harness.expect(from(2, 1), &SMALL);
+                harness.expect(from(1, 1), &SMALL);
             } else {
-                party.see(from(1, 1));
-                party.expect(ANY, &SMALL);
-                party.expect(ANY, &SMALL);
+                harness.probe(from(1, 1));
+                harness.expect(ANY, &SMALL);
+                harness.expect(ANY, &SMALL);
             }
         });
     }
 }
 
 /// Its send is done when it is matched, with most of it still to come where messages are copied.
-fn a_large_message_that_is_matched_arrives_before_its_senders_finish(world: &World) {
-    run(world, 2, |party| {
-        let letter = Letter::plain(1, world.octets(16 << 20));
-        if party.rank() == 0 {
-            party.send(&letter, 1, 1);
-            assert_eq!(finish(party), Ok(()));
+fn a_large_message_that_is_matched_arrives_before_its_senders_finish(fixture: &TransportFixture) {
+    run(fixture, 2, |harness| {
+        let test_message = TestMessage::plain(1, fixture.octets(16 << 20));
+        if harness.rank() == 0 {
+            harness.send(&test_message, 1, 1);
+            assert_eq!(finish(harness), Ok(()));
         } else {
-            party.expect(from(0, 1), &letter);
-            assert_eq!(party.comm.recv(from(0, 1), 16, None, &mut Uninterruptible).unwrap_err(), gone(0));
+            harness.expect(from(0, 1), &test_message);
+            assert_eq!(harness.comm.recv(from(0, 1), 16, None, &mut Uninterruptible).unwrap_err(), gone(0));
         }
     });
 }
 
 /// Nobody can send to it any more, from no rank.
-fn a_finish_ends_the_receives_that_other_threads_wait_for(world: &World) {
+fn a_finish_ends_the_receives_that_other_threads_wait_for(fixture: &TransportFixture) {
     for source in [None, Some(0), Some(1)] {
-        Job::new(world, 2).untidy().run(|party| {
-            if party.rank() == 1 {
-                return party.hear("over");
+        Job::new(fixture, 2).untidy().run(|harness| {
+            if harness.rank() == 1 {
+                return harness.wait_for_note("over");
             }
-            party.threads(2, |thread| {
+            harness.threads(2, |thread| {
                 if thread == 0 {
-                    let id = party.post(from(source, 1), 16);
-                    party.say("posted");
+                    let id = harness.post(from(source, 1), 16);
+                    harness.post_note("posted");
                     let deadline = mpjdev_engine::deadline_after(Duration::from_secs(20));
-                    let ended = party.comm.wait(id, deadline, &mut Uninterruptible).map(drop);
+                    let ended = harness.comm.wait(id, deadline, &mut Uninterruptible).map(drop);
                     assert_eq!(ended, Err(DeviceError::Finished { rank: 0 }), "from {source:?}");
                 } else {
-                    party.hear("posted");
-                    assert_eq!(finish(party), Ok(()));
+                    harness.wait_for_note("posted");
+                    assert_eq!(finish(harness), Ok(()));
                 }
             });
-            party.say("over");
+            harness.post_note("over");
         });
     }
 }
 
 /// From the first moment of the finish on, and not only once some rank is through with it.
-fn nothing_is_sent_while_a_finish_waits(world: &World) {
-    Job::new(world, 2).untidy().run(|party| {
-        if party.rank() == 1 {
-            party.hear("tried");
-            party.expect(from(0, 1), &SMALL);
+fn nothing_is_sent_while_a_finish_waits(fixture: &TransportFixture) {
+    Job::new(fixture, 2).untidy().run(|harness| {
+        if harness.rank() == 1 {
+            harness.wait_for_note("tried");
+            harness.expect(from(0, 1), &SMALL);
             return;
         }
-        let id = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
-        party.comm.detach(id);
-        party.threads(2, |thread| {
+        let id = harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+        harness.comm.detach(id);
+        harness.threads(2, |thread| {
             if thread == 0 {
-                assert_eq!(finish(party), Ok(()));
+                assert_eq!(finish(harness), Ok(()));
             } else {
                 let refused = |e| e == Err(DeviceError::Finished { rank: 0 });
-                party.until("receives are refused", || refused(party.comm.iprobe(ANY).map(drop)));
-                let message = SMALL.write(party.source());
-                let sent = party.comm.isend(&message, 1, 2, Mode::Standard).map(drop);
-                party.say("tried");
+                harness.until("receives are refused", || refused(harness.comm.iprobe(ANY).map(drop)));
+                let message = SMALL.write(harness.source());
+                let sent = harness.comm.isend(&message, 1, 2, Mode::Standard).map(drop);
+                harness.post_note("tried");
                 assert_eq!(sent, Err(DeviceError::Finished { rank: 0 }));
             }
         });
@@ -327,16 +332,16 @@ fn nothing_is_sent_while_a_finish_waits(world: &World) {
 }
 
 /// A receive that is only posted may still get what this rank sends to itself.
-fn any_source_takes_a_message_of_its_own_rank_when_all_others_have_finished(world: &World) {
-    run(world, 2, |party| {
-        if party.rank() == 1 {
-            assert_eq!(finish(party), Ok(()));
-            return party.say("finished");
+fn any_source_takes_a_message_of_its_own_rank_when_all_others_have_finished(fixture: &TransportFixture) {
+    run(fixture, 2, |harness| {
+        if harness.rank() == 1 {
+            assert_eq!(finish(harness), Ok(()));
+            return harness.post_note("finished");
         }
-        party.hear("finished");
-        let id = party.post(ANY, 16);
-        let sent = party.isend(Mode::Standard, &SMALL, 0, 1);
-        party.wait_letter(id, &SMALL);
-        party.wait_all([sent]);
+        harness.wait_for_note("finished");
+        let id = harness.post(ANY, 16);
+        let sent = harness.isend(Mode::Standard, &SMALL, 0, 1);
+        harness.wait_message(id, &SMALL);
+        harness.wait_all([sent]);
     });
 }

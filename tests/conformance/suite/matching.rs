@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use mpjdev_engine::{Mode, RecvFrom};
 
-use crate::rank_harness::{ANY, Party, amount, from, run};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{World, in_every_world};
+use crate::rank_harness::{ANY, RankHarness, amount, from, run};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
-in_every_world![
+for_every_fixture![
     messages_of_one_source_do_not_overtake_each_other_whatever_the_receives_ask_for,
     the_earliest_posted_receive_wins,
     a_message_goes_past_receives_that_it_does_not_fit,
@@ -20,27 +20,29 @@ in_every_world![
 ];
 
 /// In sizes that travel inside a queue cell, by reference, and split.
-fn letter(source: u32, i: usize) -> Letter {
+fn test_message(source: u32, i: usize) -> TestMessage {
     let seed = u64::from(source) << 32 | i as u64;
     match i % 4 {
-        0 => Letter::plain(seed, 16),
-        1 => Letter::plain(seed, 4000),
-        2 => Letter::split(seed, 16, 40),
-        _ => Letter::appended(seed, 16, 41),
+        0 => TestMessage::plain(seed, 16),
+        1 => TestMessage::plain(seed, 4000),
+        2 => TestMessage::split(seed, 16, 40),
+        _ => TestMessage::appended(seed, 16, 41),
     }
 }
 
 /// Three senders, receives that rotate through the four kinds: each gets the earliest remaining message of
 /// its source that fits.
-fn messages_of_one_source_do_not_overtake_each_other_whatever_the_receives_ask_for(world: &World) {
+fn messages_of_one_source_do_not_overtake_each_other_whatever_the_receives_ask_for(
+    fixture: &TransportFixture,
+) {
     let count = amount(150, 20_000);
     let tag_of = |i: usize| (i * i % 5) as i32;
-    run(world, 4, |party| {
-        if party.rank() > 0 {
+    run(fixture, 4, |harness| {
+        if harness.rank() > 0 {
             let sends: Vec<_> = (0..count)
-                .map(|i| party.isend(Mode::Standard, &letter(party.rank(), i), 0, tag_of(i)))
+                .map(|i| harness.isend(Mode::Standard, &test_message(harness.rank(), i), 0, tag_of(i)))
                 .collect();
-            return party.wait_all(sends);
+            return harness.wait_all(sends);
         }
         let mut left: Vec<VecDeque<usize>> = vec![(0..count).collect(); 3];
         for step in 0..3 * count {
@@ -53,108 +55,109 @@ fn messages_of_one_source_do_not_overtake_each_other_whatever_the_receives_ask_f
                 2 => from(None, tag),
                 _ => from(source as u32 + 1, tag),
             };
-            let (status, message) = party.recv(asked, 4000);
+            let (status, message) = harness.recv(asked, 4000);
             let remaining = &mut left[status.source as usize - 1];
             let fits = |i: &usize| asked.tag.is_none_or(|t| t == tag_of(*i));
             let first = remaining.iter().position(fits).expect("a message that fits");
             let i = remaining.remove(first).expect("just found");
-            letter(status.source, i).check(&message);
+            test_message(status.source, i).check(&message);
             assert_eq!(status.tag, tag_of(i));
         }
     });
 }
 
 /// Wildcards before exact receives and the other way round, in every rotation.
-fn the_earliest_posted_receive_wins(world: &World) {
+fn the_earliest_posted_receive_wins(fixture: &TransportFixture) {
     let kinds = [from(1, 7), ANY, from(1, None), from(None, 7)];
-    run(world, 2, |party| {
+    run(fixture, 2, |harness| {
         for rotation in 0..4 {
-            if party.rank() == 0 {
-                let receives: Vec<_> = (0..4).map(|i| party.post(kinds[(i + rotation) % 4], 4000)).collect();
-                party.say(&format!("posted {rotation}"));
+            if harness.rank() == 0 {
+                let receives: Vec<_> =
+                    (0..4).map(|i| harness.post(kinds[(i + rotation) % 4], 4000)).collect();
+                harness.post_note(&format!("posted {rotation}"));
                 for (i, id) in receives.into_iter().enumerate() {
-                    party.wait_letter(id, &letter(1, i));
+                    harness.wait_message(id, &test_message(1, i));
                 }
             } else {
-                party.hear(&format!("posted {rotation}"));
-                (0..4).for_each(|i| party.send(&letter(1, i), 0, 7));
+                harness.wait_for_note(&format!("posted {rotation}"));
+                (0..4).for_each(|i| harness.send(&test_message(1, i), 0, 7));
             }
         }
     });
 }
 
 /// Receives for other tags and sources were posted before, and stay.
-fn a_message_goes_past_receives_that_it_does_not_fit(world: &World) {
-    run(world, 3, |party| {
-        if party.rank() == 0 {
-            let other_tag = party.post(from(1, 8), 4000);
-            let other_source = party.post(from(2, 7), 4000);
-            let its = party.post(from(1, 7), 4000);
-            party.say("posted");
-            party.wait_letter(its, &letter(1, 1));
-            assert!(party.comm.test(other_tag).expect("test").is_none());
-            assert!(party.comm.test(other_source).expect("test").is_none());
-            party.say("continue");
-            party.wait_letter(other_source, &letter(2, 2));
-            party.wait_letter(other_tag, &letter(1, 3));
-        } else if party.rank() == 1 {
-            party.hear("posted");
-            party.send(&letter(1, 1), 0, 7);
-            party.hear("continue");
-            party.send(&letter(1, 3), 0, 8);
+fn a_message_goes_past_receives_that_it_does_not_fit(fixture: &TransportFixture) {
+    run(fixture, 3, |harness| {
+        if harness.rank() == 0 {
+            let other_tag = harness.post(from(1, 8), 4000);
+            let other_source = harness.post(from(2, 7), 4000);
+            let its = harness.post(from(1, 7), 4000);
+            harness.post_note("posted");
+            harness.wait_message(its, &test_message(1, 1));
+            assert!(harness.comm.test(other_tag).expect("test").is_none());
+            assert!(harness.comm.test(other_source).expect("test").is_none());
+            harness.post_note("continue");
+            harness.wait_message(other_source, &test_message(2, 2));
+            harness.wait_message(other_tag, &test_message(1, 3));
+        } else if harness.rank() == 1 {
+            harness.wait_for_note("posted");
+            harness.send(&test_message(1, 1), 0, 7);
+            harness.wait_for_note("continue");
+            harness.send(&test_message(1, 3), 0, 8);
         } else {
-            party.hear("continue");
-            party.send(&letter(2, 2), 0, 7);
+            harness.wait_for_note("continue");
+            harness.send(&test_message(2, 2), 0, 7);
         }
     });
 }
 
 /// The unexpected queue grows to all of them first.
-fn messages_of_many_tags_are_received_in_reverse_order(world: &World) {
+fn messages_of_many_tags_are_received_in_reverse_order(fixture: &TransportFixture) {
     let count = amount(500, 20_000);
-    run(world, 2, |party| {
-        if party.rank() == 0 {
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
             let sends: Vec<_> =
-                (0..count).map(|i| party.isend(Mode::Standard, &letter(0, i), 1, i as i32)).collect();
-            party.wait_all(sends);
+                (0..count).map(|i| harness.isend(Mode::Standard, &test_message(0, i), 1, i as i32)).collect();
+            harness.wait_all(sends);
         } else {
-            party.see(from(0, count as i32 - 1));
+            harness.probe(from(0, count as i32 - 1));
             for i in (0..count).rev() {
-                party.expect(from(0, i as i32), &letter(0, i));
+                harness.expect(from(0, i as i32), &test_message(0, i));
             }
         }
     });
 }
 
 /// They are waited for in another order than they were posted in.
-fn many_outstanding_receives_each_get_their_message(world: &World) {
+fn many_outstanding_receives_each_get_their_message(fixture: &TransportFixture) {
     let count = amount(500, 20_000);
-    run(world, 2, |party| {
-        if party.rank() == 0 {
-            party.hear("posted");
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
+            harness.wait_for_note("posted");
             for i in (0..count).rev() {
-                party.send(&letter(0, i), 1, i as i32);
+                harness.send(&test_message(0, i), 1, i as i32);
             }
         } else {
-            let receives: Vec<_> = (0..count).map(|i| party.post(from(0, i as i32), 4000)).collect();
-            party.say("posted");
+            let receives: Vec<_> = (0..count).map(|i| harness.post(from(0, i as i32), 4000)).collect();
+            harness.post_note("posted");
             for k in 0..count {
                 let i = (k * 7 + 3) % count;
-                party.wait_letter(receives[i], &letter(0, i));
+                harness.wait_message(receives[i], &test_message(0, i));
             }
         }
     });
 }
 
-fn a_wildcard_receive_tells_the_actual_source_and_tag(world: &World) {
-    run(world, 4, |party| {
-        if party.rank() > 0 {
-            return party.send(&letter(party.rank(), 1), 0, 10 * party.rank() as i32);
+fn a_wildcard_receive_tells_the_actual_source_and_tag(fixture: &TransportFixture) {
+    run(fixture, 4, |harness| {
+        if harness.rank() > 0 {
+            return harness.send(&test_message(harness.rank(), 1), 0, 10 * harness.rank() as i32);
         }
         let mut seen = Vec::new();
         for _ in 0..3 {
-            let (status, message) = party.recv(ANY, 4000);
-            letter(status.source, 1).check(&message);
+            let (status, message) = harness.recv(ANY, 4000);
+            test_message(status.source, 1).check(&message);
             assert_eq!(status.tag, 10 * status.source as i32);
             seen.push(status.source);
         }
@@ -163,27 +166,27 @@ fn a_wildcard_receive_tells_the_actual_source_and_tag(world: &World) {
     });
 }
 
-fn the_largest_tag_and_tag_zero_are_ordinary_tags(world: &World) {
-    run(world, 2, |party| {
-        let max = party.comm.config().tag_ub;
+fn the_largest_tag_and_tag_zero_are_ordinary_tags(fixture: &TransportFixture) {
+    run(fixture, 2, |harness| {
+        let max = harness.comm.config().tag_ub;
         for tag in [0, 1, max - 1, max] {
-            match party.rank() {
-                0 => party.send(&letter(0, 2), 1, tag),
-                _ => assert_eq!(party.expect(from(0, tag), &letter(0, 2)).tag, tag),
+            match harness.rank() {
+                0 => harness.send(&test_message(0, 2), 1, tag),
+                _ => assert_eq!(harness.expect(from(0, tag), &test_message(0, 2)).tag, tag),
             }
         }
     });
 }
 
 /// Nothing is sent or posted then.
-fn bad_ranks_and_tags_are_refused_with_their_numbers(world: &World) {
+fn bad_ranks_and_tags_are_refused_with_their_numbers(fixture: &TransportFixture) {
     use mpjdev_engine::DeviceError::{BadRank, BadTag};
-    run(world, 2, |party| {
-        let max = party.comm.config().tag_ub;
-        let message = letter(0, 0).write(party.source());
-        let send = |dest, tag| party.comm.isend(&message, dest, tag, Mode::Standard).map(drop);
-        let post = |from| party.comm.irecv(from, 0, None).map(drop);
-        let look = |from| party.comm.iprobe(from).map(drop);
+    run(fixture, 2, |harness| {
+        let max = harness.comm.config().tag_ub;
+        let message = test_message(0, 0).write(harness.source());
+        let send = |dest, tag| harness.comm.isend(&message, dest, tag, Mode::Standard).map(drop);
+        let post = |from| harness.comm.irecv(from, 0, None).map(drop);
+        let look = |from| harness.comm.iprobe(from).map(drop);
         for rank in [-1, 2, i32::MIN, i32::MAX] {
             let refused = Err(BadRank { rank, size: 2 });
             let asked = RecvFrom { source: Some(rank), tag: None };
@@ -199,11 +202,11 @@ fn bad_ranks_and_tags_are_refused_with_their_numbers(world: &World) {
         if let Some(tag) = max.checked_add(1) {
             assert_eq!(send(1, tag), Err(BadTag { tag, max }));
         }
-        meet(party);
+        meet(harness);
     });
 }
 
 /// So that no rank's end is another one's error.
-fn meet(party: &Party) {
-    party.barrier();
+fn meet(harness: &RankHarness) {
+    harness.barrier();
 }

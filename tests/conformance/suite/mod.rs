@@ -19,10 +19,10 @@ mod truncation;
 mod undelivered;
 mod unmatched;
 
-use crate::transport_fixtures::World;
+use crate::transport_fixtures::TransportFixture;
 
-/// All tests, for worlds that run them at once, with their names.
-pub(crate) fn all() -> impl Iterator<Item = (&'static str, fn(&World))> {
+/// All tests with their names, for fixtures that run them at once.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, fn(&TransportFixture))> {
     let modules = [
         abandonment::TESTS,
         all_pairs::TESTS,

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use mpjdev_engine::{Mode, Uninterruptible};
 
 use crate::rank_harness::{ANY, Job, amount, from, run};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{World, in_every_world};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
-in_every_world![
+for_every_fixture![
     eight_threads_of_each_rank_exchange_messages_under_their_own_tags,
     eight_threads_of_each_rank_use_synchronous_and_non_blocking_operations,
     a_thread_that_only_tests_wakes_those_that_wait,
@@ -21,52 +21,52 @@ in_every_world![
 
 const THREADS: usize = 8;
 
-fn letter(tag: usize, i: usize) -> Letter {
+fn test_message(tag: usize, i: usize) -> TestMessage {
     let seed = (tag << 32 | i) as u64;
     match (tag + i) % 4 {
-        0 => Letter::plain(seed, 64),
-        1 => Letter::plain(seed, 3000),
-        2 => Letter::split(seed, 64, 300),
-        _ => Letter::appended(seed, 64, 301),
+        0 => TestMessage::plain(seed, 64),
+        1 => TestMessage::plain(seed, 3000),
+        2 => TestMessage::split(seed, 64, 300),
+        _ => TestMessage::appended(seed, 64, 301),
     }
 }
 
-fn eight_threads_of_each_rank_exchange_messages_under_their_own_tags(world: &World) {
+fn eight_threads_of_each_rank_exchange_messages_under_their_own_tags(fixture: &TransportFixture) {
     let count = amount(40, 5000);
-    run(world, 3, |party| {
-        let (next, before) = ((party.rank() + 1) % 3, (party.rank() + 2) % 3);
-        party.threads(THREADS, |k| {
+    run(fixture, 3, |harness| {
+        let (next, before) = ((harness.rank() + 1) % 3, (harness.rank() + 2) % 3);
+        harness.threads(THREADS, |k| {
             for i in 0..count {
-                let sent = party.isend(Mode::Standard, &letter(k, i), next, k as i32);
-                party.expect(from(before, k as i32), &letter(k, i));
-                party.wait_all([sent]);
+                let sent = harness.isend(Mode::Standard, &test_message(k, i), next, k as i32);
+                harness.expect(from(before, k as i32), &test_message(k, i));
+                harness.wait_all([sent]);
             }
         });
     });
 }
 
-fn eight_threads_of_each_rank_use_synchronous_and_non_blocking_operations(world: &World) {
+fn eight_threads_of_each_rank_use_synchronous_and_non_blocking_operations(fixture: &TransportFixture) {
     let count = amount(40, 5000);
-    run(world, 2, |party| {
-        let peer = 1 - party.rank();
-        party.threads(THREADS, |k| {
+    run(fixture, 2, |harness| {
+        let peer = 1 - harness.rank();
+        harness.threads(THREADS, |k| {
             let tag = k as i32;
             for i in 0..count {
                 let modes = [Mode::Standard, Mode::Synchronous];
-                let sent = party.isend(modes[i % 2], &letter(k, i), peer, tag);
+                let sent = harness.isend(modes[i % 2], &test_message(k, i), peer, tag);
                 match i % 3 {
-                    0 => drop(party.recv(from(peer, tag), 3000)),
+                    0 => drop(harness.recv(from(peer, tag), 3000)),
                     1 => {
-                        let id = party.post(from(None, tag), letter(k, i).needs());
-                        party.until("the receive is done", || party.comm.is_done(id));
-                        party.wait_letter(id, &letter(k, i));
+                        let id = harness.post(from(None, tag), test_message(k, i).needs());
+                        harness.until("the receive is done", || harness.comm.is_done(id));
+                        harness.wait_message(id, &test_message(k, i));
                     }
                     _ => {
-                        party.see(from(peer, tag));
-                        party.expect(from(None, tag), &letter(k, i));
+                        harness.probe(from(peer, tag));
+                        harness.expect(from(None, tag), &test_message(k, i));
                     }
                 }
-                party.wait_all([sent]);
+                harness.wait_all([sent]);
             }
         });
     });
@@ -82,35 +82,36 @@ fn is_quick(begun: Instant, slice: Duration, what: &str) {
 const SLICE: Duration = Duration::from_secs(20);
 
 /// The thread that takes the message in is not the one that waits for it.
-fn a_thread_that_only_tests_wakes_those_that_wait(world: &World) {
-    let job = Job::new(world, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
+fn a_thread_that_only_tests_wakes_those_that_wait(fixture: &TransportFixture) {
+    let job =
+        Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
     let slow = std::sync::atomic::AtomicUsize::new(0);
     let rounds = amount(200, 20_000);
-    job.run(|party| {
-        if party.rank() == 0 {
+    job.run(|harness| {
+        if harness.rank() == 0 {
             for i in 0..rounds {
-                party.hear(&format!("waits {i}"));
-                party.send(&Letter::plain(i as u64, 64), 1, 7);
+                harness.wait_for_note(&format!("waits {i}"));
+                harness.send(&TestMessage::plain(i as u64, 64), 1, 7);
                 // The answer comes when the waiting thread has woken.
                 let begun = Instant::now();
-                party.expect(from(1, 8), &Letter::plain(0, 0));
+                harness.expect(from(1, 8), &TestMessage::plain(0, 0));
                 if begun.elapsed() > SLICE / 2 {
                     slow.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 }
             }
-            party.say("over");
+            harness.post_note("over");
         } else {
-            party.threads(2, |k| {
+            harness.threads(2, |k| {
                 if k == 0 {
                     for i in 0..rounds {
-                        let id = party.post(from(0, 7), 64);
-                        party.say(&format!("waits {i}"));
-                        party.wait_letter(id, &Letter::plain(i as u64, 64));
-                        party.send(&Letter::plain(0, 0), 0, 8);
+                        let id = harness.post(from(0, 7), 64);
+                        harness.post_note(&format!("waits {i}"));
+                        harness.wait_message(id, &TestMessage::plain(i as u64, 64));
+                        harness.send(&TestMessage::plain(0, 0), 0, 8);
                     }
                 } else {
-                    while !party.was_said("over") {
-                        assert_eq!(party.comm.iprobe(from(0, 9)), Ok(None));
+                    while !harness.has_note("over") {
+                        assert_eq!(harness.comm.iprobe(from(0, 9)), Ok(None));
                         std::thread::yield_now();
                     }
                 }
@@ -122,25 +123,26 @@ fn a_thread_that_only_tests_wakes_those_that_wait(world: &World) {
 }
 
 /// All threads but one are parked; each message wakes its own, which is hardly ever the one that drives.
-fn parked_receivers_wake_one_after_the_other_whatever_the_order(world: &World) {
-    let job = Job::new(world, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
-    job.run(|party| {
+fn parked_receivers_wake_one_after_the_other_whatever_the_order(fixture: &TransportFixture) {
+    let job =
+        Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
+    job.run(|harness| {
         for round in 0..amount(5, 500) {
-            if party.rank() == 0 {
-                party.hear(&format!("posted {round}"));
+            if harness.rank() == 0 {
+                harness.wait_for_note(&format!("posted {round}"));
                 let begun = Instant::now();
                 for i in 0..THREADS {
                     let k = (i * 5 + round) % THREADS;
-                    party.send(&Letter::plain(k as u64, 64), 1, k as i32);
-                    party.expect(from(1, k as i32), &Letter::plain(k as u64, 0));
+                    harness.send(&TestMessage::plain(k as u64, 64), 1, k as i32);
+                    harness.expect(from(1, k as i32), &TestMessage::plain(k as u64, 0));
                 }
                 is_quick(begun, SLICE / 2, "waking every thread");
             } else {
-                let ids: Vec<_> = (0..THREADS).map(|k| party.post(from(0, k as i32), 64)).collect();
-                party.say(&format!("posted {round}"));
-                party.threads(THREADS, |k| {
-                    party.wait_letter(ids[k], &Letter::plain(k as u64, 64));
-                    party.send(&Letter::plain(k as u64, 0), 0, k as i32);
+                let ids: Vec<_> = (0..THREADS).map(|k| harness.post(from(0, k as i32), 64)).collect();
+                harness.post_note(&format!("posted {round}"));
+                harness.threads(THREADS, |k| {
+                    harness.wait_message(ids[k], &TestMessage::plain(k as u64, 64));
+                    harness.send(&TestMessage::plain(k as u64, 0), 0, k as i32);
                 });
             }
         }
@@ -148,22 +150,22 @@ fn parked_receivers_wake_one_after_the_other_whatever_the_order(world: &World) {
 }
 
 /// Probing threads wait for messages that nobody has posted a receive for.
-fn threads_that_probe_and_threads_that_receive_share_a_rank(world: &World) {
+fn threads_that_probe_and_threads_that_receive_share_a_rank(fixture: &TransportFixture) {
     let count = amount(50, 5000);
-    run(world, 2, |party| {
-        if party.rank() == 0 {
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
             for i in 0..count {
                 for k in 0..4 {
-                    party.send(&letter(k, i), 1, k as i32);
+                    harness.send(&test_message(k, i), 1, k as i32);
                 }
             }
         } else {
-            party.threads(4, |k| {
+            harness.threads(4, |k| {
                 for i in 0..count {
                     if k % 2 == 0 {
-                        assert_eq!(party.see(from(0, k as i32)).size, letter(k, i).needs());
+                        assert_eq!(harness.probe(from(0, k as i32)).size, test_message(k, i).needs());
                     }
-                    party.expect(from(0, k as i32), &letter(k, i));
+                    harness.expect(from(0, k as i32), &test_message(k, i));
                 }
             });
         }
@@ -171,20 +173,21 @@ fn threads_that_probe_and_threads_that_receive_share_a_rank(world: &World) {
 }
 
 /// No spinning and no yielding, and a slice that makes every lost wake-up cost 20 s.
-fn no_wake_up_is_lost_when_every_wait_sleeps_at_once(world: &World) {
-    let job = Job::new(world, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
-    let rounds = world.amount(1000, 100_000);
-    job.run(|party| {
-        let peer = 1 - party.rank();
+fn no_wake_up_is_lost_when_every_wait_sleeps_at_once(fixture: &TransportFixture) {
+    let job =
+        Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
+    let rounds = fixture.amount(1000, 100_000);
+    job.run(|harness| {
+        let peer = 1 - harness.rank();
         let mut slow = 0;
         for i in 0..rounds {
             let begun = Instant::now();
-            if party.rank() == 0 {
-                party.send(&letter(0, i), peer, 1);
+            if harness.rank() == 0 {
+                harness.send(&test_message(0, i), peer, 1);
             }
-            party.expect(from(peer, 1), &letter(0, i));
-            if party.rank() == 1 {
-                party.send(&letter(0, i), peer, 1);
+            harness.expect(from(peer, 1), &test_message(0, i));
+            if harness.rank() == 1 {
+                harness.send(&test_message(0, i), peer, 1);
             }
             slow += usize::from(begun.elapsed() > SLICE / 2);
         }
@@ -193,69 +196,70 @@ fn no_wake_up_is_lost_when_every_wait_sleeps_at_once(world: &World) {
 }
 
 /// As above, with threads that hand the driving on to each other.
-fn no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once(world: &World) {
-    let job = Job::new(world, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
+fn no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once(fixture: &TransportFixture) {
+    let job =
+        Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
     let rounds = amount(100, 20_000);
-    job.run(|party| {
-        let peer = 1 - party.rank();
-        party.threads(THREADS, |k| {
+    job.run(|harness| {
+        let peer = 1 - harness.rank();
+        harness.threads(THREADS, |k| {
             let tag = k as i32;
             let mut slow = 0;
             for i in 0..rounds {
                 let begun = Instant::now();
-                let letter = letter(k, i);
-                let id = party.post(from(peer, tag), letter.needs());
-                party.send(&letter, peer, tag);
+                let test_message = test_message(k, i);
+                let id = harness.post(from(peer, tag), test_message.needs());
+                harness.send(&test_message, peer, tag);
                 if i % 3 == 0 {
-                    party.comm.wait_any(&[id], None, &mut Uninterruptible).expect("wait_any");
+                    harness.comm.wait_any(&[id], None, &mut Uninterruptible).expect("wait_any");
                 }
-                party.wait_letter(id, &letter);
+                harness.wait_message(id, &test_message);
                 slow += usize::from(begun.elapsed() > SLICE / 2);
             }
             assert!(slow <= 2, "{slow} of {rounds} exchanges slept through a wake-up");
         });
     });
-    run(world, 1, |party| assert_eq!(party.comm.iprobe(ANY), Ok(None)));
+    run(fixture, 1, |harness| assert_eq!(harness.comm.iprobe(ANY), Ok(None)));
 }
 
 /// Also while another thread of the rank sleeps on the transport for something else.
-fn all_threads_that_wait_for_one_request_are_woken(world: &World) {
-    let job = Job::new(world, 2).tuned(|config| {
+fn all_threads_that_wait_for_one_request_are_woken(fixture: &TransportFixture) {
+    let job = Job::new(fixture, 2).tuned(|config| {
         (config.spins, config.yields, config.slice) = (0, 0, SLICE);
     });
-    job.run(|party| {
-        if party.rank() == 0 {
-            (1..4).for_each(|k| party.hear(&format!("thread {k} waits")));
-            party.send(&letter(0, 0), 1, 0);
-            party.hear("woken");
-            return party.send(&letter(0, 0), 1, 1);
+    job.run(|harness| {
+        if harness.rank() == 0 {
+            (1..4).for_each(|k| harness.wait_for_note(&format!("thread {k} waits")));
+            harness.send(&test_message(0, 0), 1, 0);
+            harness.wait_for_note("woken");
+            return harness.send(&test_message(0, 0), 1, 1);
         }
-        let ids = [0, 1].map(|tag| party.post(from(0, tag), letter(0, 0).needs()));
+        let ids = [0, 1].map(|tag| harness.post(from(0, tag), test_message(0, 0).needs()));
         // WaitControl is asked right before each sleep.
         let saying = |thread: usize| {
             let mut said = false;
             move || {
                 if !std::mem::replace(&mut said, true) {
-                    party.say(&format!("thread {thread} waits"));
+                    harness.post_note(&format!("thread {thread} waits"));
                 }
                 true
             }
         };
         let woken = std::sync::atomic::AtomicUsize::new(0);
-        party.threads(4, |k| {
+        harness.threads(4, |k| {
             if k == 0 {
-                let done = party.comm.wait(ids[1], None, &mut saying(0)).expect("wait");
-                return letter(0, 0).check(&done.message.expect("a receive gives a message"));
+                let done = harness.comm.wait(ids[1], None, &mut saying(0)).expect("wait");
+                return test_message(0, 0).check(&done.message.expect("a receive gives a message"));
             }
-            party.hear("thread 0 waits");
+            harness.wait_for_note("thread 0 waits");
             let begun = Instant::now();
-            assert_eq!(party.comm.wait_any(&ids[..1], None, &mut saying(k)), Ok(0));
+            assert_eq!(harness.comm.wait_any(&ids[..1], None, &mut saying(k)), Ok(0));
             let took = begun.elapsed();
             if woken.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 2 {
-                party.say("woken");
+                harness.post_note("woken");
             }
             assert!(took < SLICE / 2, "thread {k} was woken after {took:?}");
         });
-        party.wait_letter(ids[0], &letter(0, 0));
+        harness.wait_message(ids[0], &test_message(0, 0));
     });
 }

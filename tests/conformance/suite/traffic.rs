@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 
 use mpjdev_engine::{Mode, RecvFrom, RequestId};
 
-use crate::rank_harness::{Party, from, run, soaks};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{World, in_every_world};
+use crate::rank_harness::{RankHarness, from, run, soaks};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
-in_every_world![random_traffic_arrives_once_in_order_and_whole];
+for_every_fixture![random_traffic_arrives_once_in_order_and_whole];
 
 /// Runs this seed only: `MPJDEV_SEED=17 cargo test ... random_traffic`.
 const SEED_VARIABLE: &str = "MPJDEV_SEED";
@@ -48,26 +48,26 @@ impl Random {
 struct Planned {
     dest: u32,
     tag: i32,
-    letter: Letter,
+    test_message: TestMessage,
     mode: Mode,
 }
 
 fn plan(random: &mut Random, ranks: usize, count: usize) -> Vec<Vec<Planned>> {
-    let mut letter = |seed| {
+    let mut test_message = |seed| {
         let sizes = [0, 8, 16, 64, 1000, 1008, 1016, 5000, 70_000];
         let many = if random.chance(20) { sizes.len() } else { 6 };
         let primary = sizes[random.below(many)];
         let most = if random.chance(10) { 50_000 } else { 500 };
         let secondary = 1 + random.below(most);
         let form = match random.below(4) {
-            0 => Letter::appended(seed, primary, secondary),
-            1 => Letter::split(seed, primary, secondary),
-            _ => Letter::plain(seed, primary),
+            0 => TestMessage::appended(seed, primary, secondary),
+            1 => TestMessage::split(seed, primary, secondary),
+            _ => TestMessage::plain(seed, primary),
         };
         let mode = if random.chance(30) { Mode::Synchronous } else { Mode::Standard };
-        Planned { dest: random.below(ranks) as u32, tag: random.below(4) as i32, letter: form, mode }
+        Planned { dest: random.below(ranks) as u32, tag: random.below(4) as i32, test_message: form, mode }
     };
-    (0..ranks).map(|rank| (0..count).map(|i| letter((rank << 32 | i) as u64)).collect()).collect()
+    (0..ranks).map(|rank| (0..count).map(|i| test_message((rank << 32 | i) as u64)).collect()).collect()
 }
 
 /// Messages that one rank still has to receive, by source, in order.
@@ -94,7 +94,7 @@ impl Expected {
 
 /// One rank's part.
 struct Player<'a> {
-    party: &'a Party,
+    harness: &'a RankHarness,
     random: Random,
     sends: VecDeque<Planned>,
     pending: Vec<RequestId>,
@@ -119,13 +119,13 @@ impl Player<'_> {
     }
 
     fn send(&mut self) {
-        if let Some(Planned { dest, tag, letter, mode }) = self.sends.pop_front() {
-            self.pending.extend(self.party.isend(mode, &letter, dest, tag));
+        if let Some(Planned { dest, tag, test_message, mode }) = self.sends.pop_front() {
+            self.pending.extend(self.harness.isend(mode, &test_message, dest, tag));
         }
     }
 
     fn settle_sends(&mut self) {
-        self.pending.retain(|id| self.party.comm.test(*id).expect("test").is_none());
+        self.pending.retain(|id| self.harness.comm.test(*id).expect("test").is_none());
     }
 
     /// Posts receives of one kind and collects them before it posts others: then a receive's turn decides
@@ -158,7 +158,7 @@ impl Player<'_> {
         });
         let most = fits.count().min(1 + self.random.below(OUTSTANDING));
         for _ in 0..most {
-            self.posted.push_back((self.party.post(asked, CAPACITY), asked));
+            self.posted.push_back((self.harness.post(asked, CAPACITY), asked));
         }
     }
 
@@ -170,11 +170,11 @@ impl Player<'_> {
             self.send();
         }
         while let Some((id, asked)) = self.posted.pop_front() {
-            let done = self.party.wait(id);
+            let done = self.harness.wait(id);
             let status = done.status.expect("a status");
             let planned = self.expected.take(status.source, asked.tag);
-            assert_eq!((status.tag, status.size), (planned.tag, planned.letter.needs()));
-            planned.letter.check(&done.message.expect("a message"));
+            assert_eq!((status.tag, status.size), (planned.tag, planned.test_message.needs()));
+            planned.test_message.check(&done.message.expect("a message"));
         }
     }
 
@@ -184,21 +184,21 @@ impl Player<'_> {
             return;
         }
         let asked = if self.random.chance(50) { from(None, None) } else { from(None, 1) };
-        let Some(status) = self.party.comm.iprobe(asked).expect("iprobe") else { return };
+        let Some(status) = self.harness.comm.iprobe(asked).expect("iprobe") else { return };
         let planned = self.expected.take(status.source, asked.tag);
-        assert_eq!((status.tag, status.size), (planned.tag, planned.letter.needs()));
-        self.party.expect(from(status.source, status.tag), &planned.letter);
+        assert_eq!((status.tag, status.size), (planned.tag, planned.test_message.needs()));
+        self.harness.expect(from(status.source, status.tag), &planned.test_message);
     }
 }
 
-fn run_seed(world: &World, seed: u64) {
+fn run_seed(fixture: &TransportFixture, seed: u64) {
     let mut random = Random(seed);
     let ranks = 3 + random.below(3);
     let plan = plan(&mut random, ranks, if soaks() { 400 } else { 60 });
-    run(world, ranks, |party| {
-        let rank = party.rank();
+    run(fixture, ranks, |harness| {
+        let rank = harness.rank();
         Player {
-            party,
+            harness,
             random: Random(seed ^ u64::from(rank + 1) << 48),
             sends: plan[rank as usize].iter().copied().collect(),
             pending: Vec::new(),
@@ -209,13 +209,13 @@ fn run_seed(world: &World, seed: u64) {
     });
 }
 
-fn random_traffic_arrives_once_in_order_and_whole(world: &World) {
+fn random_traffic_arrives_once_in_order_and_whole(fixture: &TransportFixture) {
     let given = std::env::var(SEED_VARIABLE).ok().map(|seed| seed.parse().expect("a number"));
-    let seeds = given.map_or(1..1 + world.amount(25, 2000) as u64, |seed| seed..seed + 1);
+    let seeds = given.map_or(1..1 + fixture.amount(25, 2000) as u64, |seed| seed..seed + 1);
     for seed in seeds {
-        let outcome = std::panic::catch_unwind(|| run_seed(world, seed));
+        let outcome = std::panic::catch_unwind(|| run_seed(fixture, seed));
         if let Err(panic) = outcome {
-            eprintln!("random traffic in {} failed with {SEED_VARIABLE}={seed}", world.name);
+            eprintln!("random traffic in {} failed with {SEED_VARIABLE}={seed}", fixture.name);
             std::panic::resume_unwind(panic);
         }
     }

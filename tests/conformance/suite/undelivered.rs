@@ -7,10 +7,10 @@ use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
 use super::finish::{SMALL, finish, gone};
 use crate::rank_harness::{ANY, Job, from};
-use crate::test_message::Letter;
-use crate::transport_fixtures::{World, in_every_world};
+use crate::test_message::TestMessage;
+use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
-in_every_world![
+for_every_fixture![
     finish_names_what_nobody_receives_within_its_patience,
     finish_outlasts_its_patience_while_the_peer_shows_life,
     ranks_that_finish_with_messages_for_each_other_both_end,
@@ -23,74 +23,76 @@ in_every_world![
 ];
 
 /// The peer is alive as the system sees it, but does not call in.
-fn finish_names_what_nobody_receives_within_its_patience(world: &World) {
+fn finish_names_what_nobody_receives_within_its_patience(fixture: &TransportFixture) {
     let patience = Duration::from_millis(200);
-    for letter in [Letter::plain(1, 64), Letter::plain(2, 5000), Letter::split(3, 64, 700)] {
-        let job = Job::new(world, 2).untidy().tuned(|config| config.finish_patience = patience);
-        job.run(|party| {
-            if party.rank() == 0 {
+    for test_message in
+        [TestMessage::plain(1, 64), TestMessage::plain(2, 5000), TestMessage::split(3, 64, 700)]
+    {
+        let job = Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = patience);
+        job.run(|harness| {
+            if harness.rank() == 0 {
                 for tag in [31, 32, 33] {
-                    let id = party.isend(Mode::Synchronous, &letter, 1, tag).expect("pending");
-                    party.comm.detach(id);
+                    let id = harness.isend(Mode::Synchronous, &test_message, 1, tag).expect("pending");
+                    harness.comm.detach(id);
                 }
                 let begun = Instant::now();
-                let len = letter.primary + letter.secondary + 16;
+                let len = test_message.primary + test_message.secondary + 16;
                 let undelivered = DeviceError::Undelivered { count: 3, rank: 1, tag: 31, len };
-                assert_eq!(finish(party), Err(undelivered));
+                assert_eq!(finish(harness), Err(undelivered));
                 assert!(begun.elapsed() >= patience, "after {:?}", begun.elapsed());
-                party.say("gave up");
+                harness.post_note("gave up");
             } else {
-                party.hear("gave up");
+                harness.wait_for_note("gave up");
                 // All the same it has finished.
-                party.until("the end is known", || party.comm.iprobe(from(0, 99)) == Err(gone(0)));
+                harness.until("the end is known", || harness.comm.iprobe(from(0, 99)) == Err(gone(0)));
             }
         });
     }
 }
 
 /// A machine that holds the peer up for a short patience does not for a long one.
-fn finish_outlasts_its_patience_while_the_peer_shows_life(world: &World) {
+fn finish_outlasts_its_patience_while_the_peer_shows_life(fixture: &TransportFixture) {
     let patiences = [400, 2000, 5000].map(Duration::from_millis);
-    let outlasts = patiences.into_iter().any(|patience| outlasts_a_wait_of_its_peer(world, patience));
+    let outlasts = patiences.into_iter().any(|patience| outlasts_a_wait_of_its_peer(fixture, patience));
     assert!(outlasts, "it gave up within {patiences:?}");
 }
 
 /// Whether a finish does that while the peer waits for something else, three times as long, and then
 /// receives.
-fn outlasts_a_wait_of_its_peer(world: &World, patience: Duration) -> bool {
+fn outlasts_a_wait_of_its_peer(fixture: &TransportFixture, patience: Duration) -> bool {
     let outlasts = AtomicBool::new(true);
-    Job::new(world, 2).untidy().tuned(|config| config.finish_patience = patience).run(|party| {
+    Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = patience).run(|harness| {
         let gave_up = "gave up";
-        if party.rank() == 0 {
-            let id = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
-            party.say("finishes");
-            let ended = finish(party);
+        if harness.rank() == 0 {
+            let id = harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+            harness.post_note("finishes");
+            let ended = finish(harness);
             if ended.is_ok() {
-                assert!(party.comm.test(id).expect("delivered").is_some());
+                assert!(harness.comm.test(id).expect("delivered").is_some());
             } else {
                 assert!(
                     matches!(ended, Err(DeviceError::Undelivered { count: 1, rank: 1, .. })),
                     "{ended:?}"
                 );
-                party.comm.detach(id);
-                party.say(gave_up);
+                harness.comm.detach(id);
+                harness.post_note(gave_up);
             }
-            party.say("over");
+            harness.post_note("over");
         } else {
-            party.hear("finishes");
-            let other = party.post(from(1, 2), 16);
+            harness.wait_for_note("finishes");
+            let other = harness.post(from(1, 2), 16);
             let deadline = Instant::now() + 3 * patience;
-            assert!(party.comm.wait(other, Some(deadline), &mut Uninterruptible).is_err());
-            assert_eq!(party.comm.cancel(other), Ok(true));
-            party.comm.detach(other);
-            let received = party.comm.recv(from(0, 1), SMALL.needs(), None, &mut Uninterruptible);
-            party.hear("over");
+            assert!(harness.comm.wait(other, Some(deadline), &mut Uninterruptible).is_err());
+            assert_eq!(harness.comm.cancel(other), Ok(true));
+            harness.comm.detach(other);
+            let received = harness.comm.recv(from(0, 1), SMALL.needs(), None, &mut Uninterruptible);
+            harness.wait_for_note("over");
             match received {
                 Ok((_, message)) => SMALL.check(&message),
-                Err(error) => assert!(party.was_said(gave_up), "{error}"),
+                Err(error) => assert!(harness.has_note(gave_up), "{error}"),
             }
         }
-        if party.was_said(gave_up) {
+        if harness.has_note(gave_up) {
             outlasts.store(false, Relaxed);
         }
     });
@@ -98,76 +100,78 @@ fn outlasts_a_wait_of_its_peer(world: &World, patience: Duration) -> bool {
 }
 
 /// Neither will receive any more, so neither must wait because the other still runs.
-fn ranks_that_finish_with_messages_for_each_other_both_end(world: &World) {
-    let job = Job::new(world, 2).untidy().tuned(|config| config.finish_patience = Duration::from_millis(200));
-    job.run(|party| {
-        let peer = 1 - party.rank();
+fn ranks_that_finish_with_messages_for_each_other_both_end(fixture: &TransportFixture) {
+    let job =
+        Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = Duration::from_millis(200));
+    job.run(|harness| {
+        let peer = 1 - harness.rank();
         // To itself too: nobody else can receive that.
-        for dest in [peer, party.rank()] {
-            let id = party.isend(Mode::Synchronous, &SMALL, dest, 1).expect("pending");
-            party.comm.detach(id);
+        for dest in [peer, harness.rank()] {
+            let id = harness.isend(Mode::Synchronous, &SMALL, dest, 1).expect("pending");
+            harness.comm.detach(id);
         }
-        party.say(&format!("{} has sent", party.rank()));
-        party.hear(&format!("{peer} has sent"));
-        let error = finish(party).expect_err("undelivered");
+        harness.post_note(&format!("{} has sent", harness.rank()));
+        harness.wait_for_note(&format!("{peer} has sent"));
+        let error = finish(harness).expect_err("undelivered");
         assert!(matches!(error, DeviceError::Undelivered { count: 1 | 2, .. }), "{error}");
     });
 }
 
 /// Also when nobody waits for the send, and when somebody could have.
-fn finish_names_what_its_receiver_finished_without(world: &World) {
-    Job::new(world, 2).untidy().run(|party| {
-        if party.rank() == 0 {
-            let forgotten = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
-            party.comm.detach(forgotten);
-            let kept = party.isend(Mode::Synchronous, &Letter::split(2, 16, 90), 1, 2).expect("pending");
-            party.say("sent");
+fn finish_names_what_its_receiver_finished_without(fixture: &TransportFixture) {
+    Job::new(fixture, 2).untidy().run(|harness| {
+        if harness.rank() == 0 {
+            let forgotten = harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+            harness.comm.detach(forgotten);
+            let kept =
+                harness.isend(Mode::Synchronous, &TestMessage::split(2, 16, 90), 1, 2).expect("pending");
+            harness.post_note("sent");
             let undelivered = DeviceError::Undelivered { count: 2, rank: 1, tag: 1, len: 32 };
-            assert_eq!(finish(party), Err(undelivered));
-            assert_eq!(party.comm.test(kept).unwrap_err(), gone(1));
+            assert_eq!(finish(harness), Err(undelivered));
+            assert_eq!(harness.comm.test(kept).unwrap_err(), gone(1));
         } else {
-            party.hear("sent");
-            assert_eq!(finish(party), Ok(()));
+            harness.wait_for_note("sent");
+            assert_eq!(finish(harness), Ok(()));
         }
     });
 }
 
 /// Short and long, from the other rank and from itself, in the world and in another communicator. The sender
 /// has no error.
-fn finish_warns_of_messages_that_no_receive_took(world: &World) {
+fn finish_warns_of_messages_that_no_receive_took(fixture: &TransportFixture) {
     use mpjdev_engine::collective::Outcome;
-    let long = Letter::plain(2, world.octets(1 << 20) / 8 * 8);
-    Job::new(world, 2).untidy().run(|party| {
-        let made = match party.comm.start_dup().finish(&mut Uninterruptible) {
-            Ok(Outcome::Created(Some(comm))) => party.on(comm),
+    let long = TestMessage::plain(2, fixture.octets(1 << 20) / 8 * 8);
+    Job::new(fixture, 2).untidy().run(|harness| {
+        let made = match harness.comm.start_dup().finish(&mut Uninterruptible) {
+            Ok(Outcome::Created(Some(comm))) => harness.on(comm),
             other => panic!("dup gives {other:?}"),
         };
-        if party.rank() == 0 {
-            for (letter, tag) in [(SMALL, 7), (long, 9), (Letter::split(3, 16, 700), 11)] {
-                let id = party.isend(Mode::Standard, &letter, 1, tag);
-                id.into_iter().for_each(|id| party.comm.detach(id));
+        if harness.rank() == 0 {
+            for (test_message, tag) in [(SMALL, 7), (long, 9), (TestMessage::split(3, 16, 700), 11)] {
+                let id = harness.isend(Mode::Standard, &test_message, 1, tag);
+                id.into_iter().for_each(|id| harness.comm.detach(id));
             }
             let id = made.isend(Mode::Standard, &SMALL, 1, 13);
-            id.into_iter().for_each(|id| party.comm.detach(id));
+            id.into_iter().for_each(|id| harness.comm.detach(id));
             // A library may let messages leave only while it is called. The other rank may have finished by
             // now.
-            party.until("all are seen", || {
-                let _ = party.comm.iprobe(ANY);
-                party.was_said("seen")
+            harness.until("all are seen", || {
+                let _ = harness.comm.iprobe(ANY);
+                harness.has_note("seen")
             });
-            assert_eq!(finish(party), Ok(()));
-            assert_eq!(party.comm.take_unreceived(), None);
+            assert_eq!(finish(harness), Ok(()));
+            assert_eq!(harness.comm.take_unreceived(), None);
         } else {
-            let id = party.isend(Mode::Standard, &SMALL, 1, 1);
-            id.into_iter().for_each(|id| party.comm.detach(id));
+            let id = harness.isend(Mode::Standard, &SMALL, 1, 1);
+            id.into_iter().for_each(|id| harness.comm.detach(id));
             for tag in [7, 9, 11] {
-                party.see(from(0, tag));
+                harness.probe(from(0, tag));
             }
-            made.see(from(0, 13));
-            party.see(from(1, 1));
-            party.say("seen");
-            assert_eq!(finish(party), Ok(()));
-            let unreceived = party.comm.take_unreceived().expect("five messages");
+            made.probe(from(0, 13));
+            harness.probe(from(1, 1));
+            harness.post_note("seen");
+            assert_eq!(finish(harness), Ok(()));
+            let unreceived = harness.comm.take_unreceived().expect("five messages");
             assert_eq!(unreceived.count(), 5, "{unreceived}");
             let text = unreceived.to_string();
             let start = "rank 1 finishes with 5 messages that no receive took: 4 from rank 0 (";
@@ -178,96 +182,100 @@ fn finish_warns_of_messages_that_no_receive_took(world: &World) {
                 "1 from itself (tag 1, 16",
             ];
             assert!(text.starts_with(start) && parts.iter().all(|part| text.contains(part)), "{text}");
-            assert_eq!(party.comm.take_unreceived(), None);
+            assert_eq!(harness.comm.take_unreceived(), None);
         }
     });
 }
 
-fn finish_warns_of_what_a_freed_communicator_has_dropped(world: &World) {
+fn finish_warns_of_what_a_freed_communicator_has_dropped(fixture: &TransportFixture) {
     use mpjdev_engine::collective::Outcome;
-    Job::new(world, 2).untidy().run(|party| {
-        let made = match party.comm.start_dup().finish(&mut Uninterruptible) {
-            Ok(Outcome::Created(Some(comm))) => party.on(comm),
+    Job::new(fixture, 2).untidy().run(|harness| {
+        let made = match harness.comm.start_dup().finish(&mut Uninterruptible) {
+            Ok(Outcome::Created(Some(comm))) => harness.on(comm),
             other => panic!("dup gives {other:?}"),
         };
-        if party.rank() == 0 {
-            party.wait_all([made.isend(Mode::Standard, &SMALL, 1, 5)]);
-            party.hear("seen");
-            party.wait_all([made.isend(Mode::Standard, &SMALL, 1, 6)]);
-            party.send(&SMALL, 1, 1);
+        if harness.rank() == 0 {
+            harness.wait_all([made.isend(Mode::Standard, &SMALL, 1, 5)]);
+            harness.wait_for_note("seen");
+            harness.wait_all([made.isend(Mode::Standard, &SMALL, 1, 6)]);
+            harness.send(&SMALL, 1, 1);
         } else {
-            made.see(from(0, 5));
+            made.probe(from(0, 5));
             made.comm.free();
-            party.say("seen");
-            party.expect(from(0, 1), &SMALL);
-            assert_eq!(finish(party), Ok(()));
-            let unreceived = party.comm.take_unreceived().expect("two messages");
+            harness.post_note("seen");
+            harness.expect(from(0, 1), &SMALL);
+            assert_eq!(finish(harness), Ok(()));
+            let unreceived = harness.comm.take_unreceived().expect("two messages");
             assert_eq!(unreceived.count(), 2, "{unreceived}");
         }
     });
 }
 
 /// Nobody can receive them any more, whatever their size, so nothing is waited for.
-fn standard_sends_to_itself_do_not_delay_finish(world: &World) {
-    let letters = [SMALL, Letter::plain(2, world.octets(1 << 20) / 8 * 8), Letter::split(3, 16, 700)];
-    let job = Job::new(world, 2).untidy().tuned(|config| config.finish_patience = Duration::from_secs(600));
-    job.run(|party| {
-        let own = party.rank();
-        let ids: Vec<_> =
-            letters.iter().filter_map(|letter| party.isend(Mode::Standard, letter, own, 1)).collect();
-        ids.into_iter().for_each(|id| party.comm.detach(id));
-        assert_eq!(finish(party), Ok(()));
-        assert_eq!(party.comm.take_unreceived().map(|left| left.count()), Some(letters.len()));
+fn standard_sends_to_itself_do_not_delay_finish(fixture: &TransportFixture) {
+    let test_messages =
+        [SMALL, TestMessage::plain(2, fixture.octets(1 << 20) / 8 * 8), TestMessage::split(3, 16, 700)];
+    let job = Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = Duration::from_secs(600));
+    job.run(|harness| {
+        let own = harness.rank();
+        let ids: Vec<_> = test_messages
+            .iter()
+            .filter_map(|test_message| harness.isend(Mode::Standard, test_message, own, 1))
+            .collect();
+        ids.into_iter().for_each(|id| harness.comm.detach(id));
+        assert_eq!(finish(harness), Ok(()));
+        assert_eq!(harness.comm.take_unreceived().map(|left| left.count()), Some(test_messages.len()));
     });
 }
 
 /// The receiver has it or has it announced, and names it; the request of a send that is pending fails.
-fn standard_sends_to_a_rank_that_finishes_do_not_fail_finish(world: &World) {
-    let letter = Letter::plain(2, world.octets(1 << 20) / 8 * 8);
+fn standard_sends_to_a_rank_that_finishes_do_not_fail_finish(fixture: &TransportFixture) {
+    let test_message = TestMessage::plain(2, fixture.octets(1 << 20) / 8 * 8);
     // The second one is past the credit, where there is one.
-    let job = Job::new(world, 2).untidy().tuned(|config| config.credit = config.credit.min(2 << 20));
-    job.run(|party| {
-        if party.rank() == 0 {
-            let ids: Vec<_> = (0..4).map(|tag| party.isend(Mode::Standard, &letter, 1, tag)).collect();
-            party.say("sent");
-            assert_eq!(finish(party), Ok(()));
+    let job = Job::new(fixture, 2).untidy().tuned(|config| config.credit = config.credit.min(2 << 20));
+    job.run(|harness| {
+        if harness.rank() == 0 {
+            let ids: Vec<_> =
+                (0..4).map(|tag| harness.isend(Mode::Standard, &test_message, 1, tag)).collect();
+            harness.post_note("sent");
+            assert_eq!(finish(harness), Ok(()));
             for id in ids.into_iter().flatten() {
-                let outcome = party.comm.test(id).map(|done| done.is_some());
+                let outcome = harness.comm.test(id).map(|done| done.is_some());
                 assert!(
                     matches!(outcome, Ok(true) | Err(DeviceError::PeerFinished { rank: 1 })),
                     "{outcome:?}"
                 );
             }
         } else {
-            party.hear("sent");
-            assert_eq!(finish(party), Ok(()));
+            harness.wait_for_note("sent");
+            assert_eq!(finish(harness), Ok(()));
         }
     });
 }
 
 /// Progress that other threads drive for a rank is no heartbeat of its own.
-fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(world: &World) {
-    let job = Job::new(world, 3).untidy().tuned(|config| {
+fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(fixture: &TransportFixture) {
+    let job = Job::new(fixture, 3).untidy().tuned(|config| {
         config.finish_patience = Duration::from_millis(300);
         config.credit = 16 << 20;
     });
-    job.run(|party| match party.rank() {
+    job.run(|harness| match harness.rank() {
         0 => {
-            let id = party.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
-            party.comm.detach(id);
-            let ended = finish(party);
-            party.say("over");
+            let id = harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
+            harness.comm.detach(id);
+            let ended = finish(harness);
+            harness.post_note("over");
             assert!(matches!(ended, Err(DeviceError::Undelivered { count: 1, rank: 1, .. })), "{ended:?}");
         }
         // Never calls in.
-        1 => party.hear("over"),
+        1 => harness.wait_for_note("over"),
         // Continues until rank 0 has given up: without an end of its patience this fails at the deadline of
-        // `hear`.
+        // `wait_for_note`.
         _ => {
-            while !party.was_said("over") {
-                let id = party.isend(Mode::Standard, &SMALL, 1, 2);
-                id.into_iter().for_each(|id| party.comm.detach(id));
-                (0..128).for_each(|_| drop(party.comm.iprobe(ANY)));
+            while !harness.has_note("over") {
+                let id = harness.isend(Mode::Standard, &SMALL, 1, 2);
+                id.into_iter().for_each(|id| harness.comm.detach(id));
+                (0..128).for_each(|_| drop(harness.comm.iprobe(ANY)));
                 std::thread::sleep(Duration::from_millis(20));
             }
         }

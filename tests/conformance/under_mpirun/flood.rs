@@ -10,7 +10,7 @@ use mpjdev_engine::{Comm, Config, Mode, RequestId, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::rank_harness;
-use crate::test_message::Letter;
+use crate::test_message::TestMessage;
 
 /// Picks this, which is no part of the suite.
 pub(super) const PICKED: &str = "a flood";
@@ -38,7 +38,7 @@ pub(super) fn exchange() {
 }
 
 fn send(comm: &Comm, source: &Arc<dyn SlabSource>, mode: Mode, count: usize) {
-    let message = |i: usize| Letter::plain(i as u64, LEN).write(source);
+    let message = |i: usize| TestMessage::plain(i as u64, LEN).write(source);
     let start = |i| comm.isend(&message(i), 1, i as i32, mode).expect("it goes");
     let sends: Vec<Option<RequestId>> = (0..count).map(start).collect();
     comm.barrier(&mut Uninterruptible).expect("all come");
@@ -55,7 +55,7 @@ fn receive(comm: &Comm, count: usize) {
             assert_eq!(comm.probe(from, &mut Uninterruptible).expect("it comes").tag, tag as i32);
         }
         let (_, message) = comm.recv(from, LEN, None, &mut Uninterruptible).expect("it comes");
-        Letter::plain(tag as u64, LEN).check(&message);
+        TestMessage::plain(tag as u64, LEN).check(&message);
     }
 }
 

@@ -12,7 +12,7 @@ use mpjdev_engine::{Comm, Config, Mode, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::rank_harness;
-use crate::test_message::Letter;
+use crate::test_message::TestMessage;
 
 /// Picks the test of one round with many communicators.
 pub(super) const CYCLES: &str = "communicators come and go";
@@ -48,9 +48,11 @@ fn tag(cycle: usize) -> i32 {
 
 /// Sends the next rank a message that it does not receive, sometimes an announced one.
 fn leave_message(comm: &Comm, source: &Arc<dyn SlabSource>, cycle: usize) {
-    let letter = if cycle.is_multiple_of(3) { Letter::split(2, 30_000, 300) } else { Letter::plain(1, 16) };
+    let test_message =
+        if cycle.is_multiple_of(3) { TestMessage::split(2, 30_000, 300) } else { TestMessage::plain(1, 16) };
     let dest = (comm.rank() + 1) % comm.size() as u32;
-    let sent = comm.isend(&letter.write(source), dest as i32, tag(cycle), Mode::Standard).expect("it goes");
+    let sent =
+        comm.isend(&test_message.write(source), dest as i32, tag(cycle), Mode::Standard).expect("it goes");
     if let Some(id) = sent {
         comm.detach(id);
     }

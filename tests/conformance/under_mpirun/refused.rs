@@ -11,7 +11,7 @@ use mpjdev_engine::{Comm, Config, DeviceError, Mode, Uninterruptible, mpi};
 
 use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::rank_harness;
-use crate::test_message::Letter;
+use crate::test_message::TestMessage;
 
 /// Picks this, which needs a library of its own and is no part of the suite.
 pub(super) const PICKED: &str = "a refused send";
@@ -30,9 +30,13 @@ int MPI_Isend(const void *memory, int count, void *type, int dest, int tag, void
 ";
 
 /// A message whose first physical message is refused, one whose second one is, and one that goes.
-fn letters() -> [Letter; 3] {
+fn test_messages() -> [TestMessage; 3] {
     let [primary, secondary] = REFUSED;
-    [Letter::plain(1, primary), Letter::split(2, 20_000, secondary), Letter::split(3, 20_000, 30_000)]
+    [
+        TestMessage::plain(1, primary),
+        TestMessage::split(2, 20_000, secondary),
+        TestMessage::split(3, 20_000, 30_000),
+    ]
 }
 
 /// As one of two ranks sends or receives them.
@@ -52,8 +56,9 @@ pub(super) fn exchange() {
 }
 
 fn send(comm: &Comm, source: &Arc<dyn SlabSource>) {
-    let sent =
-        letters().map(|letter| comm.send(&letter.write(source), 1, 1, Mode::Standard, &mut Uninterruptible));
+    let sent = test_messages().map(|test_message| {
+        comm.send(&test_message.write(source), 1, 1, Mode::Standard, &mut Uninterruptible)
+    });
     assert!(matches!(sent, [Err(DeviceError::Library(_)), Err(DeviceError::Library(_)), Ok(())]), "{sent:?}");
 }
 
@@ -64,7 +69,7 @@ fn receive(comm: &Comm) {
         assert!(matches!(received, Err(DeviceError::Lengths { .. })), "{received:?}");
     }
     let (_, message) = receive().expect("it comes");
-    letters()[2].check(&message);
+    test_messages()[2].check(&message);
 }
 
 /// Builds the library that refuses, in front of the one that the launcher's processes have.
@@ -73,7 +78,7 @@ fn refusing(test: &str, library: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).expect("a directory");
     let (from, to) = (folder.join("refusing.c"), folder.join("librefusing.so"));
     std::fs::write(&from, REFUSING).expect("a file");
-    let first = letters()[0].first_len();
+    let first = test_messages()[0].first_len();
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", &format!("-DFIRST={first}"), &format!("-DSECOND={}", REFUSED[1])]);
     cc.arg("-o").arg(&to).arg(&from).args(["-Wl,--no-as-needed", &format!("-l:{library}")]);

@@ -1,9 +1,9 @@
 package mpjdev.conformance;
 
-import static mpjdev.conformance.Letters.await;
-import static mpjdev.conformance.Letters.check;
-import static mpjdev.conformance.Letters.put;
-import static mpjdev.conformance.Letters.signal;
+import static mpjdev.conformance.TestMessages.await;
+import static mpjdev.conformance.TestMessages.check;
+import static mpjdev.conformance.TestMessages.put;
+import static mpjdev.conformance.TestMessages.signal;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
@@ -31,7 +31,7 @@ class ManyRanksTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldExchangeBetweenAllRanksAtOnce(World transport) throws Exception {
+    void shouldExchangeBetweenAllRanksAtOnce(TransportFixture transport) throws Exception {
         int ranks = 4;
         int rounds = 15;
         transport.run(ranks, world -> {
@@ -66,7 +66,7 @@ class ManyRanksTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldServeManyThreadsOfManyRanksWithTagsOfTheirOwn(World transport) throws Exception {
+    void shouldServeManyThreadsOfManyRanksWithTagsOfTheirOwn(TransportFixture transport) throws Exception {
         int ranks = 3;
         int threads = 5;
         int messages = 40;
@@ -108,7 +108,7 @@ class ManyRanksTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldKeepLargeMessagesWhole(World transport) throws Exception {
+    void shouldKeepLargeMessagesWhole(TransportFixture transport) throws Exception {
         transport.run(2, world -> {
             for (int octets : new int[] {0, 8, 1 << 10, 64 << 10, MEBI, 8 * MEBI, 64 * MEBI}) {
                 pass(world, octets);
@@ -120,7 +120,7 @@ class ManyRanksTest {
     @Timeout(600)
     @ParameterizedTest
     @EnumSource
-    void shouldKeepAMessageOfAGibWhole(World transport) throws Exception {
+    void shouldKeepAMessageOfAGibWhole(TransportFixture transport) throws Exception {
         transport.run(2, world -> pass(world, 1024 * MEBI));
     }
 
@@ -158,7 +158,7 @@ class ManyRanksTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldBearAFloodOfLargeMessages(World transport) throws Exception {
+    void shouldBearAFloodOfLargeMessages(TransportFixture transport) throws Exception {
         int messages = 30;
         transport.run(4, world -> {
             int capacity = 300_100;

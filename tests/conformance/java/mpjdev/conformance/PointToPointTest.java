@@ -1,10 +1,10 @@
 package mpjdev.conformance;
 
-import static mpjdev.conformance.Letters.await;
-import static mpjdev.conformance.Letters.check;
-import static mpjdev.conformance.Letters.letter;
-import static mpjdev.conformance.Letters.put;
-import static mpjdev.conformance.Letters.signal;
+import static mpjdev.conformance.TestMessages.await;
+import static mpjdev.conformance.TestMessages.check;
+import static mpjdev.conformance.TestMessages.testMessage;
+import static mpjdev.conformance.TestMessages.put;
+import static mpjdev.conformance.TestMessages.signal;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Requirements for every transport, in terms of the public API. One more transport is one more {@link
- * World}.
+ * TransportFixture}.
  *
  * <p>Most messages here carry their own description (source, destination, number, length), so that one that
  * is mixed up, doubled or cut cannot pass.
@@ -46,14 +46,14 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldKeepMessagesOfEverySizeWhole(World transport) throws Exception {
+    void shouldKeepMessagesOfEverySizeWhole(TransportFixture transport) throws Exception {
         transport.run(2, world -> {
             for (int length : LENGTHS) {
                 for (int text : new int[] {-1, 0, 100, 5000, 200_000}) {
                     // Room for all, for the primary payload only, and for that alone.
                     for (int capacity : new int[] {CAPACITY, 32 + 8 + 4 * length + 4 + 8}) {
                         if (world.id() == 0) {
-                            try (ObjectWriteBuffer out = letter(capacity, 0, 1, length, length, text)) {
+                            try (ObjectWriteBuffer out = testMessage(capacity, 0, 1, length, length, text)) {
                                 world.send(out, 1, 5);
                             }
                         } else {
@@ -70,7 +70,7 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldNotLetMessagesOvertakeEachOther(World transport) throws Exception {
+    void shouldNotLetMessagesOvertakeEachOther(TransportFixture transport) throws Exception {
         transport.run(2, world -> {
             int messages = 400;
             Random random = new Random(11);
@@ -79,7 +79,7 @@ class PointToPointTest {
             if (world.id() == 0) {
                 List<Request> requests = new ArrayList<>();
                 for (int i = 0; i < messages; i++) {
-                    try (ObjectWriteBuffer out = letter(3000, 0, 1, i, lengths[i], texts[i] / 2)) {
+                    try (ObjectWriteBuffer out = testMessage(3000, 0, 1, i, lengths[i], texts[i] / 2)) {
                         if (i % 3 == 0) {
                             world.send(out, 1, 5);
                         } else {
@@ -102,7 +102,7 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldGiveWildcardReceivesEveryMessageOnce(World transport) throws Exception {
+    void shouldGiveWildcardReceivesEveryMessageOnce(TransportFixture transport) throws Exception {
         int senders = 4;
         int messages = 100;
         transport.run(senders + 1, world -> {
@@ -134,7 +134,7 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldNotMixTheHalvesOfManyOutstandingReceives(World transport) throws Exception {
+    void shouldNotMixTheHalvesOfManyOutstandingReceives(TransportFixture transport) throws Exception {
         int messages = 60;
         transport.run(3, world -> {
             if (world.id() > 0) {
@@ -185,11 +185,11 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldTellByAProbeWhatAMessageNeeds(World transport) throws Exception {
+    void shouldTellByAProbeWhatAMessageNeeds(TransportFixture transport) throws Exception {
         transport.run(2, world -> {
             for (int length : LENGTHS) {
                 if (world.id() == 0) {
-                    try (ObjectWriteBuffer out = letter(CAPACITY, 0, 1, length, length, 50)) {
+                    try (ObjectWriteBuffer out = testMessage(CAPACITY, 0, 1, length, length, 50)) {
                         world.send(out, 1, length);
                     }
                 } else {
@@ -209,11 +209,11 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldCompleteASynchronousSendOnlyWhenItIsMatched(World transport) throws Exception {
+    void shouldCompleteASynchronousSendOnlyWhenItIsMatched(TransportFixture transport) throws Exception {
         transport.run(2, world -> {
             for (int text : new int[] {-1, 10, 1000}) {
                 if (world.id() == 0) {
-                    try (ObjectWriteBuffer out = letter(100, 0, 1, 3, 5, text)) {
+                    try (ObjectWriteBuffer out = testMessage(100, 0, 1, 3, 5, text)) {
                         Request request = world.issend(out, 1, 1);
                         await(world, 1, 2);
                         assertNull(request.itest());
@@ -237,12 +237,12 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldConsumeWhatIsTooLargeAndNothingMore(World transport) throws Exception {
+    void shouldConsumeWhatIsTooLargeAndNothingMore(TransportFixture transport) throws Exception {
         transport.run(2, world -> {
             for (int length : new int[] {10, 1000, 50_000}) {
                 for (int text : new int[] {-1, 30, 70_000}) {
                     if (world.id() == 0) {
-                        try (ObjectWriteBuffer out = letter(CAPACITY, 0, 1, 1, length, text)) {
+                        try (ObjectWriteBuffer out = testMessage(CAPACITY, 0, 1, 1, length, text)) {
                             world.send(out, 1, 1);
                             put(out, 0, 1, 2, 0, 20);
                             world.send(out, 1, 1);
@@ -270,14 +270,14 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldExchangeLargeMessagesInBothDirectionsAtOnce(World transport) throws Exception {
+    void shouldExchangeLargeMessagesInBothDirectionsAtOnce(TransportFixture transport) throws Exception {
         transport.run(3, world -> {
             int me = world.id();
             int right = (me + 1) % 3;
             int left = (me + 2) % 3;
             for (int round = 0; round < 5; round++) {
-                try (ObjectWriteBuffer a = letter(1_500_000, me, right, 10 + round, 300_000, 100_000);
-                        ObjectWriteBuffer b = letter(1_500_000, me, left, 20 + round, 300_000, -1);
+                try (ObjectWriteBuffer a = testMessage(1_500_000, me, right, 10 + round, 300_000, 100_000);
+                        ObjectWriteBuffer b = testMessage(1_500_000, me, left, 20 + round, 300_000, -1);
                         ObjectReadBuffer c = new ObjectReadBuffer(1_500_000);
                         ObjectReadBuffer d = new ObjectReadBuffer(1_500_000)) {
                     Request[] all = {world.isend(a, right, 1), world.isend(b, left, 2), world.irecv(c, left, 1),
@@ -293,7 +293,7 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldBearAFloodThatNobodyReceivesForAWhile(World transport) throws Exception {
+    void shouldBearAFloodThatNobodyReceivesForAWhile(TransportFixture transport) throws Exception {
         int messages = 1500;
         transport.run(3, world -> {
             if (world.id() > 0) {
@@ -322,10 +322,10 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldSendToItself(World transport) throws Exception {
+    void shouldSendToItself(TransportFixture transport) throws Exception {
         transport.run(2, world -> {
             int me = world.id();
-            try (ObjectWriteBuffer out = letter(500, me, me, 1, 10, 700);
+            try (ObjectWriteBuffer out = testMessage(500, me, me, 1, 10, 700);
                     ObjectReadBuffer in = new ObjectReadBuffer(500)) {
                 world.send(out, me, 1);
                 assertEquals(1, check(in, world.recv(in, me, 1), me));
@@ -341,7 +341,7 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldKeepCommunicatorsApart(World transport) throws Exception {
+    void shouldKeepCommunicatorsApart(TransportFixture transport) throws Exception {
         transport.run(4, world -> {
             Comm dup = world.dup();
             Comm pair = world.split(world.id() / 2, -world.id());
@@ -355,7 +355,7 @@ class PointToPointTest {
             for (int c = 0; c < comms.size(); c++) {
                 Comm comm = comms.get(c);
                 for (int to = 0; to < comm.size(); to++) {
-                    try (ObjectWriteBuffer out = letter(100, comm.id(), to, c, 3, 200)) {
+                    try (ObjectWriteBuffer out = testMessage(100, comm.id(), to, c, 3, 200)) {
                         sends.add(comm.isend(out, to, 7));
                     }
                 }
@@ -382,12 +382,12 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldReceiveEachMessageOnceWhateverIsCancelled(World transport) throws Exception {
+    void shouldReceiveEachMessageOnceWhateverIsCancelled(TransportFixture transport) throws Exception {
         transport.run(2, world -> {
             int messages = 100;
             if (world.id() == 0) {
                 for (int i = 0; i < messages; i++) {
-                    try (ObjectWriteBuffer out = letter(64, 0, 1, i, 2, 100)) {
+                    try (ObjectWriteBuffer out = testMessage(64, 0, 1, i, 2, 100)) {
                         world.send(out, 1, 1);
                     }
                 }
@@ -415,7 +415,7 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldServeThreadsThatShareATag(World transport) throws Exception {
+    void shouldServeThreadsThatShareATag(TransportFixture transport) throws Exception {
         int threads = 4;
         int messages = 80;
         transport.run(2, world -> {
@@ -454,7 +454,7 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldEndEveryWaitForARankThatFails(World transport) {
+    void shouldEndEveryWaitForARankThatFails(TransportFixture transport) {
         ArithmeticException e = assertThrows(ArithmeticException.class, () -> transport.run(4, world -> {
             try (ObjectReadBuffer in = new ObjectReadBuffer(8); ObjectWriteBuffer out = new ObjectWriteBuffer(8)) {
                 switch (world.id()) {
@@ -475,7 +475,7 @@ class PointToPointTest {
             } catch (PeerFailedException failed) {
                 // Processes are on their own: a barrier may also fail for a rank that has left because of
                 // rank 3.
-                assertTrue(failed.rank() == 3 || world.id() == 2 && transport == World.PROCESSES, failed::toString);
+                assertTrue(failed.rank() == 3 || world.id() == 2 && transport == TransportFixture.PROCESSES, failed::toString);
             }
         }));
         assertEquals("rank 3", e.getMessage());
@@ -488,10 +488,10 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldFailAReceiveFromARankThatHasFinishedButDeliverWhatItSent(World transport) throws Exception {
+    void shouldFailAReceiveFromARankThatHasFinishedButDeliverWhatItSent(TransportFixture transport) throws Exception {
         transport.run(3, world -> {
             if (world.id() > 0) {
-                try (ObjectWriteBuffer out = letter(64, world.id(), 0, 5, 2, 300)) {
+                try (ObjectWriteBuffer out = testMessage(64, world.id(), 0, 5, 2, 300)) {
                     world.send(out, 0, 1);
                 }
                 return;

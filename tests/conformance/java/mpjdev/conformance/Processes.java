@@ -13,7 +13,7 @@ import mpjdev.PeerFailedException;
  * Runs a case with a process for each rank.
  *
  * <p>A task cannot be sent to another process. So each process calls the test method once more, up to the
- * same call of {@link World#run}: there a process that is a rank runs the task and ends. A case has one job,
+ * same call of {@link TransportFixture#run}: there a process that is a rank runs the task and ends. A case has one job,
  * therefore, and what it does before that it does in each rank.
  */
 final class Processes {
@@ -92,11 +92,11 @@ final class Processes {
     public static void main(String[] args) throws Exception {
         isRank = true;
         Class<?> suite = Class.forName(args[0]);
-        Method test = suite.getDeclaredMethod(args[1], World.class);
+        Method test = suite.getDeclaredMethod(args[1], TransportFixture.class);
         var constructor = suite.getDeclaredConstructor();
         constructor.setAccessible(true);
         test.setAccessible(true);
-        test.invoke(constructor.newInstance(), World.PROCESSES);
+        test.invoke(constructor.newInstance(), TransportFixture.PROCESSES);
         throw new AssertionError(args[1] + " has run no job");
     }
 }

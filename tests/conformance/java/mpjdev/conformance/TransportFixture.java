@@ -4,7 +4,7 @@ import mpjdev.Comm;
 import mpjdev.Wait;
 
 /** A job of ranks on some transport. */
-enum World {
+enum TransportFixture {
     /** Ranks as threads. */
     LOCAL,
     /** The same, with messages of objects split as on a transport that only knows lengths. */

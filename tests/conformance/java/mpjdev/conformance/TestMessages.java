@@ -10,11 +10,11 @@ import mpjdev.Status;
 import mpjdev.Type;
 
 /** Messages that state their source, destination, number and length, and messages without content. */
-final class Letters {
-    private Letters() {}
+final class TestMessages {
+    private TestMessages() {}
 
     /** A message with this content; `text` octets of objects as well when not negative. */
-    static ObjectWriteBuffer letter(int capacity, int from, int to, int number, int length, int text)
+    static ObjectWriteBuffer testMessage(int capacity, int from, int to, int number, int length, int text)
             throws Exception {
         ObjectWriteBuffer b = new ObjectWriteBuffer(capacity);
         put(b, from, to, number, length, text);
@@ -34,7 +34,7 @@ final class Letters {
         }
     }
 
-    /** Checks a letter whole and gives its number. */
+    /** Checks a message whole and gives its number. */
     static int check(ObjectReadBuffer in, Status status, int to) throws Exception {
         int[] head = new int[5];
         in.read(head, 0, 5);
@@ -47,7 +47,7 @@ final class Letters {
         in.read(body, 0, head[3]);
         for (int i = 0; i < body.length; i++) {
             if (body[i] != head[2] * 31 + i) {
-                throw new AssertionError("element " + i + " of letter " + head[2] + " is " + body[i]);
+                throw new AssertionError("element " + i + " of message " + head[2] + " is " + body[i]);
             }
         }
         if (head[4] >= 0) {
