@@ -1,7 +1,7 @@
-//! Runs the ranks of a job as threads, under a deadline.
+//! Ranks of a job as threads, under a deadline.
 //!
-//! A rank that panics, and a deadline that passes, fail the job: every blocked operation then ends with an
-//! error, the threads end, and the test fails with the first reason instead of hanging.
+//! A panic of a rank, or a deadline that passes, fails the job. Every blocked operation then ends with an
+//! error, the threads end, and the test fails with the first reason.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -16,17 +16,16 @@ use crate::test_message::TestMessage;
 use crate::transport_fixtures::TransportFixture;
 use crate::under_mpirun;
 
-/// Deadline of a job, against one that never ends. The longest takes half a minute of processor time.
+/// Deadline of a job. The longest job takes half a minute of processor time.
 fn deadline() -> Duration {
     Duration::from_secs(if soaks() { 900 } else { 300 })
 }
 
 /// Deadline of a condition that only the speed of other threads delays.
 const SOON: Duration = Duration::from_secs(20);
-/// Time in which a rank writes a note. The work of a long test may lie before it, for more ranks than
-/// processors.
+/// Time in which a rank posts a note. A long test may work before it, with more ranks than processors.
 const NOTED: Duration = Duration::from_secs(150);
-/// Room of the pool of a job.
+/// Octets of a job's pool.
 const POOL: u64 = 4 << 30;
 
 /// The variable that asks for the long tests.
@@ -42,7 +41,7 @@ pub(crate) fn amount(check: usize, soak: usize) -> usize {
     if soaks() { soak } else { check }
 }
 
-/// A job to be run.
+/// A job that has not been run.
 #[derive(Debug)]
 pub(crate) struct Job {
     config: Config,
@@ -52,18 +51,18 @@ pub(crate) struct Job {
     clean: bool,
 }
 
-/// State that the threads of a job share beside its messages.
+/// State that the threads of a job share.
 #[derive(Debug)]
 struct Shared {
     pool: Arc<HeapPool>,
-    /// Sources of the ranks' message memory, if it is not the pool.
+    /// Sources of message memory other than the pool.
     sources: Vec<Arc<dyn SlabSource>>,
     side_channel: SideChannel,
     /// The first failure.
     failure: Mutex<Option<String>>,
 }
 
-/// One rank of a job in one communicator, with operations that fail the test when they fail.
+/// One rank of a job in one communicator. An operation that fails fails the test.
 #[derive(Clone, Debug)]
 pub(crate) struct RankHarness {
     /// The communicator.
@@ -71,7 +70,7 @@ pub(crate) struct RankHarness {
     shared: Arc<Shared>,
 }
 
-/// Runs a job of this many ranks, and checks that it leaves no message, request or memory behind.
+/// Runs a job with `ranks` ranks, and checks that it leaves no message, request or memory.
 pub(crate) fn run(fixture: &TransportFixture, ranks: usize, body: impl Fn(&RankHarness) + Sync) {
     Job::new(fixture, ranks).run(body);
 }
@@ -82,7 +81,7 @@ impl Job {
         Job { config: (fixture.config)(), connect: fixture.connect, name: fixture.name, ranks, clean: true }
     }
 
-    /// With other limits.
+    /// Changes the limits.
     pub(crate) fn tuned(mut self, tune: impl Fn(&mut Config)) -> Job {
         tune(&mut self.config);
         self
@@ -93,7 +92,7 @@ impl Job {
         self.config.tag_ub as usize + 1
     }
 
-    /// Messages and requests may be left when it ends; memory may not.
+    /// Allows messages and requests, but no memory, to be left at the end.
     pub(crate) fn untidy(mut self) -> Job {
         self.clean = false;
         self
@@ -102,7 +101,7 @@ impl Job {
     /// Runs every rank on a thread.
     ///
     /// # Panics
-    /// When a rank does, when the deadline passes, and when something is left.
+    /// When a rank panics, when the deadline passes, and when something is left.
     pub(crate) fn run(self, body: impl Fn(&RankHarness) + Sync) {
         let pool = HeapPool::new(POOL);
         let source: Arc<dyn SlabSource> = pool.clone();
@@ -140,13 +139,13 @@ impl Job {
             settle(&harnesses);
         }
         if self.clean {
-            // The loans of one rank return from the others, which hold nothing any more.
+            // The other ranks hold no message, so they return all loans.
             until(|| shared.sources.is_empty() || shared.used() == 0, "all loans returned");
         }
         if under_mpirun::directory().is_some() {
             end_rank(&harnesses, self.clean);
             if !self.clean {
-                // What nobody has received is the library's, with its memory.
+                // The library keeps the memory of messages that were not received.
                 return;
             }
         }
@@ -156,7 +155,7 @@ impl Job {
     }
 }
 
-/// Waits for this, which has nothing to wait for but other threads.
+/// Waits for a condition that other threads bring about.
 fn until(holds: impl Fn() -> bool, what: &str) {
     let deadline = Instant::now() + SOON;
     while !holds() {
@@ -165,16 +164,16 @@ fn until(holds: impl Fn() -> bool, what: &str) {
     }
 }
 
-/// Ends the rank that this process is, unless the test has done so: the next job can be joined then.
+/// Ends the rank of this process, unless the test has done so. The process can then join the next job.
 fn end_rank(harnesses: &[RankHarness], is_clean: bool) {
     for harness in harnesses {
         let done = |rank: u32| format!("rank {rank} has done its part");
         harness.post_note(&done(harness.rank()));
         let deadline = Instant::now() + deadline();
-        // Nobody else is to meet with the end of this one.
+        // No rank finishes while another one still communicates.
         while !(0..harness.size()).all(|rank| harness.has_note(&done(rank))) {
-            assert!(Instant::now() < deadline, "another rank does not come to its end");
-            // A library with an unsent answer continues with it only when it is called.
+            assert!(Instant::now() < deadline, "another rank does not end");
+            // A library sends a pending answer only while it is called.
             let _ = harness.comm.iprobe(ANY);
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -197,7 +196,7 @@ fn settle(harnesses: &[RankHarness]) {
     }
 }
 
-/// Fails the job when it is not over in time, and ends the process when even that does not end it.
+/// Fails the job at its deadline, and aborts the process when the failure does not end it.
 fn watch(name: &str, ended: mpsc::Receiver<()>, harnesses: &[RankHarness]) {
     let over = |within| !matches!(ended.recv_timeout(within), Err(mpsc::RecvTimeoutError::Timeout));
     if over(deadline()) {
@@ -205,16 +204,16 @@ fn watch(name: &str, ended: mpsc::Receiver<()>, harnesses: &[RankHarness]) {
     }
     harnesses[0].shared.fail(format!("not over after {:?}", deadline()));
     let comms: Vec<_> = harnesses.iter().map(|p| p.comm.clone()).collect();
-    // A thread of its own: a lock that nobody lets go must not keep the job from being failed.
-    let (told, tells) = mpsc::channel::<()>();
+    // On a thread of its own: it may block at a lock, and the job must fail nevertheless.
+    let (printed_tx, printed) = mpsc::channel::<()>();
     std::thread::spawn(move || {
         for comm in comms {
             eprintln!("rank {}: {:?} left; {comm:#?}", comm.world_rank(), comm.leftovers());
         }
-        drop(told);
+        drop(printed_tx);
     });
-    // As it is now, not as it becomes when the job fails.
-    let _ = tells.recv_timeout(SOON);
+    // The report shows the state before the job fails.
+    let _ = printed.recv_timeout(SOON);
     harnesses[0].comm.fail("the test's deadline has passed");
     if !over(SOON) {
         eprintln!("in {name}: a rank does not end though the job has failed");
@@ -228,7 +227,7 @@ impl Shared {
         self.pool.used() + self.sources.iter().map(|source| source.used()).sum::<u64>()
     }
 
-    /// Notes a failure, unless there is one already.
+    /// Records the first failure.
     fn fail(&self, why: String) {
         lock(&self.failure).get_or_insert(why);
         self.side_channel.wake();
@@ -246,7 +245,7 @@ fn text_of(panic: Box<dyn std::any::Any + Send>) -> String {
     }
 }
 
-/// From this source with this tag; what is none stands for any.
+/// Selects a source and a tag. `None` is a wildcard.
 pub(crate) fn from(source: impl Into<Option<u32>>, tag: impl Into<Option<i32>>) -> RecvFrom {
     RecvFrom { source: source.into().map(|s| s as i32), tag: tag.into() }
 }
@@ -255,7 +254,7 @@ pub(crate) fn from(source: impl Into<Option<u32>>, tag: impl Into<Option<i32>>) 
 pub(crate) const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
 impl RankHarness {
-    /// Runs a thread's part of the test: a panic fails the whole job.
+    /// Runs a thread's part of the test. A panic fails the whole job.
     fn guarded(&self, part: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(part)) {
             let why = format!("rank {}: {}", self.comm.world_rank(), text_of(panic));
@@ -264,7 +263,7 @@ impl RankHarness {
         }
     }
 
-    /// Runs this many threads of this rank and waits for them.
+    /// Runs `count` threads of this rank and waits for them.
     pub(crate) fn threads(&self, count: usize, part: impl Fn(usize) + Sync) {
         std::thread::scope(|scope| {
             for k in 0..count {
@@ -299,28 +298,28 @@ impl RankHarness {
         self.comm.source()
     }
 
-    /// Lets the other ranks know that something has happened, past the messages.
+    /// Posts a note for the other ranks, without a message.
     pub(crate) fn post_note(&self, what: &str) {
         self.shared.side_channel.post(what);
     }
 
-    /// Whether this was said.
+    /// Whether a rank has posted this note.
     pub(crate) fn has_note(&self, what: &str) -> bool {
         self.shared.side_channel.has(what)
     }
 
-    /// Waits until another rank has written this note. Does not drive the rank's progress.
+    /// Waits until another rank has posted a note. Does not drive the rank's progress.
     #[track_caller]
     pub(crate) fn wait_for_note(&self, what: &str) {
         let deadline = Instant::now() + NOTED;
         while !self.has_note(what) {
             assert!(lock(&self.shared.failure).is_none(), "another rank failed while waiting for: {what}");
-            assert!(Instant::now() < deadline, "nobody said in {NOTED:?}: {what}");
+            assert!(Instant::now() < deadline, "no note within {NOTED:?}: {what}");
             self.shared.side_channel.wait(what);
         }
     }
 
-    /// Looks again and again until this holds.
+    /// Polls until the condition holds.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let deadline = Instant::now() + SOON;
@@ -349,7 +348,7 @@ impl RankHarness {
         self.comm.send(&message, dest as i32, tag, mode, &mut Uninterruptible).expect("send");
     }
 
-    /// Starts to send; none when it is done already.
+    /// Starts a send. Returns `None` when it is complete.
     #[track_caller]
     pub(crate) fn isend(
         &self,
@@ -368,7 +367,7 @@ impl RankHarness {
         self.comm.recv(from, capacity, None, &mut Uninterruptible).expect("recv")
     }
 
-    /// Receives a message that must be this one.
+    /// Receives a message and checks its content.
     #[track_caller]
     pub(crate) fn expect(&self, from: RecvFrom, test_message: &TestMessage) -> Status {
         let (status, message) = self.recv(from, test_message.needs());
@@ -389,7 +388,7 @@ impl RankHarness {
         self.comm.wait(id, None, &mut Uninterruptible).expect("wait")
     }
 
-    /// Waits for a receive that must give this.
+    /// Waits for a receive and checks its content.
     #[track_caller]
     pub(crate) fn wait_message(&self, id: RequestId, test_message: &TestMessage) -> Status {
         let done = self.wait(id);
@@ -405,19 +404,19 @@ impl RankHarness {
         }
     }
 
-    /// Waits until a message that this asks for is here, without receiving it.
+    /// Waits until a matching message has arrived, without receiving it.
     #[track_caller]
     pub(crate) fn probe(&self, from: RecvFrom) -> Status {
         self.comm.probe(from, &mut Uninterruptible).expect("probe")
     }
 
-    /// Waits until this rank has heard that another one has ended or failed, which may take a message.
+    /// Waits until this rank knows that another one has finished or failed.
     #[track_caller]
     pub(crate) fn wait_for_end_of(&self, peer: u32) {
-        self.until("it is known", || self.comm.iprobe(from(peer, 1)).is_err());
+        self.until("the end is known", || self.comm.iprobe(from(peer, 1)).is_err());
     }
 
-    /// All ranks meet.
+    /// Barrier of all ranks.
     #[track_caller]
     pub(crate) fn barrier(&self) {
         self.comm.barrier(&mut Uninterruptible).expect("barrier");
