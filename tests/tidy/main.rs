@@ -4,6 +4,7 @@
 
 mod citations;
 mod dependencies;
+mod documents;
 mod figures;
 mod known;
 mod logging;
