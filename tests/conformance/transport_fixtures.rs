@@ -215,7 +215,7 @@ const SHORTENED: [&str; 7] = [
     "a_cancel_that_races_with_the_arrival_loses_no_message",
     "credit_comes_back_when_messages_are_received",
     "more_split_messages_than_there_are_tags_keep_their_halves",
-    "too_many_open_split_messages_are_refused_and_go_on_when_some_are_received",
+    "split_messages_past_the_pairing_numbers_are_refused_until_some_are_received",
 ];
 
 impl TransportFixture {

@@ -181,18 +181,18 @@ fn a_single_thread_of_a_rank_is_woken_by_the_transport() {
 
 /// Two threads per rank: one drives, the other is parked, and they change places all the time.
 #[test]
-fn two_threads_of_a_rank_hand_the_driving_on_to_each_other() {
+fn two_threads_of_a_rank_hand_over_the_driver() {
     ALL.iter().for_each(|fixture| threads_exchange(fixture, 2, amount(1500, 200_000)));
 }
 
 #[test]
-fn twelve_threads_of_a_rank_hand_the_driving_on_to_each_other() {
+fn twelve_threads_of_a_rank_hand_over_the_driver() {
     ALL.iter().for_each(|fixture| threads_exchange(fixture, 12, amount(300, 50_000)));
 }
 
 /// Two threads of a rank wait in a hybrid job, each for another transport.
 #[test]
-fn a_rank_is_woken_by_whoever_sends_near_or_far() {
+fn rank_is_woken_by_intra_node_and_inter_node_sends() {
     const RANKS: u32 = 4;
     for fixture in &ALL[2..] {
         run(fixture, RANKS as usize, |harness| {
@@ -238,7 +238,7 @@ fn threads_that_sleep_are_woken_by_one_that_only_tests() {
 /// Each message is sent only after the thread before has answered: by then that one has left, and one that
 /// was parked must have taken over.
 #[test]
-fn a_thread_that_stops_waiting_leaves_the_driving_to_a_parked_one() {
+fn thread_that_stops_waiting_hands_the_driver_to_a_parked_one() {
     const THREADS: usize = 4;
     let rounds = amount(1000, 100_000);
     let test_message = TestMessage::plain(1, 16);

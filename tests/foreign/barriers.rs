@@ -69,7 +69,7 @@ pub(crate) fn meet(
 }
 
 #[test]
-fn nobody_leaves_a_barrier_before_all_have_entered_and_only_masters_hear_of_it() {
+fn no_rank_leaves_a_barrier_before_all_have_entered_and_only_masters_exchange_messages() {
     for clients in JOBS {
         for maxlinear in [MAXLINEAR, 1, 2, 100] {
             let mut site = Site::with_maxlinear(clients, maxlinear, TERMS, Config::default());
@@ -174,7 +174,7 @@ fn a_barrier_fails_on_all_ranks_of_ours_when_a_foreign_master_dies_in_it() {
 /// Master 0 waits for master 1, which lives and waits itself: the death of another one is the end of the
 /// barrier all the same.
 #[test]
-fn a_barrier_fails_when_somebody_dies_that_others_wait_for() {
+fn barrier_fails_when_an_awaited_rank_dies() {
     let last_dies = |all: &mut Vec<Master>| drop(all.pop());
     fails(&[Client::Ours(1), ONE, ONE], last_dies, has_failed(2));
     fails(&[ONE, Client::Ours(1), ONE], last_dies, has_failed(2));
@@ -228,7 +228,7 @@ fn a_barriers_message_with_octets_fails_the_barrier_with_their_number() {
 
 /// A message with another tag belongs to another operation, of which ours have none: no rank takes it.
 #[test]
-fn other_messages_in_its_context_are_not_the_barriers() {
+fn other_messages_in_its_context_do_not_count_for_the_barrier() {
     let (site, mut speaker) = usual_pair();
     for tag in [0, 1, TAG - 1, TAG + 1, 120, 190] {
         speaker.send_as(0, CID, tag, &[]);
@@ -249,7 +249,7 @@ fn other_messages_in_its_context_are_not_the_barriers() {
 
 /// A master may send it as a synchronous message, too; then it gets a match ack.
 #[test]
-fn a_synchronous_message_is_as_good_and_answered() {
+fn synchronous_barrier_message_counts_and_is_acked() {
     let (site, mut speaker) = usual_pair();
     let head = Head { tag: TAG, cid: CID, srqid: 5, ..speaker.head(DATASYNC) };
     speaker.say(&head, &[]);
@@ -262,7 +262,7 @@ fn a_synchronous_message_is_as_good_and_answered() {
 
 /// Negative tags, says the draft, and not which (IMPI 3.6).
 #[test]
-fn there_is_no_barrier_with_foreign_ranks_in_the_drafts_dialect() {
+fn barrier_with_foreign_ranks_is_refused_in_the_drafts_dialect() {
     let terms = mpjdev_transport::tcp::Terms { dialect: Dialect::Draft, ..TERMS };
     let (site, _speaker) = pair(terms, Config::default());
     let error = site.comm().barrier(&mut for_a_while()).unwrap_err();
@@ -271,7 +271,7 @@ fn there_is_no_barrier_with_foreign_ranks_in_the_drafts_dialect() {
 
 /// An interrupted wait continues where it was.
 #[test]
-fn an_interrupted_barrier_goes_on() {
+fn interrupted_barrier_completes_later() {
     let (site, mut speaker) = usual_pair();
     let mut barrier = site.comm().start_barrier();
     assert!(barrier.advance().expect("nothing is wrong").is_none());

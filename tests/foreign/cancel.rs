@@ -26,7 +26,7 @@ fn value(site: &Site, tag: impl Into<Option<i32>>) -> i8 {
 }
 
 #[test]
-fn a_message_that_no_receive_has_matched_is_gone() {
+fn unmatched_message_is_cancelled() {
     let (site, mut speaker) = usual_pair();
     numbered(&mut speaker, 1, 71, 1);
     let short = speaker.begin(2, &octets(Encoding::Big, &[2], &[]));
@@ -43,7 +43,7 @@ fn a_message_that_no_receive_has_matched_is_gone() {
 }
 
 #[test]
-fn a_message_that_a_receive_has_matched_is_received_whole() {
+fn matched_message_is_received_in_spite_of_a_cancel() {
     let (site, mut speaker) = usual_pair();
     let id = site.comm().irecv(from(1, 3), 2000, None).expect("irecv");
     let bytes = vec![3; 1000];
@@ -74,7 +74,7 @@ fn an_id_that_no_message_has_is_refused() {
 
 /// A cancel names the latest message if ids are used again.
 #[test]
-fn of_messages_with_one_id_the_latest_is_gone() {
+fn latest_message_with_an_id_is_cancelled() {
     let (site, mut speaker) = usual_pair();
     numbered(&mut speaker, 1, 71, 1);
     numbered(&mut speaker, 1, 71, 2);

@@ -72,7 +72,7 @@ fn posted(site: &Site) -> mpjdev_engine::RequestId {
 }
 
 #[test]
-fn a_receive_fails_wherever_its_message_stops() {
+fn receive_fails_at_each_octet_where_its_message_stops() {
     let plain = octets(Encoding::Big, &[1; 200], &[]);
     let long = octets(Encoding::Big, &[1; 2000], &[]);
     let (first, second) = halves(Encoding::Big, &[1; 100], &[2; 2000]);
@@ -128,7 +128,7 @@ fn a_receive_fails_wherever_its_message_stops() {
 }
 
 #[test]
-fn a_send_fails_wherever_its_answer_stops() {
+fn send_fails_at_each_octet_where_its_match_ack_stops() {
     let isend = |len: usize, mode: Mode| {
         move |site: &Site| {
             let message = site.message(Encoding::Big, &vec![1; len], &[]);
@@ -154,7 +154,7 @@ fn a_send_fails_wherever_its_answer_stops() {
 
 /// It was matched, which is all that a send waits for; that its rest stops at the flow keeps nobody.
 #[test]
-fn the_rest_of_a_matched_message_is_forgotten_when_its_receiver_is_gone() {
+fn rest_of_a_matched_message_is_dropped_when_its_receiver_has_ended() {
     let (site, mut speaker) = usual_pair();
     speaker.acknowledges = false;
     let message = site.message(Encoding::Big, &[1; 5000], &[]);
@@ -173,7 +173,7 @@ fn the_rest_of_a_matched_message_is_forgotten_when_its_receiver_is_gone() {
 
 /// A message that was begun and is received after its sender's death fails alone.
 #[test]
-fn what_is_here_of_a_long_message_is_no_message_when_its_sender_is_gone() {
+fn part_of_a_long_message_matches_no_receive_after_its_sender_has_ended() {
     let (site, mut speaker) = usual_pair();
     speaker.begin(7, &octets(Encoding::Big, &[1; 2000], &[]));
     speaker.ask();
@@ -186,7 +186,7 @@ fn what_is_here_of_a_long_message_is_no_message_when_its_sender_is_gone() {
 
 /// A message is taken back by a whole request, and by no part of one.
 #[test]
-fn a_cancel_request_that_stops_takes_nothing_back() {
+fn incomplete_cancel_request_cancels_nothing() {
     for len in [0, 1, 64, 127, 128] {
         let (site, mut speaker) = usual_pair();
         let begun = speaker.begin(7, &octets(Encoding::Big, &[1], &[]));
@@ -209,7 +209,7 @@ fn a_cancel_request_that_stops_takes_nothing_back() {
 
 /// A host with two processes: each has its own flow, and its own ids; the host's Fini is both processes' end.
 #[test]
-fn processes_of_one_host_are_ranks_of_their_own() {
+fn processes_of_one_host_are_separate_ranks() {
     let mut site = Site::new(&[Client::Foreign(&[2]), Client::Ours(1)], TERMS, Config::default());
     let mut speaker = site.speakers.remove(&(0, 2)).expect("connected");
     let comm = site.comm().clone();

@@ -118,7 +118,7 @@ fn messages_of_all_lengths_pass_where_all_limits_are_one() {
 
 /// The rest of a long message that is matched comes though others fill the memory, if its sender takes turns.
 #[test]
-fn a_long_message_that_is_matched_comes_through_a_flood_of_others() {
+fn matched_long_message_arrives_through_a_flood_of_others() {
     for matched_first in [true, false] {
         let (site, mut speaker) = pair(TERMS, Config { credit: 4000, ..Config::default() });
         let bytes = vec![5; 40_000];

@@ -11,7 +11,7 @@ use crate::vectors;
 
 /// The next message is whole, and so is what is behind it in the stream.
 #[track_caller]
-fn goes_on(site: &Site, speaker: &mut Speaker) {
+fn still_receives(site: &Site, speaker: &mut Speaker) {
     for encoding in [Encoding::Big, Encoding::Little] {
         speaker.send(6, &octets(encoding, &[4, 5, 6], &[9]));
         let message = site.recv(ANY, 24).expect("the next message").message.expect("a message");
@@ -35,7 +35,7 @@ fn octets_of_any_length_that_are_no_message_fail_one_receive_with_the_numbers() 
                 "{len}: {error}"
             );
             assert!(error.to_string().contains("rank 1") && error.to_string().contains("tag 7"), "{error}");
-            goes_on(&site, &mut speaker);
+            still_receives(&site, &mut speaker);
         }
         site.check_clean();
     }
@@ -43,7 +43,7 @@ fn octets_of_any_length_that_are_no_message_fail_one_receive_with_the_numbers() 
 
 /// Ten octets, as a foreign program's own message may have, are said to be ten.
 #[test]
-fn a_text_of_another_program_is_said_to_be_no_message() {
+fn text_of_another_program_fails_the_receive_as_no_message() {
     let (site, mut speaker) = usual_pair();
     speaker.send(7, b"hello-impi");
     let error = site.recv(ANY, 300).unwrap_err().to_string();
@@ -72,7 +72,7 @@ fn damaged_golden_messages_fail_their_receive_or_their_reader() {
             assert!(site.recv(ANY, capacity).is_err(), "{}: one octet is no message", vector.name);
         }
         drop(first);
-        goes_on(&site, &mut speaker);
+        still_receives(&site, &mut speaker);
     }
     assert!(failed >= 20, "{failed}");
     site.check_clean();
@@ -88,7 +88,7 @@ fn a_message_above_the_capacity_fails_one_receive_with_both_numbers() {
         let error = site.wait(id).unwrap_err();
         let expected = DeviceError::Truncated { needed: len, capacity: 16, source_rank: 1, tag: 7 };
         assert_eq!(error, expected);
-        goes_on(&site, &mut speaker);
+        still_receives(&site, &mut speaker);
     }
     site.check_clean();
 }
@@ -142,7 +142,7 @@ fn packets_that_contradict_the_protocol_end_its_connection() {
 }
 
 #[test]
-fn nothing_may_come_behind_its_fini_but_answers() {
+fn packets_after_its_fini_are_refused_except_match_acks() {
     for data in [false, true] {
         let (site, mut speaker) = usual_pair();
         speaker.fini();

@@ -20,7 +20,7 @@ fn parts(seed: usize, primary: usize, secondary: usize) -> (Vec<i8>, Vec<u8>) {
 const LENS: [(usize, usize); 4] = [(8, 9), (8, 5000), (5000, 8), (5000, 5000)];
 
 #[test]
-fn both_parts_leave_one_behind_the_other_under_one_tag() {
+fn both_parts_are_sent_in_order_under_one_tag() {
     for (primary, secondary) in LENS {
         for encoding in BOTH {
             for mode in [Mode::Standard, Mode::Synchronous] {
@@ -46,7 +46,7 @@ fn both_parts_leave_one_behind_the_other_under_one_tag() {
 /// First packets of two threads' messages that go to one rank: those of a thread's message of two parts stay
 /// neighbours, though the flow stops after every few packets, in the middle of messages too.
 #[test]
-fn threads_that_send_at_once_never_come_between_two_parts() {
+fn threads_that_send_at_once_never_separate_two_parts() {
     for terms in [TERMS, Terms { maxdatalen: 64, ackmark: 1, hiwater: 1, ..TERMS }] {
         let (site, mut speaker) = pair(terms, Config::default());
         let (threads, rounds) = (4, 40);
@@ -127,7 +127,7 @@ fn check(site: &Site, done: Result<mpjdev_engine::Done, DeviceError>, expected: 
 
 /// A second part goes to its own receive, with any receives posted before, meanwhile and after.
 #[test]
-fn the_parts_of_a_foreign_sender_are_joined_whatever_else_is_posted() {
+fn parts_of_a_foreign_sender_are_joined_beside_other_posted_receives() {
     for encoding in BOTH {
         for (primary, secondary) in LENS {
             for posted in [0, 1, 2, 4] {
@@ -157,7 +157,7 @@ fn the_parts_of_a_foreign_sender_are_joined_whatever_else_is_posted() {
 /// The kind of a first part is known when it is complete. The next message with its tag is deferred until
 /// then, and all messages behind that one, so that nothing overtakes anything.
 #[test]
-fn what_may_be_a_second_part_waits_until_the_first_is_all_here() {
+fn possible_second_part_waits_until_the_first_has_arrived() {
     for is_split in [true, false] {
         for posted_before in [true, false] {
             let (site, mut speaker) = usual_pair();
@@ -190,7 +190,7 @@ fn what_may_be_a_second_part_waits_until_the_first_is_all_here() {
 /// Messages with other tags that were behind nothing are received while a long one arrives, and so are
 /// other ranks' ones.
 #[test]
-fn a_long_message_holds_up_nothing_but_its_own_tag() {
+fn long_message_delays_only_messages_of_its_tag() {
     let (site, mut speaker) = usual_pair();
     let long = site.comm().irecv(from(1, 7), 6000, None).expect("irecv");
     let (bytes, _) = parts(1, 2000, 0);
@@ -205,7 +205,7 @@ fn a_long_message_holds_up_nothing_but_its_own_tag() {
 /// Two long ones with different tags at once, each with a second part, and others behind: in the order in
 /// which they were sent.
 #[test]
-fn several_long_first_parts_are_told_apart_at_once() {
+fn several_long_first_parts_are_distinguished() {
     let (site, mut speaker) = usual_pair();
     let comm = site.comm();
     let ids: Vec<_> = (0..4).map(|_| comm.irecv(ANY, 6000, None).expect("irecv")).collect();
@@ -297,7 +297,7 @@ fn a_second_part_of_another_length_is_an_error_with_both_numbers() {
 
 /// A deferred message that its sender cancels is dropped.
 #[test]
-fn a_message_that_waits_behind_a_long_one_can_be_taken_back() {
+fn message_behind_a_long_one_can_be_cancelled() {
     let (site, mut speaker) = usual_pair();
     let long = site.comm().irecv(ANY, 6000, None).expect("irecv");
     let (bytes, _) = parts(1, 2000, 0);
@@ -315,7 +315,7 @@ fn a_message_that_waits_behind_a_long_one_can_be_taken_back() {
 /// Many long messages with one tag, all sent before any is matched, more than memory has room for: all come
 /// through.
 #[test]
-fn long_messages_with_one_tag_come_through_one_after_the_other() {
+fn long_messages_with_one_tag_arrive_in_order() {
     let (site, mut speaker) = pair(TERMS, Config { credit: 2000, ..Config::default() });
     let count = 60;
     let ids: Vec<_> = (0..count).map(|_| site.comm().irecv(ANY, 2000, None).expect("irecv")).collect();

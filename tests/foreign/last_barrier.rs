@@ -27,7 +27,7 @@ fn expect_fini(speaker: &mut Speaker) {
 }
 
 #[test]
-fn nobody_ends_before_all_have_come_and_then_everybody_says_so() {
+fn no_rank_finishes_before_all_have_entered_the_barrier_and_all_send_fini() {
     for clients in JOBS {
         for maxlinear in [MAXLINEAR, 1] {
             let mut site = Site::with_maxlinear(clients, maxlinear, TERMS, Config::default());
@@ -61,7 +61,7 @@ fn a_job_of_ranks_of_ours_ends_without_a_barrier() {
 }
 
 #[test]
-fn messages_are_matched_before_a_rank_comes_to_the_barrier() {
+fn messages_are_matched_before_a_rank_enters_the_barrier() {
     let (site, mut speaker) = usual_pair();
     let message = site.message(Encoding::Big, &[1; 2000], &[]);
     let id = site.comm().isend(&message, 1, 7, Mode::Synchronous).expect("isend").expect("pending");
@@ -102,7 +102,7 @@ fn impatient(time: Duration) -> Config {
 }
 
 #[test]
-fn a_foreign_master_that_never_comes_is_named() {
+fn absent_foreign_master_is_named() {
     let patience = Duration::from_millis(100);
     let jobs: [&[Client]; 4] = [
         &[Client::Ours(1), ONE],
@@ -139,7 +139,7 @@ fn a_foreign_master_that_never_comes_is_named() {
 
 /// The second client of ours waits for the first one's, which gives up.
 #[test]
-fn ranks_of_ours_wait_for_each_other_and_not_for_time() {
+fn ranks_of_ours_wait_for_each_other_without_a_timeout() {
     let clients = [Client::Ours(1), ONE, Client::Ours(2)];
     let mut site = Site::new(&clients, TERMS, impatient(Duration::from_millis(100)));
     let _masters = Masters::of(&mut site, &clients, MAXLINEAR);
@@ -151,7 +151,7 @@ fn ranks_of_ours_wait_for_each_other_and_not_for_time() {
 }
 
 #[test]
-fn the_time_to_wait_begins_anew_with_each_sign_of_life() {
+fn timeout_restarts_with_each_packet() {
     // A question and its answer take less than that on any machine.
     let patience = Duration::from_secs(5);
     let (site, mut speaker) = pair(TERMS, impatient(patience));
@@ -233,7 +233,7 @@ fn octets_in_the_last_barrier_fail_it_with_their_number() {
 
 /// An interrupt ends the wait, and the rank.
 #[test]
-fn an_interrupted_finish_is_one_all_the_same() {
+fn interrupted_finish_is_complete() {
     let (site, mut speaker) = usual_pair();
     let mut asked = 0;
     let mut patience = || {

@@ -77,7 +77,7 @@ fn golden_messages_of_a_foreign_rank_are_read_in_either_byte_order() {
 
 /// Posted before or after; blocking too, which takes it without a request.
 #[test]
-fn a_message_is_received_however_it_is_asked_for() {
+fn message_is_received_by_every_kind_of_receive() {
     let (site, mut speaker) = usual_pair();
     for encoding in BOTH {
         for asked in [ANY, from(1, None), from(None, 5), from(1, 5)] {

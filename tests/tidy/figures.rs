@@ -1,6 +1,7 @@
-//! Measured figures in documents.
+//! Measured figures in documents and comments.
 
-use crate::tree::{documents, none};
+use crate::text::PieceKind;
+use crate::tree::{Source, documents, java_sources, none, rust_sources};
 
 /// Places of figures, and documents whose times and rates are those of a protocol.
 const PLACES: [&str; 4] = ["docs/performance/", "docs/decisions/", "docs/spec/", "rust/proto/PROTOCOL.md"];
@@ -25,13 +26,53 @@ fn figures(path: &str, text: &str) -> Vec<(usize, String)> {
         let mut before = words.next().unwrap_or_default();
         for word in words {
             let is_number = before.ends_with(|c: char| c.is_ascii_digit());
-            if is_number && UNITS.contains(&word.trim_end_matches('.')) {
+            let is_ratio = word == "x" && before.contains('.');
+            if is_number && (is_ratio || UNITS.contains(&word.trim_end_matches('.'))) {
                 found.push((number, format!("{before} {word}")));
             }
             before = word;
         }
     }
     found
+}
+
+/// Code whose comments have times and rates of a protocol or a format, and not of a measurement.
+const PROTOCOLS: [&str; 7] = [
+    "rust/proto/src/datagram/layout.rs",
+    "rust/proto/src/datagram/network/",
+    "rust/proto/src/datagram/reliable/pacing.rs",
+    "rust/proto/src/datagram/reliable/pending_acks.rs",
+    "rust/proto/tests/datagram/",
+    "rust/bench/src/",
+    "tests/tidy/",
+];
+
+/// Figures in the comments of a source.
+fn figures_of_comments(source: &Source) -> Vec<(usize, String)> {
+    let comments = source.pieces().iter().filter(|piece| piece.kind == PieceKind::Comment);
+    let mut found = Vec::new();
+    for comment in comments {
+        let figures = figures(&source.path, &comment.text).into_iter();
+        found.extend(figures.map(|(line, figure)| (comment.line + line - 1, figure)));
+    }
+    found
+}
+
+#[test]
+fn comments_leave_figures_to_decision_records() {
+    let sources = rust_sources().iter().chain(java_sources());
+    let sources = sources.filter(|source| !PROTOCOLS.iter().any(|place| source.path.starts_with(place)));
+    let findings = sources.flat_map(|source| {
+        let found = figures_of_comments(source).into_iter();
+        found.map(|(line, figure)| format!("{}:{line}: {figure}", source.path))
+    });
+    none(findings.collect(), "a measured figure in a comment; move it to a record in docs/decisions");
+}
+
+#[test]
+fn figures_in_comments_are_found_with_their_lines() {
+    let source = Source::new("rust/x.rs", "fn f() {\n    // fast\n    /* is\n 20 ns */ a(\"5 us\");\n}");
+    assert_eq!(figures_of_comments(&source), [(4, "20 ns".to_owned())]);
 }
 
 #[test]
@@ -49,8 +90,8 @@ fn documents_leave_figures_to_the_performance_pages() {
 
 #[test]
 fn figures_are_numbers_with_units_of_measurements() {
-    let text = "takes 331 ns.\nafter 20 ms\n## Performance\n| 1.2 MiB/s |";
+    let text = "takes 331 ns.\nafter 20 ms, 2 x 3\n## Performance\n| 1.2 MiB/s | 1.1 x";
     let lines = |path: &str| figures(path, text).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
-    assert_eq!(lines("docs/user/launcher.md"), [1, 4]);
+    assert_eq!(lines("docs/user/launcher.md"), [1, 4, 4]);
     assert_eq!(lines("README.md"), [1]);
 }

@@ -16,7 +16,12 @@ pub(crate) const UNUSED_ITEMS: [(&str, &str); 7] = [
 pub(crate) const MODULE_EDGES: [&str; 0] = [];
 
 /// Files that take part in a cycle of imports, by crate.
-pub(crate) const CYCLES: [&[&str]; 0] = [];
+pub(crate) const CYCLES: [&[&str]; 1] = [&[
+    "rust/proto/src/collective.rs",
+    "rust/proto/src/collective/barrier.rs",
+    "rust/proto/src/collective/creation.rs",
+    "rust/proto/src/collective/messages.rs",
+]];
 
 /// Areas with comments or strings that are still to be wrapped.
 pub(crate) const WIDE: [&str; 0] = [];
@@ -35,3 +40,10 @@ pub(crate) const LONG_SENTENCES: [&str; 0] = [];
 
 /// Files that are named by gerunds.
 pub(crate) const GERUND_FILES: [&str; 0] = [];
+
+/// Functions of more than 70 lines, by file.
+pub(crate) const LONG_FUNCTIONS: [&str; 2] =
+    ["rust/engine/src/mpi/send.rs: begin_send", "rust/proto/src/datagram/reliable/packet_tx.rs: handle"];
+
+/// Areas with test names that have phrases which the glossary replaces.
+pub(crate) const TEST_NAMES: [&str; 2] = ["rust/bench", "rust/proto"];

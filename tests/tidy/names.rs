@@ -49,7 +49,7 @@ fn files_are_short_enough_to_be_read() {
 }
 
 #[test]
-fn gerunds_are_told_from_nouns() {
+fn gerunds_are_distinguished_from_nouns() {
     for name in ["a/sending.rs", "a/mod_telling.rs", "NowComputing.java", "endings.rs"] {
         assert!(gerund(name).is_some(), "{name}");
     }

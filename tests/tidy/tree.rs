@@ -71,7 +71,7 @@ impl Source {
 }
 
 /// The text of the code, and blanks in the place of all other characters but line breaks.
-fn code_only(pieces: &[Piece]) -> String {
+pub(crate) fn code_only(pieces: &[Piece]) -> String {
     let mut code = String::new();
     for piece in pieces {
         match piece.kind {

@@ -2,7 +2,7 @@
 
 use crate::known;
 use crate::text::has_word;
-use crate::tree::{area, documents, java_sources, none_but, read, root, rust_sources};
+use crate::tree::{area, code_only, documents, java_sources, none_but, read, root, rust_sources};
 
 /// Document with the table of phrases.
 const GLOSSARY: &str = "docs/glossary.md";
@@ -88,9 +88,68 @@ fn replaced_phrases_are_not_used() {
     none_but(&known::PHRASES, findings, "a phrase that the glossary replaces");
 }
 
+/// First words of a test's name that name no case.
+const CLAUSES: [&str; 6] = ["what", "who", "whom", "whose", "whoever", "how"];
+
+/// Names of the tests in a code without comments and strings, with their lines: functions below `#[test]` or
+/// `@Test`.
+fn test_names(code: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for mark in ["#[test]", "@Test", "@ParameterizedTest"] {
+        for (begin, _) in code.match_indices(mark) {
+            let rest = &code[begin..];
+            let Some(open) =
+                ["fn ", "void "].iter().filter_map(|word| Some(rest.find(word)? + word.len())).min()
+            else {
+                continue;
+            };
+            let name = rest[open..].split('(').next().unwrap_or_default();
+            found.push((1 + code[..begin + open].matches('\n').count(), name));
+        }
+    }
+    found
+}
+
+/// The words of a name in snake case or camel case, in lower case, with blanks between them.
+fn words_of(name: &str) -> String {
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() {
+            words.push(' ');
+        }
+        words.extend(if c == '_' { ' ' } else { c }.to_lowercase());
+    }
+    words
+}
+
+#[test]
+fn test_names_state_case_and_result() {
+    let glossary = read(&root().join(GLOSSARY));
+    let replaced = replaced_phrases(&glossary);
+    let mut findings = Vec::new();
+    for source in rust_sources().iter().chain(java_sources()) {
+        for (line, name) in test_names(&code_only(source.pieces())) {
+            let words = words_of(name);
+            let phrase = replaced.iter().find(|(phrase, _)| has_word(&words, phrase));
+            let clause = words.split(' ').next().filter(|first| CLAUSES.contains(first));
+            if let Some(found) = phrase.map(|(phrase, _)| phrase.as_str()).or(clause) {
+                findings.push((area(&source.path), format!("{}:{line}: {name}: {found:?}", source.path)));
+            }
+        }
+    }
+    none_but(&known::TEST_NAMES, findings, "a test's name with a phrase that the glossary replaces");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn test_names_are_found_as_words() {
+        let code = "#[test]\n#[cfg(x)]\nfn a_rank_goes_on() {}\nfn b() {}\n@Test void shouldGoOn() {}";
+        assert_eq!(test_names(code), [(3, "a_rank_goes_on"), (5, "shouldGoOn")]);
+        assert_eq!([words_of("a_rank_goes_on"), words_of("shouldGoOn")], ["a rank goes on", "should go on"]);
+    }
 
     #[test]
     fn phrases_are_found_across_lines_and_not_in_words_or_code() {

@@ -32,10 +32,10 @@ fn every_sound_vector_reads_as_described() {
     }
 }
 
-/// Proves that the writer puts out exactly the octets of the specification: unused ones, padding and headers
-/// too.
+/// Proves that the writer writes exactly the octets of the specification, with unused ones, padding and
+/// headers.
 #[test]
-fn every_canonical_vector_is_what_the_writer_makes() {
+fn writer_reproduces_every_canonical_vector() {
     let canonical: Vec<Vector> = vectors::all().into_iter().filter(|v| v.canonical).collect();
     assert!(canonical.len() >= 36, "only {} canonical vectors found", canonical.len());
     for vector in &canonical {

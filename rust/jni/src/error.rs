@@ -271,7 +271,7 @@ mod tests {
     /// An operation that foreign ranks do not support is an exception of the platform, with the text of the
     /// engine. A failure of theirs is a failed peer.
     #[test]
-    fn what_foreign_ranks_cannot_do_is_unsupported_and_what_they_fail_is_theirs() {
+    fn unsupported_operation_of_a_foreign_rank_is_a_platform_exception_and_its_failure_a_failed_peer() {
         for operation in ["dup", "create", "split", "barrier"] {
             let refused = DeviceError::Foreign { operation, rank: 3 };
             let text = Failure::from(refused.clone()).to_string();

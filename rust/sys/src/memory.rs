@@ -3,7 +3,7 @@
 //! Small runs come from the allocator, large ones are mappings of their own: the system then zeroes pages at
 //! first touch and may back them with huge pages. Such a mapping begins at a huge page. From a MiB on a
 //! shorter run gets a whole huge page, though it is charged only for its length: a contiguous MiB fits a
-//! cache, whereas 256 scattered pages evict each other (40 us against 50 to fetch one from another process).
+//! cache, whereas 256 scattered pages evict each other (decision 0003).
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;

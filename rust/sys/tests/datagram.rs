@@ -341,7 +341,7 @@ fn closed_port_is_reported_once_and_the_socket_stays_usable() {
 }
 
 #[test]
-fn what_does_not_fit_the_buffer_is_dropped_and_counted() {
+fn octets_past_the_buffer_are_dropped_and_counted() {
     let (ours, theirs) = pair();
     let granted = buffers(theirs.as_fd()).expect("numbers");
     for len in [16, 512, 1472, 8192] {
@@ -372,7 +372,7 @@ fn what_does_not_fit_the_buffer_is_dropped_and_counted() {
 }
 
 #[test]
-fn buffers_are_told_as_they_were_granted() {
+fn granted_buffer_sizes_are_returned() {
     let (ours, _theirs) = pair();
     let small = set_buffers(ours.as_fd(), 20_000, 30_000).expect("buffers");
     assert_eq!(small, Buffers { receive_len: 40_000, send_len: 60_000 });

@@ -105,13 +105,13 @@ impl Rank {
                 sent.push(self.send(&back, *mode, other));
             }
         }
-        self.go_on_with_rank_2();
+        self.continue_with_rank_2();
         let none = TestMessage::plain(0, 0);
         let last = (!ends_first).then(|| self.receive(&none, other).expect_err("nobody sends"));
         Told { sent, received, last }
     }
 
-    fn go_on_with_rank_2(&self) {
+    fn continue_with_rank_2(&self) {
         for test_message in AFTER {
             assert_eq!(self.send(&test_message, Mode::Standard, 2), Ok(()));
             assert_eq!(self.receive(&test_message, 2), Ok(()));
@@ -196,11 +196,11 @@ fn run(dialect: Dialect, cut: Option<Cut>) -> (Seen, Told, Told) {
     let [first, second] = [first, second].map(|rank| rank.join().expect("a rank"));
     third.join().expect("rank 2 continues");
     let seen = seen.join().expect("the relay");
-    all_is_given_back(&pool);
+    all_memory_returns(&pool);
     (seen, first, second)
 }
 
-fn all_is_given_back(pool: &HeapPool) {
+fn all_memory_returns(pool: &HeapPool) {
     let begun = Instant::now();
     while pool.used() > 0 {
         assert!(begun.elapsed() < SOON, "{} octets are in use", pool.used());
@@ -307,44 +307,44 @@ fn a_relay_changes_nothing() {
 }
 
 #[test]
-fn a_connection_may_be_cut_in_short_messages() {
+fn cut_connection_in_short_messages_fails_receive() {
     run_all(Step::Short, [0, 1], &BOTH);
 }
 
 #[test]
-fn a_connection_may_be_cut_where_messages_begin() {
+fn cut_connection_where_messages_begin_fails_receive() {
     run_all(Step::Begun, [0, 1], &BOTH);
 }
 
 #[test]
-fn a_connection_may_be_cut_in_the_rest_of_long_messages() {
+fn cut_connection_in_long_messages_fails_receive() {
     run_all(Step::Rest, [0, 7], &BOTH);
 }
 
 #[test]
-fn a_connection_may_be_cut_in_answers() {
+fn cut_connection_in_match_acks_fails_sends() {
     run_all(Step::Answer, [0, 2], &BOTH);
 }
 
 #[test]
-fn a_connection_may_be_cut_in_acknowledgements() {
+fn cut_connection_in_protoacks_fails_operations() {
     run_all(Step::Ack, [0, 2], &BOTH);
 }
 
 #[test]
-fn a_connection_may_be_cut_in_the_ranks_words_beside_messages() {
+fn cut_connection_in_control_messages_fails_operations() {
     run_all(Step::Aside, [0, 0], &BOTH);
 }
 
 #[test]
-fn a_connection_may_be_cut_at_the_end() {
+fn cut_connection_at_finish_fails_operations() {
     run_all(Step::Fini, [0, 0], &[Dialect::Final]);
 }
 
 /// Rank 0 sends, finishes and is gone before rank 1 has seen anything of it, and nobody takes what rank 1
 /// answers.
 #[test]
-fn what_was_sent_before_the_end_is_received_though_answers_reach_nobody() {
+fn messages_sent_before_the_end_are_received_without_match_acks() {
     const COUNT: u64 = 150;
     for how in [How::Closed, How::Reset] {
         let pool = HeapPool::new(1 << 30);
@@ -366,6 +366,6 @@ fn what_was_sent_before_the_end_is_received_though_answers_reach_nobody() {
         assert!(is_end(&error, 0), "{error}");
         drop([one, two]);
         assert!(seen.join().expect("the relay").is_cut);
-        all_is_given_back(&pool);
+        all_memory_returns(&pool);
     }
 }

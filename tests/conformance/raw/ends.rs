@@ -5,7 +5,7 @@ use crate::rank_harness::{ANY, from};
 
 /// Answers to requests that are not there, forged ones too, change nothing.
 #[test]
-fn a_forged_answer_completes_no_request() {
+fn forged_match_ack_completes_no_request() {
     for token in [0, 1, u64::MAX, 1 << 32, 1 << 63] {
         let bench = Bench::new(2, false);
         let header = Header { kind: Kind::MatchAck, context: 0, tag: 0, token };
@@ -22,7 +22,7 @@ fn a_forged_answer_completes_no_request() {
 
 /// The message and the finish come when the receiver has just looked into its inbox.
 #[test]
-fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
+fn message_sent_right_before_a_finish_is_received() {
     for probes in [false, true] {
         let mut bench = Bench::new(2, false);
         let transport = Arc::new(bench.transports.remove(0));
@@ -46,7 +46,7 @@ fn a_message_sent_right_before_a_finish_is_received_whenever_both_come() {
 /// The answer and the finish come when the sender, that looks because somebody else has finished, has just
 /// looked.
 #[test]
-fn an_answer_sent_right_before_a_finish_completes_its_send_whenever_both_come() {
+fn match_ack_sent_right_before_a_finish_completes_its_send() {
     let mut bench = Bench::new(3, false);
     let message = bench.message(&TestMessage::plain(1, 40));
     let id = bench.comm.isend(&message, 1, 7, Mode::Synchronous).expect("isend").expect("pending");
@@ -72,7 +72,7 @@ fn an_answer_sent_right_before_a_finish_completes_its_send_whenever_both_come() 
 /// The destination finishes, and another thread takes note of it, between the look at the destination and the
 /// send.
 #[test]
-fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
+fn send_to_a_rank_that_finishes_meanwhile_ends() {
     for physical in [false, true] {
         for (split, mode) in [(false, Mode::Synchronous), (true, Mode::Standard), (true, Mode::Synchronous)] {
             let bench = Bench::new(2, physical);
@@ -101,7 +101,7 @@ fn a_send_whose_destination_finishes_meanwhile_does_not_wait_for_ever() {
 
 /// Rank 0 continues until it can notify every rank.
 #[test]
-fn a_damaged_request_is_told_to_all_ranks() {
+fn damaged_request_fails_all_ranks() {
     let mut bench = Bench::new(3, false);
     let mut split = bench.comm.start_split(0, 0);
     assert!(split.advance().expect("nothing has come").is_none());
@@ -125,7 +125,7 @@ fn a_damaged_request_is_told_to_all_ranks() {
 
 /// An answer names a request of its receiver: it must be a send, and one to the rank that answers.
 #[test]
-fn a_forged_answer_completes_no_pending_request() {
+fn forged_match_ack_completes_no_pending_request() {
     let bench = Bench::new(3, false);
     let receive = bench.comm.irecv(ANY, 40, None).expect("irecv");
     let message = bench.message(&TestMessage::plain(2, 40));
@@ -144,7 +144,7 @@ fn a_forged_answer_completes_no_pending_request() {
 
 /// Cleaners run while a rank waits for memory to be freed; what they free is a request of that very rank.
 #[test]
-fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
+fn memory_is_reclaimed_without_the_ranks_lock() {
     static RANK: Mutex<Option<Comm>> = Mutex::new(None);
     static BLOCKED: OnceLock<bool> = OnceLock::new();
     let bench = Bench::new(2, false);
@@ -168,7 +168,7 @@ fn nobody_holds_a_ranks_lock_while_memory_is_reclaimed() {
 
 /// Its sender has finished and nobody empties its queue any more.
 #[test]
-fn answers_to_a_rank_that_has_finished_do_not_stay_behind() {
+fn match_acks_to_a_finished_rank_are_dropped() {
     let bench = Bench::new(2, false);
     let message = bench.message(&TestMessage::plain(1, 40));
     for token in 0..100 {

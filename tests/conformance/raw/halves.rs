@@ -77,7 +77,7 @@ fn numbered_halves_find_each_other_in_any_order() {
 
 /// A transport may hand over a short second half inside its packet.
 #[test]
-fn a_second_half_that_comes_inline_is_joined() {
+fn inline_second_half_is_joined() {
     let bench = Bench::new(2, true);
     // Sixteen octets that happen to be an empty message, which the wire copies into its queue.
     let (first, _) = halves(&TestMessage::split(1, 40, 16));
@@ -150,7 +150,7 @@ fn physical_lengths_that_contradict_the_headers_are_errors() {
 /// Every bit of both headers turned: the message or an error, or a receive that waits for a second half; and
 /// never an allocation from a length that the peer made up.
 #[test]
-fn a_header_with_any_bit_turned_does_no_harm() {
+fn header_with_any_flipped_bit_is_refused_or_harmless() {
     let (good, _) = halves(&TestMessage::appended(1, 40, 24));
     let header_bits = (0..64).chain(48 * 8..56 * 8);
     for bit in header_bits {
@@ -174,7 +174,7 @@ fn a_header_with_any_bit_turned_does_no_harm() {
 
 /// A half that can no longer come: the receive fails with the rank that it would have come from.
 #[test]
-fn a_receive_whose_second_half_never_comes_ends_with_its_sender() {
+fn receive_without_its_second_half_fails_when_the_sender_ends() {
     let bench = Bench::new(3, true);
     let (first, _) = numbered_halves(&test_message(1), 5);
     bench.put(0, 7, &first);
@@ -235,7 +235,7 @@ fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
 /// A half of a rank that has finished, while others are alive that a wildcard receive could get a message
 /// from.
 #[test]
-fn a_half_of_a_rank_that_is_known_to_have_finished_is_not_waited_for() {
+fn half_of_a_finished_rank_fails_the_receive_at_once() {
     let bench = Bench::new(3, true);
     let (first, _) = numbered_halves(&test_message(1), 5);
     bench.put(0, 7, &first);

@@ -12,11 +12,11 @@ use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 for_every_fixture![
     barriers_after_an_interrupted_one_fail_on_every_rank,
     creations_after_an_interrupted_one_fail_on_every_rank,
-    rank_that_waits_in_a_collective_hears_of_an_interrupted_one,
-    creation_that_is_left_after_the_verdict_leaves_nobody_waiting,
-    abandoned_collective_leaves_other_communicators_whole,
-    messages_go_on_where_a_collective_was_abandoned,
-    operation_that_was_not_begun_is_not_abandoned,
+    collective_fails_on_a_waiting_rank_when_another_rank_is_interrupted,
+    creation_abandoned_after_its_result_leaves_no_rank_waiting,
+    abandoned_collective_ends_no_other_communicator,
+    messages_pass_after_an_abandoned_collective,
+    operation_that_was_not_started_is_not_abandoned,
     rank_with_an_abandoned_barrier_finishes,
 ];
 
@@ -117,7 +117,7 @@ fn creations_after_an_interrupted_one_fail_on_every_rank(fixture: &TransportFixt
     }
 }
 
-fn rank_that_waits_in_a_collective_hears_of_an_interrupted_one(fixture: &TransportFixture) {
+fn collective_fails_on_a_waiting_rank_when_another_rank_is_interrupted(fixture: &TransportFixture) {
     for kind in 0..KINDS {
         Job::new(fixture, 3).untidy().run(|harness| match harness.rank() {
             2 => {
@@ -137,7 +137,7 @@ fn rank_that_waits_in_a_collective_hears_of_an_interrupted_one(fixture: &Transpo
 
 /// Rank 1 has mostly confirmed the dup when it leaves, so that the others could get it; it may have come less
 /// far.
-fn creation_that_is_left_after_the_verdict_leaves_nobody_waiting(fixture: &TransportFixture) {
+fn creation_abandoned_after_its_result_leaves_no_rank_waiting(fixture: &TransportFixture) {
     Job::new(fixture, 3).untidy().run(|harness| match harness.rank() {
         0 => {
             let mut operation = harness.comm.start_dup();
@@ -161,7 +161,7 @@ fn creation_that_is_left_after_the_verdict_leaves_nobody_waiting(fixture: &Trans
     });
 }
 
-fn abandoned_collective_leaves_other_communicators_whole(fixture: &TransportFixture) {
+fn abandoned_collective_ends_no_other_communicator(fixture: &TransportFixture) {
     Job::new(fixture, 3).untidy().run(|harness| {
         let (other, left) = (dup(harness), dup(harness));
         if harness.rank() == 1 {
@@ -180,7 +180,7 @@ fn abandoned_collective_leaves_other_communicators_whole(fixture: &TransportFixt
     });
 }
 
-fn messages_go_on_where_a_collective_was_abandoned(fixture: &TransportFixture) {
+fn messages_pass_after_an_abandoned_collective(fixture: &TransportFixture) {
     Job::new(fixture, 2).untidy().run(|harness| {
         if harness.rank() == 0 {
             interrupt(&harness.comm, 3);
@@ -196,7 +196,7 @@ fn messages_go_on_where_a_collective_was_abandoned(fixture: &TransportFixture) {
     });
 }
 
-fn operation_that_was_not_begun_is_not_abandoned(fixture: &TransportFixture) {
+fn operation_that_was_not_started_is_not_abandoned(fixture: &TransportFixture) {
     Job::new(fixture, 2).run(|harness| {
         drop(harness.comm.start_barrier());
         harness.barrier();

@@ -11,7 +11,7 @@ use crate::transport_fixtures::{Ability, TransportFixture, for_every_fixture};
 
 for_every_fixture![
     eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards,
-    eight_ranks_send_large_messages_to_all_others_before_anybody_receives,
+    eight_ranks_send_large_messages_to_all_others_before_any_receive,
 ];
 
 const RANKS: u32 = 8;
@@ -135,7 +135,7 @@ impl Exchange<'_> {
 }
 
 /// Nobody takes anything until all have begun to send to all: what may not leave yet waits at its sender.
-fn eight_ranks_send_large_messages_to_all_others_before_anybody_receives(fixture: &TransportFixture) {
+fn eight_ranks_send_large_messages_to_all_others_before_any_receive(fixture: &TransportFixture) {
     let octets = if fixture.lack(Ability::Bulk).is_some() { 600 } else { 1 << 20 };
     run(fixture, RANKS as usize, |harness| {
         let own = harness.rank();

@@ -12,17 +12,17 @@ use crate::test_message::TestMessage;
 use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
 for_every_fixture![
-    nobody_leaves_a_barrier_before_everybody_has_entered,
+    no_rank_leaves_a_barrier_before_all_have_entered,
     a_barrier_of_one_rank_passes_at_once,
     messages_of_a_dup_and_of_its_parent_never_meet,
-    a_created_communicator_has_the_members_in_the_order_asked_for,
+    created_communicator_has_its_members_in_the_given_order,
     bad_ids_are_refused_alike_on_all_ranks,
     a_split_makes_one_communicator_per_colour_ordered_by_key,
-    communicators_of_communicators_keep_apart,
+    nested_communicators_keep_their_messages_apart,
     several_threads_dup_different_communicators_at_once,
     collectives_do_not_disturb_wildcard_receives,
     an_operation_can_be_advanced_beside_other_work,
-    an_interrupted_wait_leaves_the_operation_to_go_on,
+    operation_continues_after_an_interrupted_wait,
     a_member_that_has_finished_ends_every_collective_on_all_others,
 ];
 
@@ -64,7 +64,7 @@ fn talk(harness: &RankHarness) {
     harness.wait_all(sends);
 }
 
-fn nobody_leaves_a_barrier_before_everybody_has_entered(fixture: &TransportFixture) {
+fn no_rank_leaves_a_barrier_before_all_have_entered(fixture: &TransportFixture) {
     for ranks in [2, 3, 5, 8] {
         let entered = AtomicUsize::new(0);
         run(fixture, ranks, |harness| {
@@ -118,7 +118,7 @@ fn messages_of_a_dup_and_of_its_parent_never_meet(fixture: &TransportFixture) {
 }
 
 /// Subset and reordered; who is not in it gets none, and the rest of the world continues.
-fn a_created_communicator_has_the_members_in_the_order_asked_for(fixture: &TransportFixture) {
+fn created_communicator_has_its_members_in_the_given_order(fixture: &TransportFixture) {
     run(fixture, 5, |harness| {
         for ids in [&[4, 0, 2][..], &[1], &[0, 1, 2, 3, 4], &[4, 3, 2, 1, 0], &[]] {
             let made = create(harness, ids);
@@ -175,7 +175,7 @@ fn a_split_makes_one_communicator_per_colour_ordered_by_key(fixture: &TransportF
     });
 }
 
-fn communicators_of_communicators_keep_apart(fixture: &TransportFixture) {
+fn nested_communicators_keep_their_messages_apart(fixture: &TransportFixture) {
     run(fixture, 6, |harness| {
         let half = split(harness, (harness.rank() / 3) as i32, 0).expect("a half");
         let turned = create(&half, &[2, 1, 0]).expect("every rank of the half");
@@ -260,7 +260,7 @@ fn an_operation_can_be_advanced_beside_other_work(fixture: &TransportFixture) {
     });
 }
 
-fn an_interrupted_wait_leaves_the_operation_to_go_on(fixture: &TransportFixture) {
+fn operation_continues_after_an_interrupted_wait(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         if harness.rank() == 0 {
             let mut barrier = harness.comm.start_barrier();

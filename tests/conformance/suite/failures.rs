@@ -12,7 +12,7 @@ for_every_fixture![
     a_failure_ends_every_kind_of_blocked_operation,
     a_failure_ends_all_threads_of_a_rank,
     after_a_failure_every_operation_fails_with_the_rank_and_the_reason,
-    the_first_failure_is_the_one_that_is_told,
+    first_failure_is_reported,
     a_failure_ends_a_receive_that_has_only_its_first_half,
 ];
 
@@ -114,7 +114,7 @@ fn after_a_failure_every_operation_fails_with_the_rank_and_the_reason(fixture: &
     });
 }
 
-fn the_first_failure_is_the_one_that_is_told(fixture: &TransportFixture) {
+fn first_failure_is_reported(fixture: &TransportFixture) {
     Job::new(fixture, 2).untidy().run(|harness| {
         if harness.rank() == 0 {
             harness.comm.fail("the disk is full");

@@ -11,14 +11,14 @@ use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 for_every_fixture![
     messages_sent_before_a_finish_arrive_and_then_receives_fail,
     a_receive_posted_before_the_finish_fails_too,
-    any_source_fails_when_nobody_is_left,
-    any_source_of_a_part_fails_when_its_members_are_gone,
+    any_source_fails_when_all_others_have_finished,
+    any_source_fails_when_all_members_have_finished,
     a_send_to_a_finished_rank_fails,
     a_synchronous_send_that_a_finish_overtakes_fails,
     synchronous_sends_that_were_received_succeed_after_the_receivers_finish,
     finish_waits_until_what_was_sent_is_matched,
     a_second_finish_does_nothing,
-    nothing_goes_on_after_a_finish,
+    operations_fail_after_a_finish,
     ranks_finish_in_any_order_after_a_barrier,
     a_message_and_a_finish_right_behind_it_lose_nothing,
     a_large_message_that_is_matched_arrives_before_its_senders_finish,
@@ -80,7 +80,7 @@ fn a_receive_posted_before_the_finish_fails_too(fixture: &TransportFixture) {
     });
 }
 
-fn any_source_fails_when_nobody_is_left(fixture: &TransportFixture) {
+fn any_source_fails_when_all_others_have_finished(fixture: &TransportFixture) {
     run(fixture, 4, |harness| {
         if harness.rank() > 0 {
             harness.wait_for_note("waiting");
@@ -101,7 +101,7 @@ fn any_source_fails_when_nobody_is_left(fixture: &TransportFixture) {
 }
 
 /// Others are alive, but not in that communicator.
-fn any_source_of_a_part_fails_when_its_members_are_gone(fixture: &TransportFixture) {
+fn any_source_fails_when_all_members_have_finished(fixture: &TransportFixture) {
     use mpjdev_engine::collective::Outcome;
     run(fixture, 3, |harness| {
         let operation = harness.comm.start_split((harness.rank() / 2) as i32, 0);
@@ -215,7 +215,7 @@ fn a_second_finish_does_nothing(fixture: &TransportFixture) {
 }
 
 /// But the outcomes of what was done before can still be had.
-fn nothing_goes_on_after_a_finish(fixture: &TransportFixture) {
+fn operations_fail_after_a_finish(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         let peer = 1 - harness.rank();
         let received = harness.post(from(peer, 1), 16);

@@ -14,7 +14,7 @@ for_every_fixture![
     a_flood_of_small_messages_arrives_in_order,
     many_outstanding_sends_to_one_rank_arrive_in_order,
     ranks_that_flood_each_other_do_not_block_each_other,
-    a_full_queue_goes_on_as_soon_as_there_is_room_though_nobody_sleeps,
+    sends_leave_a_full_queue_without_a_parked_thread,
     unexpected_split_messages_use_bounded_memory,
     messages_to_oneself_count_alike_whatever_their_buffers,
 ];
@@ -159,7 +159,7 @@ fn ranks_that_flood_each_other_do_not_block_each_other(fixture: &TransportFixtur
 }
 
 /// With yields without end nobody ever comes to the point where a sleep begins.
-fn a_full_queue_goes_on_as_soon_as_there_is_room_though_nobody_sleeps(fixture: &TransportFixture) {
+fn sends_leave_a_full_queue_without_a_parked_thread(fixture: &TransportFixture) {
     let job = Job::new(fixture, 2).tuned(|config| {
         (config.spins, config.yields, config.queue_cells) = (0, u32::MAX, 2);
     });

@@ -9,15 +9,15 @@ use crate::test_message::TestMessage;
 use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
 for_every_fixture![
-    messages_that_are_here_are_dropped_when_their_communicator_is_freed,
+    arrived_messages_are_dropped_when_their_communicator_is_freed,
     messages_that_arrive_after_the_free_are_dropped,
     a_freed_communicator_keeps_no_credit,
     a_dropped_communicator_is_freed,
     receives_that_were_posted_before_the_free_get_their_messages,
-    messages_of_a_communicator_that_is_being_made_are_kept,
+    messages_of_a_communicator_under_creation_are_kept,
     messages_of_a_freed_communicator_do_not_reach_a_new_one,
     receives_and_probes_of_a_freed_communicator_fail,
-    the_world_is_freed_by_nobody,
+    freeing_the_world_is_refused,
 ];
 
 const SMALL: TestMessage = TestMessage { seed: 1, primary: 16, secondary: 0, room: 0 };
@@ -54,7 +54,7 @@ fn send_all(harness: &RankHarness, test_messages: &[TestMessage]) -> Vec<Option<
     sends
 }
 
-fn messages_that_are_here_are_dropped_when_their_communicator_is_freed(fixture: &TransportFixture) {
+fn arrived_messages_are_dropped_when_their_communicator_is_freed(fixture: &TransportFixture) {
     let test_messages = test_messages(fixture);
     run(fixture, 2, |harness| {
         let made = harness.on(dup(harness));
@@ -159,7 +159,7 @@ fn receives_that_were_posted_before_the_free_get_their_messages(fixture: &Transp
 
 /// Rank 0 has the new communicator, and sends in it, while rank 1 has done no more than its part of the dup.
 /// Other communicators were freed before.
-fn messages_of_a_communicator_that_is_being_made_are_kept(fixture: &TransportFixture) {
+fn messages_of_a_communicator_under_creation_are_kept(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         (0..3).for_each(|_| dup(harness).free());
         if harness.rank() == 0 {
@@ -230,7 +230,7 @@ fn receives_and_probes_of_a_freed_communicator_fail(fixture: &TransportFixture) 
     });
 }
 
-fn the_world_is_freed_by_nobody(fixture: &TransportFixture) {
+fn freeing_the_world_is_refused(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         harness.comm.free();
         harness.barrier();

@@ -9,12 +9,12 @@ use crate::test_message::TestMessage;
 use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
 for_every_fixture![
-    messages_of_one_source_do_not_overtake_each_other_whatever_the_receives_ask_for,
+    messages_of_one_source_keep_their_order_for_all_kinds_of_receives,
     the_earliest_posted_receive_wins,
-    a_message_goes_past_receives_that_it_does_not_fit,
+    message_passes_receives_that_do_not_match,
     messages_of_many_tags_are_received_in_reverse_order,
     many_outstanding_receives_each_get_their_message,
-    a_wildcard_receive_tells_the_actual_source_and_tag,
+    wildcard_receive_returns_the_actual_source_and_tag,
     the_largest_tag_and_tag_zero_are_ordinary_tags,
     bad_ranks_and_tags_are_refused_with_their_numbers,
 ];
@@ -32,9 +32,7 @@ fn test_message(source: u32, i: usize) -> TestMessage {
 
 /// Three senders, receives that rotate through the four kinds: each gets the earliest remaining message of
 /// its source that fits.
-fn messages_of_one_source_do_not_overtake_each_other_whatever_the_receives_ask_for(
-    fixture: &TransportFixture,
-) {
+fn messages_of_one_source_keep_their_order_for_all_kinds_of_receives(fixture: &TransportFixture) {
     let count = amount(150, 20_000);
     let tag_of = |i: usize| (i * i % 5) as i32;
     run(fixture, 4, |harness| {
@@ -87,7 +85,7 @@ fn the_earliest_posted_receive_wins(fixture: &TransportFixture) {
 }
 
 /// Receives for other tags and sources were posted before, and stay.
-fn a_message_goes_past_receives_that_it_does_not_fit(fixture: &TransportFixture) {
+fn message_passes_receives_that_do_not_match(fixture: &TransportFixture) {
     run(fixture, 3, |harness| {
         if harness.rank() == 0 {
             let other_tag = harness.post(from(1, 8), 4000);
@@ -149,7 +147,7 @@ fn many_outstanding_receives_each_get_their_message(fixture: &TransportFixture) 
     });
 }
 
-fn a_wildcard_receive_tells_the_actual_source_and_tag(fixture: &TransportFixture) {
+fn wildcard_receive_returns_the_actual_source_and_tag(fixture: &TransportFixture) {
     run(fixture, 4, |harness| {
         if harness.rank() > 0 {
             return harness.send(&test_message(harness.rank(), 1), 0, 10 * harness.rank() as i32);

@@ -15,7 +15,7 @@ for_every_fixture![
     non_blocking_operations_exchange_every_size_both_ways_at_once,
     a_rank_sends_to_itself,
     a_ring_passes_messages_on,
-    everybody_sends_to_everybody,
+    every_rank_sends_to_every_other,
     one_message_goes_to_16_destinations_by_reference,
     a_received_message_can_be_sent_on,
 ];
@@ -257,7 +257,7 @@ fn a_ring_passes_messages_on(fixture: &TransportFixture) {
 }
 
 /// Each pair has its own content, and each rank takes from the others in another order.
-fn everybody_sends_to_everybody(fixture: &TransportFixture) {
+fn every_rank_sends_to_every_other(fixture: &TransportFixture) {
     run(fixture, 6, |harness| {
         let (me, size) = (harness.rank(), harness.size());
         let test_message = |from: u32, to: u32, round: usize| {

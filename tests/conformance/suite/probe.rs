@@ -8,10 +8,10 @@ use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
 for_every_fixture![
     a_probe_waits_for_a_message_and_the_next_receive_gets_it,
-    a_look_finds_nothing_until_a_message_is_there,
-    a_probe_tells_the_capacity_that_the_message_needs,
-    a_probe_tells_of_the_message_that_a_receive_would_get,
-    a_probe_does_not_make_a_synchronous_send_done,
+    iprobe_is_empty_until_a_message_has_arrived,
+    probe_returns_the_capacity_that_the_message_needs,
+    probe_returns_the_message_that_a_receive_would_get,
+    probe_does_not_complete_a_synchronous_send,
 ];
 
 fn test_messages() -> [TestMessage; 5] {
@@ -40,7 +40,7 @@ fn a_probe_waits_for_a_message_and_the_next_receive_gets_it(fixture: &TransportF
     });
 }
 
-fn a_look_finds_nothing_until_a_message_is_there(fixture: &TransportFixture) {
+fn iprobe_is_empty_until_a_message_has_arrived(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         if harness.rank() == 0 {
             harness.wait_for_note("nothing there");
@@ -62,7 +62,7 @@ fn a_look_finds_nothing_until_a_message_is_there(fixture: &TransportFixture) {
 }
 
 /// The octets of the first physical message without the headers, the same on every transport.
-fn a_probe_tells_the_capacity_that_the_message_needs(fixture: &TransportFixture) {
+fn probe_returns_the_capacity_that_the_message_needs(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         for (tag, test_message) in (1..).zip(test_messages()) {
             if harness.rank() == 0 {
@@ -76,7 +76,7 @@ fn a_probe_tells_the_capacity_that_the_message_needs(fixture: &TransportFixture)
 }
 
 /// With several there, a wildcard probe and a wildcard receive mean the same one.
-fn a_probe_tells_of_the_message_that_a_receive_would_get(fixture: &TransportFixture) {
+fn probe_returns_the_message_that_a_receive_would_get(fixture: &TransportFixture) {
     let count = amount(50, 5000);
     run(fixture, 4, |harness| {
         let test_message =
@@ -96,7 +96,7 @@ fn a_probe_tells_of_the_message_that_a_receive_would_get(fixture: &TransportFixt
     });
 }
 
-fn a_probe_does_not_make_a_synchronous_send_done(fixture: &TransportFixture) {
+fn probe_does_not_complete_a_synchronous_send(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         let test_message = TestMessage::plain(1, 64);
         if harness.rank() == 0 {

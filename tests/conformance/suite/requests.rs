@@ -10,18 +10,18 @@ use crate::test_message::TestMessage;
 use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
 for_every_fixture![
-    a_test_tells_of_a_request_until_its_outcome_is_taken,
+    test_reports_a_request_until_its_outcome_is_taken,
     waiting_for_any_finds_the_one_that_is_done,
     a_wait_that_timed_out_leaves_the_request_pending_and_it_completes_later,
     an_interrupted_wait_leaves_the_request_pending,
     an_interrupted_blocking_receive_is_withdrawn,
-    an_unmatched_receive_is_cancelled_for_certain,
+    unmatched_receive_is_cancelled,
     a_receive_that_has_its_message_is_not_cancelled,
     a_cancel_that_races_with_the_arrival_loses_no_message,
-    a_cancelled_send_never_arrives_and_one_that_is_not_does,
+    cancelled_send_never_arrives_and_a_refused_cancel_does,
     a_detached_receive_takes_its_message_and_drops_it,
     a_detached_send_arrives,
-    a_request_that_is_gone_is_named_as_such,
+    taken_request_is_reported_as_unknown,
 ];
 
 const SMALL: TestMessage = TestMessage { seed: 1, primary: 64, secondary: 0, room: 0 };
@@ -30,7 +30,7 @@ fn test_messages() -> [TestMessage; 3] {
     [SMALL, TestMessage::plain(2, 5000), TestMessage::split(3, 64, 3000)]
 }
 
-fn a_test_tells_of_a_request_until_its_outcome_is_taken(fixture: &TransportFixture) {
+fn test_reports_a_request_until_its_outcome_is_taken(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         for (i, test_message) in test_messages().iter().enumerate() {
             if harness.rank() == 0 {
@@ -135,7 +135,7 @@ fn an_interrupted_blocking_receive_is_withdrawn(fixture: &TransportFixture) {
     });
 }
 
-fn an_unmatched_receive_is_cancelled_for_certain(fixture: &TransportFixture) {
+fn unmatched_receive_is_cancelled(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         if harness.rank() == 0 {
             harness.wait_for_note("cancelled");
@@ -198,7 +198,7 @@ fn a_cancel_that_races_with_the_arrival_loses_no_message(fixture: &TransportFixt
 }
 
 /// A send may answer either way, and keeps its word.
-fn a_cancelled_send_never_arrives_and_one_that_is_not_does(fixture: &TransportFixture) {
+fn cancelled_send_never_arrives_and_a_refused_cancel_does(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         if harness.rank() == 0 {
             let mut arrive = 0u64;
@@ -266,7 +266,7 @@ fn a_detached_send_arrives(fixture: &TransportFixture) {
 }
 
 /// Also when its place in the table is in use again.
-fn a_request_that_is_gone_is_named_as_such(fixture: &TransportFixture) {
+fn taken_request_is_reported_as_unknown(fixture: &TransportFixture) {
     run(fixture, 1, |harness| {
         let first = harness.post(ANY, 0);
         harness.comm.cancel(first).expect("cancel");

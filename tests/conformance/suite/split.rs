@@ -16,7 +16,7 @@ for_every_fixture![
     threads_of_both_sides_exchange_split_messages_under_one_tag,
     more_split_messages_than_there_are_tags_keep_their_halves,
     split_messages_wait_unexpected_and_are_received_in_reverse_order,
-    too_many_open_split_messages_are_refused_and_go_on_when_some_are_received,
+    split_messages_past_the_pairing_numbers_are_refused_until_some_are_received,
 ];
 
 /// Every message has its own lengths, so that halves which mix cannot pass.
@@ -163,7 +163,7 @@ fn split_messages_wait_unexpected_and_are_received_in_reverse_order(fixture: &Tr
 }
 
 /// Pairing numbers are limited where halves are paired by number; elsewhere there is no such limit.
-fn too_many_open_split_messages_are_refused_and_go_on_when_some_are_received(fixture: &TransportFixture) {
+fn split_messages_past_the_pairing_numbers_are_refused_until_some_are_received(fixture: &TransportFixture) {
     let job = Job::new(fixture, 2).tuned(|config| fixture.limit_tags(config));
     let tags = job.tags();
     if tags > 40_000 {

@@ -12,14 +12,14 @@ use crate::transport_fixtures::{Ability, TransportFixture, for_every_fixture};
 
 for_every_fixture![
     a_synchronous_send_is_pending_until_its_receive_is_posted,
-    a_synchronous_send_is_done_when_its_receive_was_there_before,
+    synchronous_send_completes_with_a_receive_posted_before,
     a_blocking_synchronous_send_returns_only_after_its_match,
     a_standard_send_within_the_credit_needs_no_receive,
     standard_sends_past_the_credit_are_done_after_their_match,
     credit_comes_back_when_messages_are_received,
-    some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way,
-    a_send_that_is_cancelled_gives_its_credit_back,
-    a_rank_that_only_tests_gets_its_answers_from_one_that_does_not_call_in,
+    messages_larger_than_the_credit_are_sent_when_no_other_is_in_flight,
+    cancelled_send_returns_its_credit,
+    rank_that_only_tests_gets_match_acks_from_a_computing_rank,
 ];
 
 fn test_messages() -> [TestMessage; 4] {
@@ -63,7 +63,7 @@ fn a_synchronous_send_is_pending_until_its_receive_is_posted(fixture: &Transport
 }
 
 /// The other order: nothing but progress is needed.
-fn a_synchronous_send_is_done_when_its_receive_was_there_before(fixture: &TransportFixture) {
+fn synchronous_send_completes_with_a_receive_posted_before(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         for (i, test_message) in test_messages().iter().enumerate() {
             let posted = format!("posted {i}");
@@ -159,7 +159,7 @@ fn credit_comes_back_when_messages_are_received(fixture: &TransportFixture) {
         let test_message = TestMessage::plain(1, 1000);
         let mut at_once = 0;
         for round in 0.. {
-            let (received, goes_on) = (format!("received {round}"), format!("round {round} is over"));
+            let (received, next_round) = (format!("received {round}"), format!("round {round} is over"));
             if harness.rank() == 0 {
                 let sends: Vec<_> =
                     (0..30).map(|_| harness.isend(Mode::Standard, &test_message, 1, 1)).collect();
@@ -169,13 +169,13 @@ fn credit_comes_back_when_messages_are_received(fixture: &TransportFixture) {
                 if at_once == rounds {
                     harness.post_note("enough");
                 }
-                harness.post_note(&goes_on);
+                harness.post_note(&next_round);
             } else {
                 for _ in 0..30 {
                     harness.expect(from(0, 1), &test_message);
                 }
                 harness.post_note(&received);
-                harness.wait_for_note(&goes_on);
+                harness.wait_for_note(&next_round);
             }
             if harness.has_note("enough") {
                 break;
@@ -186,9 +186,8 @@ fn credit_comes_back_when_messages_are_received(fixture: &TransportFixture) {
 
 /// Else every large message would cost a round trip. Where messages are copied one goes, the second one
 /// waits, and when both are received the next one goes. Where they stay their sender's memory a few go.
-fn some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way(fixture: &TransportFixture) {
-    if !fixture.can(Ability::Bulk, "some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way")
-    {
+fn messages_larger_than_the_credit_are_sent_when_no_other_is_in_flight(fixture: &TransportFixture) {
+    if !fixture.can(Ability::Bulk, "messages_larger_than_the_credit_are_sent_when_no_other_is_in_flight") {
         return;
     }
     // As many as there are parts of the credit but one; the sender learns of one match late.
@@ -228,7 +227,7 @@ fn some_messages_larger_than_the_credit_go_when_nothing_else_is_on_its_way(fixtu
 }
 
 /// A cancelled send has not left, so it must not count as unexpected memory of the receiver for ever.
-fn a_send_that_is_cancelled_gives_its_credit_back(fixture: &TransportFixture) {
+fn cancelled_send_returns_its_credit(fixture: &TransportFixture) {
     let job = Job::new(fixture, 2).tuned(|config| (config.credit, config.queue_cells) = (64 << 10, 4));
     job.run(|harness| {
         let test_message = TestMessage::plain(1, 1000);
@@ -268,7 +267,7 @@ fn a_send_that_is_cancelled_gives_its_credit_back(fixture: &TransportFixture) {
 }
 
 /// The answer did not fit into the sender's queue, and the receiver does something else since.
-fn a_rank_that_only_tests_gets_its_answers_from_one_that_does_not_call_in(fixture: &TransportFixture) {
+fn rank_that_only_tests_gets_match_acks_from_a_computing_rank(fixture: &TransportFixture) {
     Job::new(fixture, 2).tuned(|config| config.queue_cells = 2).run(|harness| {
         let test_message = TestMessage::plain(1, 16);
         if harness.rank() == 0 {

@@ -12,7 +12,7 @@ for_every_fixture![
     eight_threads_of_each_rank_exchange_messages_under_their_own_tags,
     eight_threads_of_each_rank_use_synchronous_and_non_blocking_operations,
     a_thread_that_only_tests_wakes_those_that_wait,
-    parked_receivers_wake_one_after_the_other_whatever_the_order,
+    parked_receivers_wake_in_the_order_of_their_messages,
     threads_that_probe_and_threads_that_receive_share_a_rank,
     no_wake_up_is_lost_when_every_wait_sleeps_at_once,
     no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once,
@@ -123,7 +123,7 @@ fn a_thread_that_only_tests_wakes_those_that_wait(fixture: &TransportFixture) {
 }
 
 /// All threads but one are parked; each message wakes its own, which is hardly ever the one that drives.
-fn parked_receivers_wake_one_after_the_other_whatever_the_order(fixture: &TransportFixture) {
+fn parked_receivers_wake_in_the_order_of_their_messages(fixture: &TransportFixture) {
     let job =
         Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
     job.run(|harness| {

@@ -11,7 +11,7 @@ for_every_fixture![
     truncation_begins_one_octet_past_the_capacity,
     both_halves_of_a_truncated_message_are_consumed,
     a_truncated_synchronous_message_counts_as_matched,
-    truncated_messages_among_many_outstanding_receives_hurt_no_other,
+    truncated_messages_leave_other_outstanding_receives_whole,
 ];
 
 fn truncated(test_message: &TestMessage, capacity: usize, tag: i32) -> DeviceError {
@@ -114,7 +114,7 @@ fn a_truncated_synchronous_message_counts_as_matched(fixture: &TransportFixture)
     });
 }
 
-fn truncated_messages_among_many_outstanding_receives_hurt_no_other(fixture: &TransportFixture) {
+fn truncated_messages_leave_other_outstanding_receives_whole(fixture: &TransportFixture) {
     let count = amount(120, 5000);
     let test_message = |i: usize| match i % 3 {
         0 => TestMessage::plain(i as u64, 400),

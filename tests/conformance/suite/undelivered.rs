@@ -11,19 +11,19 @@ use crate::test_message::TestMessage;
 use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
 for_every_fixture![
-    finish_names_what_nobody_receives_within_its_patience,
-    finish_outlasts_its_patience_while_the_peer_shows_life,
+    finish_reports_unreceived_messages_after_the_peer_timeout,
+    finish_waits_past_the_peer_timeout_while_heartbeats_arrive,
     ranks_that_finish_with_messages_for_each_other_both_end,
-    finish_names_what_its_receiver_finished_without,
-    finish_warns_of_messages_that_no_receive_took,
-    finish_warns_of_what_a_freed_communicator_has_dropped,
+    finish_reports_messages_whose_receiver_has_finished,
+    finish_warns_of_unreceived_messages,
+    finish_warns_of_messages_that_a_freed_communicator_dropped,
     standard_sends_to_itself_do_not_delay_finish,
     standard_sends_to_a_rank_that_finishes_do_not_fail_finish,
-    finish_does_not_outlast_its_patience_for_a_peer_that_others_drive,
+    finish_keeps_the_peer_timeout_for_a_peer_that_others_drive,
 ];
 
 /// The peer is alive as the system sees it, but does not call in.
-fn finish_names_what_nobody_receives_within_its_patience(fixture: &TransportFixture) {
+fn finish_reports_unreceived_messages_after_the_peer_timeout(fixture: &TransportFixture) {
     let patience = Duration::from_millis(200);
     for test_message in
         [TestMessage::plain(1, 64), TestMessage::plain(2, 5000), TestMessage::split(3, 64, 700)]
@@ -51,15 +51,15 @@ fn finish_names_what_nobody_receives_within_its_patience(fixture: &TransportFixt
 }
 
 /// A machine that holds the peer up for a short patience does not for a long one.
-fn finish_outlasts_its_patience_while_the_peer_shows_life(fixture: &TransportFixture) {
+fn finish_waits_past_the_peer_timeout_while_heartbeats_arrive(fixture: &TransportFixture) {
     let patiences = [400, 2000, 5000].map(Duration::from_millis);
-    let outlasts = patiences.into_iter().any(|patience| outlasts_a_wait_of_its_peer(fixture, patience));
+    let outlasts = patiences.into_iter().any(|patience| waits_longer_than_its_peer(fixture, patience));
     assert!(outlasts, "it gave up within {patiences:?}");
 }
 
 /// Whether a finish does that while the peer waits for something else, three times as long, and then
 /// receives.
-fn outlasts_a_wait_of_its_peer(fixture: &TransportFixture, patience: Duration) -> bool {
+fn waits_longer_than_its_peer(fixture: &TransportFixture, patience: Duration) -> bool {
     let outlasts = AtomicBool::new(true);
     Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = patience).run(|harness| {
         let gave_up = "gave up";
@@ -118,7 +118,7 @@ fn ranks_that_finish_with_messages_for_each_other_both_end(fixture: &TransportFi
 }
 
 /// Also when nobody waits for the send, and when somebody could have.
-fn finish_names_what_its_receiver_finished_without(fixture: &TransportFixture) {
+fn finish_reports_messages_whose_receiver_has_finished(fixture: &TransportFixture) {
     Job::new(fixture, 2).untidy().run(|harness| {
         if harness.rank() == 0 {
             let forgotten = harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
@@ -138,7 +138,7 @@ fn finish_names_what_its_receiver_finished_without(fixture: &TransportFixture) {
 
 /// Short and long, from the other rank and from itself, in the world and in another communicator. The sender
 /// has no error.
-fn finish_warns_of_messages_that_no_receive_took(fixture: &TransportFixture) {
+fn finish_warns_of_unreceived_messages(fixture: &TransportFixture) {
     use mpjdev_engine::collective::Outcome;
     let long = TestMessage::plain(2, fixture.octets(1 << 20) / 8 * 8);
     Job::new(fixture, 2).untidy().run(|harness| {
@@ -187,7 +187,7 @@ fn finish_warns_of_messages_that_no_receive_took(fixture: &TransportFixture) {
     });
 }
 
-fn finish_warns_of_what_a_freed_communicator_has_dropped(fixture: &TransportFixture) {
+fn finish_warns_of_messages_that_a_freed_communicator_dropped(fixture: &TransportFixture) {
     use mpjdev_engine::collective::Outcome;
     Job::new(fixture, 2).untidy().run(|harness| {
         let made = match harness.comm.start_dup().finish(&mut Uninterruptible) {
@@ -254,7 +254,7 @@ fn standard_sends_to_a_rank_that_finishes_do_not_fail_finish(fixture: &Transport
 }
 
 /// Progress that other threads drive for a rank is no heartbeat of its own.
-fn finish_does_not_outlast_its_patience_for_a_peer_that_others_drive(fixture: &TransportFixture) {
+fn finish_keeps_the_peer_timeout_for_a_peer_that_others_drive(fixture: &TransportFixture) {
     let job = Job::new(fixture, 3).untidy().tuned(|config| {
         config.finish_patience = Duration::from_millis(300);
         config.credit = 16 << 20;

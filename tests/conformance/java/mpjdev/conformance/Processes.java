@@ -12,12 +12,12 @@ import mpjdev.PeerFailedException;
 /**
  * Runs a case with a process for each rank.
  *
- * <p>A task cannot be sent to another process. So each process calls the test method once more, up to the
- * same call of {@link TransportFixture#run}: there a process that is a rank runs the task and ends. A case has one job,
- * therefore, and what it does before that it does in each rank.
+ * <p>A task cannot be sent to another process. So each process calls the test method again, up to the same
+ * call of {@link TransportFixture#run}, where it runs the task as a rank and ends. So a case has one job, and
+ * each rank executes the code before it.
  */
 final class Processes {
-    /** Begins the line on which a rank says what its task has thrown. */
+    /** Begins the line with the exception of a task. */
     private static final String THREW = "conformance: a rank threw ";
     private static final String SEPARATOR = " with ";
 
@@ -33,7 +33,7 @@ final class Processes {
                 .orElseThrow();
         Mpjrun.Job job;
         try {
-            // Each rank comes to its own end, and has as much message memory as if all were threads here.
+            // Every rank runs to its end, and has as much message memory as if all were threads here.
             job = new Mpjrun(ranks).with("--keep-going").jvm("-Dmpjdev.memory=" + Runtime.getRuntime().maxMemory())
                     .run(Processes.class, test.getClassName(), test.getMethodName());
         } catch (Exception e) {
