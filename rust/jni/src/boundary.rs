@@ -5,9 +5,9 @@
 //! table of their Java signatures; a JUnit test compares that table with the methods that
 //! `mpjdev.core.Native` declares.
 //!
-//! All methods use this path, not only the hot ones, because a call takes less time than through the jni crate
-//! (decision 0004). Exceptions and upcalls use the raw functions as well ([`throw_named`] has the reason); the crate's typed
-//! calls convert texts.
+//! All methods use this path, not only the hot ones, because a call takes less time than through the jni
+//! crate (decision 0004). Exceptions and upcalls use the raw functions as well ([`throw_named`] has the
+//! reason); the crate's typed calls convert texts.
 
 mod env;
 mod upcalls;
