@@ -1,8 +1,7 @@
-//! The suite with ranks as processes, which the launcher of an MPI starts: each of them is this program, and
-//! runs all tests, its rank of every job. A job has the first `n` processes; they join anew for each.
+//! The suite with ranks as processes that the launcher of an MPI starts.
 //!
-//! A rank that fails ends the job of the launcher, as ranks over an MPI do; the tests behind are not run
-//! then.
+//! Each process is this program and runs one rank of every test. A job consists of the first `n` processes,
+//! which join once for each job. A rank that fails ends the launcher's job, and later tests do not run.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -36,15 +35,15 @@ static MPI: TransportFixture = TransportFixture {
 /// Set for the processes that are ranks: a directory that they share.
 const DIRECTORY: &str = "MPJDEV_TEST_DIRECTORY";
 
-/// Set where only tests are to run whose names have this in them.
+/// Set to run only tests whose names contain its value.
 const PICK: &str = "MPJDEV_TEST_ONLY";
 
 /// Number of tests that any number of ranks can run.
 const LEAST: usize = 60;
 
-/// Picks what takes many gigabytes of memory, and is no part of the suite.
+/// Picks the test that takes many gigabytes of memory and is not part of the suite.
 const LONGEST: &str = "the longest message";
-/// Octets: each rank has it, and makes it from, or compares it with, a copy of half of it.
+/// Octets of the longest message. Each rank has it, and a copy of half of it.
 const LONGEST_TAKES: u64 = 18 << 30;
 
 /// Deadline of one launch.
@@ -57,7 +56,7 @@ const LIFE: &str = "an MPI does not report heartbeats";
 const PART: &str = "where there are more processes its world is a communicator that can be freed";
 const ABORTS: &str = "an MPI ends all processes of a job of which one fails";
 
-/// Tests that make no sense here.
+/// Tests that do not apply to a C MPI.
 const SKIPPED: [(&str, &str); 19] = [
     ("many_senders_and_a_slow_receiver_use_bounded_memory", VARIABLES),
     ("small_messages_of_a_large_buffer_use_bounded_memory", VARIABLES),
@@ -80,19 +79,19 @@ const SKIPPED: [(&str, &str); 19] = [
     ("a_failure_ends_a_receive_that_has_only_its_first_half", ABORTS),
 ];
 
-/// The directory that this rank shares with the others; none in a process that is no rank.
+/// The directory that this rank shares with the others. `None` in a process that is no rank.
 pub(crate) fn directory() -> Option<&'static PathBuf> {
     static DIRECTORY_PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
     DIRECTORY_PATH.get_or_init(|| std::env::var_os(DIRECTORY).map(PathBuf::from)).as_ref()
 }
 
-/// Processes that there are.
+/// Number of processes.
 fn processes() -> usize {
     let said = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().find_map(|name| std::env::var(name).ok());
     said.and_then(|size| size.parse().ok()).expect("a launcher of an MPI")
 }
 
-/// Whether a job of this size can be run: says aloud that it is not when there are fewer processes.
+/// Whether a job of this size can run. Otherwise prints that the test is skipped.
 pub(crate) fn has_room(ranks: usize) -> bool {
     let room = directory().is_none() || ranks <= processes();
     if !room {
@@ -108,7 +107,7 @@ pub(crate) fn job_number() -> u32 {
     JOBS.load(Relaxed)
 }
 
-/// This process's rank of a job; none when it has none.
+/// This process's rank of a job, if it has one.
 fn connect(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
     JOBS.fetch_add(1, Relaxed);
     let world = job::join(config, pool, &mut Uninterruptible).expect("an MPI").expect("a launcher").world;
@@ -130,7 +129,7 @@ fn pick() -> String {
     std::env::var(PICK).unwrap_or_default()
 }
 
-/// As one of two ranks sends or receives the longest message that there is, in both payloads.
+/// One of the two ranks that send and receive the longest possible message, in both payloads.
 fn exchange_the_longest() {
     let pool = HeapPool::new(16 << 30);
     let comm =
@@ -183,8 +182,7 @@ struct Launcher {
 
 /// More processes than processors, also as root.
 const FREELY: &[&str] = &["--allow-run-as-root", "--oversubscribe"];
-/// Folder of a library with the ABI of MPI-5 and its launcher, as its package has it: with the folders bin
-/// and lib.
+/// Folder of a library with the ABI of MPI-5 and its launcher, with the folders bin and lib.
 const ABI: &str = "MPJDEV_TEST_MPI_ABI";
 
 /// The launcher of Open MPI, which calls itself Open MPI or OpenRTE.
@@ -209,7 +207,7 @@ fn abi() -> Result<Launcher, String> {
     })
 }
 
-/// The first of these commands that says of itself that it is this MPI's.
+/// The first of these commands whose output names this MPI.
 fn named(names: &[&str], mark: &str, options: &'static [&'static str]) -> Result<Launcher, String> {
     let is_it = |name: &&&str| {
         let output = Command::new(name).arg("--version").stdin(Stdio::null()).output();
@@ -220,14 +218,13 @@ fn named(names: &[&str], mark: &str, options: &'static [&'static str]) -> Result
     Ok(Launcher { command: found.ok_or_else(none)?.into(), options, variables: Vec::new() })
 }
 
-/// Starts a number of this program's processes by a launcher, if it is there.
+/// Starts processes of this program by a launcher, if it is installed.
 fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, ranks: usize) {
     if directory().is_some() {
         return be_a_rank();
     }
     match launcher() {
-        // What races is run more often, and not for longer: many processes on few processors take their
-        // time.
+        // Races are run more often, and not for longer: many processes share few processors.
         Ok(launcher) => {
             for _ in 0..rank_harness::amount(1, 5) {
                 let out = launch_one(test, &launcher, ranks, &pick());
@@ -241,7 +238,7 @@ fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, ranks: usize) 
     }
 }
 
-/// Octets of memory that are to be had; none where the system does not say.
+/// Octets of available memory, if the system reports them.
 fn available() -> u64 {
     let said = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = said.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -1,10 +1,10 @@
 //! No wake-up is lost, between ranks and between the threads of a rank.
 //!
-//! Ordinarily a sleep ends after a slice whatever happens, which turns a lost wake-up into a delay that
-//! hardly shows. Here a slice is an hour, nobody spins or yields before it sleeps, and no rank drives another
-//! one's progress: a lost wake-up is a hang, which the deadline of the harness finds. The same engine runs
-//! under loom in `rust/bootstrap/tests`, with two threads of a rank and a few messages; here are more threads
-//! and many rounds.
+//! In a program a parked thread polls again after a slice, which turns a lost wake-up into a short delay.
+//! Here a slice is an hour, threads park without spinning or yielding, and no rank drives another one's
+//! progress. So a lost wake-up is a hang, which the deadline of the harness finds. `rust/bootstrap/tests`
+//! runs the same engine under loom, with two threads of a rank and a few messages. These tests have more
+//! threads and rounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::transport_fixtures::TransportFixture;
 
 static SLEEPERS: TransportFixture = TransportFixture {
     name: "local, without slices",
-    // Nobody helps a rank whose packets find no room, so there is room.
+    // No rank drives progress for one whose packets find no room, so the queues are large enough.
     config: || Config { queue_cells: 1 << 12, ..sleeping(Config::default()) },
     connect: connect_apart,
     lacks: &[],
@@ -46,7 +46,7 @@ static SHM_SLEEPERS: TransportFixture = TransportFixture {
     lacks: &[],
 };
 
-/// Here packets wait for room all the time, and a rank that makes room has to notify its peer.
+/// Packets often wait for room, and a rank that makes room has to wake its peer.
 static TINY_SHM_SLEEPERS: TransportFixture = TransportFixture {
     name: "shared memory, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
@@ -54,7 +54,7 @@ static TINY_SHM_SLEEPERS: TransportFixture = TransportFixture {
     lacks: &[],
 };
 
-/// Here a thread that drives progress for a computing rank reads, too.
+/// The progress thread of a computing rank reads as well.
 static TCP_SLEEPERS: TransportFixture = TransportFixture {
     name: "TCP, without slices",
     config: || sleeping(Config::default()),
@@ -62,7 +62,7 @@ static TCP_SLEEPERS: TransportFixture = TransportFixture {
     lacks: &[],
 };
 
-/// Here every packet waits for the one before to be acknowledged.
+/// Every packet waits until the one before it is acked.
 static TINY_TCP_SLEEPERS: TransportFixture = TransportFixture {
     name: "TCP, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
@@ -70,7 +70,7 @@ static TINY_TCP_SLEEPERS: TransportFixture = TransportFixture {
     lacks: &[],
 };
 
-/// Here who waits for a far rank sleeps on the bell that near ones ring.
+/// A thread that waits for an inter-node rank parks on the futex that intra-node ranks wake.
 static SITES_SLEEPERS: TransportFixture = TransportFixture {
     name: "sites, without slices",
     config: || sleeping(Config::default()),
@@ -85,7 +85,7 @@ static TINY_SITES_SLEEPERS: TransportFixture = TransportFixture {
     lacks: &[],
 };
 
-/// Here timers are to wake who sleeps, too.
+/// Timers wake parked threads as well.
 static UDP_SLEEPERS: TransportFixture = TransportFixture {
     name: "UDP, without slices",
     config: || sleeping(Config::default()),
@@ -93,7 +93,7 @@ static UDP_SLEEPERS: TransportFixture = TransportFixture {
     lacks: &[],
 };
 
-/// Here packets wait for the three before them.
+/// At most three packets are in flight.
 static TINY_UDP_SLEEPERS: TransportFixture = TransportFixture {
     name: "UDP, tiny limits, without slices",
     config: || sleeping(Config::tiny()),
@@ -114,7 +114,7 @@ static ALL: [&TransportFixture; 10] = [
     &TINY_UDP_SLEEPERS,
 ];
 
-/// Ranks that do not know of each other as neighbours, with limits as they are given.
+/// Ranks that do not drive each other's progress, with the given limits.
 fn connect_apart(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
     let source: Arc<dyn SlabSource> = pool.clone();
     let ends = local::connect(ranks, &config);
@@ -138,7 +138,7 @@ fn test_message(k: usize, i: usize) -> TestMessage {
     if i.is_multiple_of(3) { TestMessage::split(seed, 16, 40) } else { TestMessage::plain(seed, 64) }
 }
 
-/// One exchange of a thread with its counterpart, in one of several ways to wait.
+/// One exchange of a thread with its counterpart, by one of several kinds of waits.
 fn exchange(harness: &RankHarness, k: usize, i: usize) {
     let (peer, tag) = (1 - harness.rank(), k as i32);
     let (theirs, test_message) = (from(peer, tag), test_message(k, i));
@@ -173,13 +173,13 @@ fn threads_exchange(fixture: &TransportFixture, threads: usize, rounds: usize) {
     });
 }
 
-/// One thread per rank: it always sleeps on the transport.
+/// One thread per rank: it always parks on the transport.
 #[test]
 fn a_single_thread_of_a_rank_is_woken_by_the_transport() {
     ALL.iter().for_each(|fixture| threads_exchange(fixture, 1, amount(3000, 200_000)));
 }
 
-/// Two threads per rank: one drives, the other is parked, and they change places all the time.
+/// Two threads per rank: one is the driver, the other is parked, and they swap roles often.
 #[test]
 fn two_threads_of_a_rank_hand_over_the_driver() {
     ALL.iter().for_each(|fixture| threads_exchange(fixture, 2, amount(1500, 200_000)));
@@ -203,7 +203,7 @@ fn rank_is_woken_by_intra_node_and_inter_node_sends() {
                     let mode = if (k + i).is_multiple_of(2) { Mode::Standard } else { Mode::Synchronous };
                     let sent: Vec<_> =
                         (0..3).map(|step| harness.isend(mode, &test_message, other(step), tag)).collect();
-                    // Another one first each time.
+                    // A different one first in each round.
                     for step in 0..3 {
                         harness.expect(from(other(i + step), tag), &test_message);
                     }
@@ -214,7 +214,7 @@ fn rank_is_woken_by_intra_node_and_inter_node_sends() {
     }
 }
 
-/// A thread that never sleeps takes in what others wait for.
+/// A thread that never parks receives the messages that others wait for.
 #[test]
 fn threads_that_sleep_are_woken_by_one_that_only_tests() {
     for fixture in ALL {
@@ -235,8 +235,8 @@ fn threads_that_sleep_are_woken_by_one_that_only_tests() {
     }
 }
 
-/// Each message is sent only after the thread before has answered: by then that one has left, and one that
-/// was parked must have taken over.
+/// Each message is sent after the previous thread has answered. That thread has left, so a parked one must
+/// have become the driver.
 #[test]
 fn thread_that_stops_waiting_hands_the_driver_to_a_parked_one() {
     const THREADS: usize = 4;
@@ -261,7 +261,7 @@ fn thread_that_stops_waiting_hands_the_driver_to_a_parked_one() {
     });
 }
 
-/// The sender computes then: only its send can wake the receiver, which sleeps on the transport.
+/// The sender then computes. Only its send can wake the receiver, which is parked on the transport.
 #[test]
 fn thread_is_woken_by_a_send_of_its_own_rank() {
     let rounds = amount(300, 20_000);
@@ -285,7 +285,7 @@ fn thread_is_woken_by_a_send_of_its_own_rank() {
     }
 }
 
-/// Nothing arrives then: only the canceller can wake who waits, whether that one sleeps or is just about to.
+/// No message arrives. Only the cancelling thread can wake the waiting one, parked or about to park.
 #[test]
 fn a_wait_for_a_request_that_another_thread_cancels_ends() {
     let rounds = amount(3000, 300_000);

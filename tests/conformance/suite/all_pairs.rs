@@ -15,14 +15,14 @@ for_every_fixture![
 ];
 
 const RANKS: u32 = 8;
-/// Octets of primary payload in turn: none, inside a cell or a stage and past it, at the limit of what leaves
-/// before it is matched over TCP, and past a packet.
+/// Octets of primary payload in turn: 0, within a queue entry and past it, at the eager limit of TCP, and
+/// past a packet.
 const SIZES: [usize; 8] = [0, 8, 1024, 4064, 5000, (256 << 10) - 16, 256 << 10, 300_000];
-/// The same where a packet holds 16 octets.
+/// The same for packets of 16 octets.
 const SMALL_SIZES: [usize; 8] = [0, 8, 16, 24, 40, 104, 200, 600];
 
-/// The message number `i` of a thread of a rank to another one; a third of them are split, and a third have
-/// the rest appended.
+/// Message number `i` of a thread to another rank. A third of the messages are split, and a third have an
+/// appended secondary payload.
 fn test_message(
     fixture: &TransportFixture,
     thread: usize,
@@ -44,11 +44,11 @@ fn mode(i: usize) -> Mode {
     if i % 3 == 1 { Mode::Synchronous } else { Mode::Standard }
 }
 
-/// Room for any of them.
+/// Capacity for each message.
 const ROOM: usize = 700_000;
 
-/// Four threads of each rank: one has all its receives posted before it sends, one takes what comes under its
-/// tag from anybody, one probes for it first, and one takes anything in a communicator of its own.
+/// Four threads of each rank: one posts all receives before it sends, one receives its tag from any source,
+/// one probes first, and one receives any message of a communicator of its own.
 fn eight_ranks_exchange_with_all_others_at_once_under_threads_and_wildcards(fixture: &TransportFixture) {
     // All messages of the longer run fit into the memory of the job twice: at their senders and at their
     // receivers.
@@ -76,7 +76,7 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     fn others(&self) -> impl Iterator<Item = u32> {
         let own = self.harness.rank();
-        // Each begins with another one.
+        // Each rank begins with a different one.
         (1..RANKS).map(move |k| (own + k) % RANKS)
     }
 
@@ -116,7 +116,7 @@ impl Exchange<'_> {
         self.harness.wait_all(sends);
     }
 
-    /// Receives as many as all send, in any order of senders; those of one sender in their order.
+    /// Receives all messages, in any order of senders. Those of one sender keep their order.
     fn receive_unposted(&self) {
         let mut next = [0; RANKS as usize];
         for _ in 0..self.count * (RANKS as usize - 1) {
@@ -134,7 +134,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Nobody takes anything until all have begun to send to all: what may not leave yet waits at its sender.
+/// No rank receives until all have started to send to all. Messages past the credit wait at their sender.
 fn eight_ranks_send_large_messages_to_all_others_before_any_receive(fixture: &TransportFixture) {
     let octets = if fixture.lack(Ability::Bulk).is_some() { 600 } else { 1 << 20 };
     run(fixture, RANKS as usize, |harness| {

@@ -51,7 +51,7 @@ fn create(harness: &RankHarness, ids: &[i32]) -> Option<RankHarness> {
     created(harness.comm.start_create(ids)).expect("create").map(|comm| harness.on(comm))
 }
 
-/// Everybody tells everybody else its rank in the communicator, under one tag.
+/// Every rank sends its number to every other one, under one tag.
 fn talk(harness: &RankHarness) {
     let test_message =
         |source: u32| TestMessage::split(harness.comm.context() + u64::from(source), 8, 1 + source as usize);
@@ -69,7 +69,7 @@ fn no_rank_leaves_a_barrier_before_all_have_entered(fixture: &TransportFixture) 
         let entered = AtomicUsize::new(0);
         run(fixture, ranks, |harness| {
             for round in 0..amount(20, 5000) {
-                // One rank comes late, another one each time.
+                // One rank is late, a different one in each round.
                 if round % ranks == harness.rank() as usize {
                     harness.until("all others have entered", || {
                         entered.load(SeqCst) >= round * ranks + ranks - 1
@@ -117,7 +117,7 @@ fn messages_of_a_dup_and_of_its_parent_never_meet(fixture: &TransportFixture) {
     });
 }
 
-/// Subset and reordered; who is not in it gets none, and the rest of the world continues.
+/// A reordered subset. Other ranks get no communicator, and the parent still works.
 fn created_communicator_has_its_members_in_the_given_order(fixture: &TransportFixture) {
     run(fixture, 5, |harness| {
         for ids in [&[4, 0, 2][..], &[1], &[0, 1, 2, 3, 4], &[4, 3, 2, 1, 0], &[]] {
@@ -138,7 +138,7 @@ fn created_communicator_has_its_members_in_the_given_order(fixture: &TransportFi
     });
 }
 
-/// An outcome and not a breakdown: the parent is as good as before.
+/// The refusal is an outcome: the parent still works.
 fn bad_ids_are_refused_alike_on_all_ranks(fixture: &TransportFixture) {
     run(fixture, 3, |harness| {
         let refusal = |ids: &[i32]| match created(harness.comm.start_create(ids)) {
@@ -155,7 +155,7 @@ fn bad_ids_are_refused_alike_on_all_ranks(fixture: &TransportFixture) {
     });
 }
 
-/// Equal keys are ordered by rank; who names no colour gets none.
+/// Equal keys are ordered by rank. A rank without a colour gets no communicator.
 fn a_split_makes_one_communicator_per_colour_ordered_by_key(fixture: &TransportFixture) {
     run(fixture, 6, |harness| {
         let rank = harness.rank() as i32;
@@ -195,7 +195,7 @@ fn nested_communicators_keep_their_messages_apart(fixture: &TransportFixture) {
     });
 }
 
-/// The context ids that they get all differ, and agree on all ranks: else messages would meet.
+/// All context ids differ, and agree on all ranks. Otherwise messages would mix.
 fn several_threads_dup_different_communicators_at_once(fixture: &TransportFixture) {
     const THREADS: usize = 4;
     run(fixture, 3, |harness| {
@@ -217,7 +217,7 @@ fn several_threads_dup_different_communicators_at_once(fixture: &TransportFixtur
     });
 }
 
-/// A receive for anything is posted before, and is still pending after.
+/// A wildcard receive that was posted before is still pending afterwards.
 fn collectives_do_not_disturb_wildcard_receives(fixture: &TransportFixture) {
     run(fixture, 4, |harness| {
         let posted = harness.post(ANY, 64);
@@ -275,8 +275,8 @@ fn operation_continues_after_an_interrupted_wait(fixture: &TransportFixture) {
     });
 }
 
-/// A member that notices the end is still alive and notifies the others; no member waits for one that has
-/// given up.
+/// A member that notices the end notifies the others. No member waits for one that has abandoned the
+/// operation.
 fn a_member_that_has_finished_ends_every_collective_on_all_others(fixture: &TransportFixture) {
     for operation in 0..4 {
         for gone in [0, 1, 5] {
@@ -299,7 +299,7 @@ fn a_member_that_has_finished_ends_every_collective_on_all_others(fixture: &Tran
                 let ended = started.finish(&mut patience).map(drop);
                 let expected = Err(DeviceError::PeerFinished { rank: gone });
                 assert_eq!(ended, expected, "operation {operation} without rank {gone}");
-                // Alive until all have seen it.
+                // Alive until all have noticed the end.
                 harness.post_note(&format!("rank {}", harness.rank()));
                 (0..8).filter(|r| *r != gone).for_each(|r| harness.wait_for_note(&format!("rank {r}")));
             });

@@ -1,4 +1,4 @@
-//! A rank finishes: what it has sent arrives, and what cannot come any more fails.
+//! Finish of a rank: sent messages arrive, and operations that need the finished rank fail.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ fn any_source_fails_when_all_others_have_finished(fixture: &TransportFixture) {
     });
 }
 
-/// Others are alive, but not in that communicator.
+/// Other ranks are alive, but not members of that communicator.
 fn any_source_fails_when_all_members_have_finished(fixture: &TransportFixture) {
     use mpjdev_engine::collective::Outcome;
     run(fixture, 3, |harness| {
@@ -144,7 +144,7 @@ fn a_send_to_a_finished_rank_fails(fixture: &TransportFixture) {
     });
 }
 
-/// It was on its way, or at its destination, when that finished.
+/// The message was in flight, or had arrived, when the destination finished.
 fn a_synchronous_send_that_a_finish_overtakes_fails(fixture: &TransportFixture) {
     Job::new(fixture, 2).untidy().run(|harness| {
         if harness.rank() == 0 {
@@ -161,7 +161,7 @@ fn a_synchronous_send_that_a_finish_overtakes_fails(fixture: &TransportFixture) 
     });
 }
 
-/// The sender looks at them only when it knows that the receiver has finished.
+/// The sender tests them only when it knows that the receiver has finished.
 fn synchronous_sends_that_were_received_succeed_after_the_receivers_finish(fixture: &TransportFixture) {
     const COUNT: usize = 100;
     run(fixture, 2, |harness| {
@@ -179,7 +179,7 @@ fn synchronous_sends_that_were_received_succeed_after_the_receivers_finish(fixtu
     });
 }
 
-/// The receiver receives only after it has seen that the sender is about to finish.
+/// The receiver receives only after the sender has started to finish.
 fn finish_waits_until_what_was_sent_is_matched(fixture: &TransportFixture) {
     let test_messages =
         [TestMessage::plain(1, 16), TestMessage::plain(2, 5000), TestMessage::split(3, 16, 700)];
@@ -214,7 +214,7 @@ fn a_second_finish_does_nothing(fixture: &TransportFixture) {
     });
 }
 
-/// But the outcomes of what was done before can still be had.
+/// Outcomes of operations that were done before can still be taken.
 fn operations_fail_after_a_finish(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         let peer = 1 - harness.rank();
@@ -238,7 +238,7 @@ fn operations_fail_after_a_finish(fixture: &TransportFixture) {
     });
 }
 
-/// The barrier's own messages are not lost by a rank that is in a hurry.
+/// A rank that finishes right after the barrier loses none of the barrier's messages.
 fn ranks_finish_in_any_order_after_a_barrier(fixture: &TransportFixture) {
     for _ in 0..amount(20, 1000) {
         run(fixture, 5, |harness| {

@@ -1,4 +1,4 @@
-//! More messages than a receiver takes: memory stays bounded, and everything arrives.
+//! More messages than a receiver receives: memory is bounded, and all messages arrive.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -19,7 +19,7 @@ for_every_fixture![
     messages_to_oneself_count_alike_whatever_their_buffers,
 ];
 
-/// The receiver takes a message only when the senders have come to a halt.
+/// The receiver receives a message only when no sender continues.
 fn many_senders_and_a_slow_receiver_use_bounded_memory(fixture: &TransportFixture) {
     const SENDERS: u32 = 4;
     const CREDIT: u64 = 256 << 10;
@@ -41,7 +41,7 @@ fn many_senders_and_a_slow_receiver_use_bounded_memory(fixture: &TransportFixtur
         let mut next = [0; SENDERS as usize + 1];
         let mut before = u64::MAX;
         for received in 0..SENDERS as usize * count {
-            // Looking drives the progress without receiving anything, until the senders stand still.
+            // Polls drive progress without a receive, until no sender continues.
             while received % 50 == 0 && before != sent.load(Relaxed) {
                 before = sent.load(Relaxed);
                 for _ in 0..20 {
@@ -66,7 +66,7 @@ fn many_senders_and_a_slow_receiver_use_bounded_memory(fixture: &TransportFixtur
     assert!(most.load(Relaxed) <= bound, "{} octets were in use, the bound is {bound}", most.load(Relaxed));
 }
 
-/// A message counts with the memory that it holds, which is its buffer's.
+/// A message counts with the memory of its buffer.
 fn small_messages_of_a_large_buffer_use_bounded_memory(fixture: &TransportFixture) {
     const CREDIT: u64 = 1 << 20;
     const ROOM: usize = 256 << 10;
@@ -99,7 +99,7 @@ fn small_messages_of_a_large_buffer_use_bounded_memory(fixture: &TransportFixtur
     });
 }
 
-/// With no credit and two queue cells as with plenty of both.
+/// With no credit and two queue entries, and with much of both.
 fn a_flood_of_small_messages_arrives_in_order(fixture: &TransportFixture) {
     let count = amount(3000, 300_000);
     Job::new(fixture, 2).run(|harness| {
@@ -136,7 +136,7 @@ fn many_outstanding_sends_to_one_rank_arrive_in_order(fixture: &TransportFixture
     });
 }
 
-/// Everybody sends a lot before receiving anything.
+/// Every rank sends many messages before it receives any.
 fn ranks_that_flood_each_other_do_not_block_each_other(fixture: &TransportFixture) {
     let count = amount(200, 8000);
     Job::new(fixture, 4).run(|harness| {
@@ -158,7 +158,7 @@ fn ranks_that_flood_each_other_do_not_block_each_other(fixture: &TransportFixtur
     });
 }
 
-/// With yields without end nobody ever comes to the point where a sleep begins.
+/// Threads yield without end and never park.
 fn sends_leave_a_full_queue_without_a_parked_thread(fixture: &TransportFixture) {
     let job = Job::new(fixture, 2).tuned(|config| {
         (config.spins, config.yields, config.queue_cells) = (0, u32::MAX, 2);
@@ -193,7 +193,7 @@ fn unexpected_split_messages_use_bounded_memory(fixture: &TransportFixture) {
             });
             let done = done_at_once.count();
             harness.post_note("sent");
-            // Where they stay its sender's memory, large messages count for an eighth of the credit at most.
+            // By reference, large messages count for an eighth of the credit at most.
             let most = if (fixture.config)().message_oriented { 4 } else { 8 };
             assert!(done <= most, "{done} messages of {SECOND} octets went within a credit of {CREDIT}");
         } else {
@@ -203,7 +203,8 @@ fn unexpected_split_messages_use_bounded_memory(fixture: &TransportFixture) {
     });
 }
 
-/// Small messages of large buffers first, then as many as nobody could send if those had counted for more.
+/// Small messages of large buffers first, then as many more as the credit allows only if those counted as
+/// small.
 fn messages_to_oneself_count_alike_whatever_their_buffers(fixture: &TransportFixture) {
     const COUNT: usize = 2000;
     let job = Job::new(fixture, 1).tuned(|config| config.credit = config.credit.min(64 << 10));
@@ -225,7 +226,7 @@ fn messages_to_oneself_count_alike_whatever_their_buffers(fixture: &TransportFix
     });
 }
 
-/// Both ranks have very many messages in flight, and then receive each other's.
+/// Both ranks have a large number of messages in flight, and then receive them.
 fn ranks_with_very_many_unmatched_sends_answer_each_other(fixture: &TransportFixture) {
     const COUNT: usize = (1 << 18) + 100;
     Job::new(fixture, 2).run(|harness| {

@@ -1,5 +1,5 @@
-//! A communicator is freed: what no receive has taken is dropped, with its memory and its credit, and nobody
-//! waits for it.
+//! Free of a communicator: its unreceived messages are dropped, with their memory and credit, and no rank
+//! waits for them.
 
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::{Comm, DeviceError, Mode, RequestId, Uninterruptible};
@@ -88,7 +88,8 @@ fn messages_that_arrive_after_the_free_are_dropped(fixture: &TransportFixture) {
     });
 }
 
-/// Many times the credit is sent and never received; a standard send within the credit is still done at once.
+/// Messages of many times the credit are sent and never received. A standard send within the credit is still
+/// done at once.
 fn a_freed_communicator_keeps_no_credit(fixture: &TransportFixture) {
     const CREDIT: u64 = 16 << 10;
     let job = Job::new(fixture, 2).tuned(|config| config.credit = config.credit.min(CREDIT));
@@ -129,7 +130,7 @@ fn a_dropped_communicator_is_freed(fixture: &TransportFixture) {
     });
 }
 
-/// Before the free or behind it: a pending receive continues.
+/// A pending receive continues, before and after the free.
 fn receives_that_were_posted_before_the_free_get_their_messages(fixture: &TransportFixture) {
     let test_messages = test_messages(fixture);
     run(fixture, 2, |harness| {
@@ -157,7 +158,7 @@ fn receives_that_were_posted_before_the_free_get_their_messages(fixture: &Transp
     });
 }
 
-/// Rank 0 has the new communicator, and sends in it, while rank 1 has done no more than its part of the dup.
+/// Rank 0 has the new communicator and sends in it, while rank 1 has only done its part of the dup.
 /// Other communicators were freed before.
 fn messages_of_a_communicator_under_creation_are_kept(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {

@@ -19,7 +19,7 @@ for_every_fixture![
     bad_ranks_and_tags_are_refused_with_their_numbers,
 ];
 
-/// In sizes that travel inside a queue cell, by reference, and split.
+/// In sizes that are sent inline, by reference, and split.
 fn test_message(source: u32, i: usize) -> TestMessage {
     let seed = u64::from(source) << 32 | i as u64;
     match i % 4 {
@@ -127,7 +127,7 @@ fn messages_of_many_tags_are_received_in_reverse_order(fixture: &TransportFixtur
     });
 }
 
-/// They are waited for in another order than they were posted in.
+/// The order of waits differs from the order of posts.
 fn many_outstanding_receives_each_get_their_message(fixture: &TransportFixture) {
     let count = amount(500, 20_000);
     run(fixture, 2, |harness| {
@@ -176,7 +176,7 @@ fn the_largest_tag_and_tag_zero_are_ordinary_tags(fixture: &TransportFixture) {
     });
 }
 
-/// Nothing is sent or posted then.
+/// A refused call sends and posts nothing.
 fn bad_ranks_and_tags_are_refused_with_their_numbers(fixture: &TransportFixture) {
     use mpjdev_engine::DeviceError::{BadRank, BadTag};
     run(fixture, 2, |harness| {
@@ -204,7 +204,7 @@ fn bad_ranks_and_tags_are_refused_with_their_numbers(fixture: &TransportFixture)
     });
 }
 
-/// So that no rank's end is another one's error.
+/// Keeps the end of one rank from being an error of another.
 fn meet(harness: &RankHarness) {
     harness.barrier();
 }

@@ -1,4 +1,4 @@
-//! The tests, each with what it proves.
+//! Tests of the suite, by subject.
 
 mod abandonment;
 mod all_pairs;

@@ -1,4 +1,4 @@
-//! Messages arrive whole, whatever their size, form and mode.
+//! Messages arrive whole, in every size, form and mode.
 
 use mpjdev_buffer::{BufferError, Element, Encoding, Message, ReadBuffer, Type, WriteBuffer};
 use mpjdev_engine::Mode;
@@ -20,7 +20,7 @@ for_every_fixture![
     a_received_message_can_be_sent_on,
 ];
 
-/// Octets of primary payload around the edges: nothing, one queue cell, one page, 64 KiB.
+/// Octets of primary payload around the limits: 0, one queue entry, one page, 64 KiB.
 const PRIMARY: [usize; 22] = [
     0,
     8,
@@ -53,12 +53,11 @@ fn edges(fixture: &TransportFixture) -> Vec<TestMessage> {
 
 fn secondary_edges() -> Vec<TestMessage> {
     let mut test_messages = Vec::new();
-    // Appended: 1088 octets are what a queue cell takes, one less and one more are not multiples of anything.
+    // Appended: 1088 octets fit a queue entry; one less and one more are not multiples of 8.
     for (p, s) in [(0, 1), (8, 1), (0, 1071), (0, 1072), (0, 1073), (512, 560), (512, 561), (4000, 70_001)] {
         test_messages.push(TestMessage::appended(test_messages.len() as u64, p, s));
     }
-    // Split: by a capacity that is used up, and by one that p + s equal exactly. Appended where rounding adds
-    // to the latter.
+    // Split: by a capacity that is used up, and by one that p + s equal. Appended where rounding raises it.
     for (p, s) in [(0, 1), (0, 8), (8, 7), (48, 12), (1072, 1), (1008, 1024), (4072, 100_003), (65_528, 1)] {
         test_messages.push(TestMessage::split(test_messages.len() as u64, p, s));
         test_messages.push(TestMessage {
@@ -93,7 +92,7 @@ fn appended_and_split_payloads_arrive_whole_at_every_edge(fixture: &TransportFix
     run(fixture, 2, |harness| exchange(harness, &secondary_edges()));
 }
 
-/// Both forms of a large message, and the memory is back afterwards.
+/// Both forms of a large message. All memory returns afterwards.
 fn a_message_of_64_mib_arrives_whole(fixture: &TransportFixture) {
     let primary = fixture.octets(64 << 20);
     let secondary = fixture.octets(amount(1 << 20, 64 << 20));
@@ -114,7 +113,7 @@ fn exchange_once(harness: &RankHarness, test_messages: &[TestMessage]) {
     }
 }
 
-/// Values with every octet in use, one section of each primitive type; the reader makes right.
+/// One section of each primitive type, with values that use every octet. The reader converts the byte order.
 fn every_section_type_arrives_with_its_checksum_in_both_byte_orders(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         for (tag, encoding) in [(1, Encoding::Big), (2, Encoding::Little)] {
@@ -147,7 +146,7 @@ fn values<T: Element>(count: usize) -> Vec<T> {
     (0..count).map(value).collect()
 }
 
-/// A checksum over the octets of the values, by which NaNs are compared too.
+/// A checksum over the octets of the values, which compares NaNs too.
 fn checksum<T: Element>(values: &[T]) -> u64 {
     let words = values.iter().map(|v| u64::from_le_bytes(v.to_octets(Encoding::Little)));
     words.fold(0xcbf2_9ce4_8422_2325, |sum, word| (sum ^ word).wrapping_mul(0x100_0000_01b3))
@@ -233,7 +232,7 @@ fn a_rank_sends_to_itself(fixture: &TransportFixture) {
     });
 }
 
-/// A message goes round several times and comes back whole.
+/// A message travels around the ring several times and returns whole.
 fn a_ring_passes_messages_on(fixture: &TransportFixture) {
     let test_messages =
         [TestMessage::plain(1, 64), TestMessage::plain(2, 8000), TestMessage::split(3, 800, 3000)];
@@ -256,7 +255,7 @@ fn a_ring_passes_messages_on(fixture: &TransportFixture) {
     });
 }
 
-/// Each pair has its own content, and each rank takes from the others in another order.
+/// Each pair has its own content, and each rank receives from the others in its own order.
 fn every_rank_sends_to_every_other(fixture: &TransportFixture) {
     run(fixture, 6, |harness| {
         let (me, size) = (harness.rank(), harness.size());
@@ -281,7 +280,7 @@ fn every_rank_sends_to_every_other(fixture: &TransportFixture) {
     });
 }
 
-/// The receivers see the sender's slab itself, and the sender's memory is counted once.
+/// The receivers read the sender's slab itself, and its memory is counted once.
 fn one_message_goes_to_16_destinations_by_reference(fixture: &TransportFixture) {
     if !fixture.can(Ability::SharesMemory, "one_message_goes_to_16_destinations_by_reference") {
         return;
@@ -308,7 +307,7 @@ fn one_message_goes_to_16_destinations_by_reference(fixture: &TransportFixture) 
     });
 }
 
-/// A received message is sent on with its secondary payload, also when it was split.
+/// It keeps its secondary payload, also when it was split.
 fn a_received_message_can_be_sent_on(fixture: &TransportFixture) {
     let test_messages =
         [TestMessage::plain(1, 1000), TestMessage::appended(2, 40, 999), TestMessage::split(3, 40, 999)];

@@ -97,7 +97,7 @@ fn a_wait_that_timed_out_leaves_the_request_pending_and_it_completes_later(fixtu
     });
 }
 
-/// A waiting thread asks its wait control before each sleep, and gives up as soon as that says so.
+/// A waiting thread asks its wait control before each park, and ends the wait when the control says so.
 fn an_interrupted_wait_leaves_the_request_pending(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         if harness.rank() == 0 {
@@ -184,7 +184,7 @@ fn a_cancel_that_races_with_the_arrival_loses_no_message(fixture: &TransportFixt
             } else {
                 let id = harness.post(from(0, 7), test_message.needs());
                 at.store(round + 1, SeqCst);
-                // Sooner or later after the message was let go.
+                // At a varying time after the message was sent.
                 (0..round % 64).for_each(|_| std::hint::spin_loop());
                 if harness.comm.cancel(id).expect("cancel") {
                     assert_eq!(harness.comm.test(id).unwrap_err(), DeviceError::Cancelled);
@@ -197,7 +197,7 @@ fn a_cancel_that_races_with_the_arrival_loses_no_message(fixture: &TransportFixt
     });
 }
 
-/// A send may answer either way, and keeps its word.
+/// The cancel of a send may succeed or not; the receiver sees the same result.
 fn cancelled_send_never_arrives_and_a_refused_cancel_does(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         if harness.rank() == 0 {
@@ -265,7 +265,7 @@ fn a_detached_send_arrives(fixture: &TransportFixture) {
     });
 }
 
-/// Also when its place in the table is in use again.
+/// Also when its table entry is in use again.
 fn taken_request_is_reported_as_unknown(fixture: &TransportFixture) {
     run(fixture, 1, |harness| {
         let first = harness.post(ANY, 0);

@@ -1,4 +1,4 @@
-//! Messages in two halves: they never mix, whatever wildcards, outstanding receives and threads there are.
+//! Split messages: halves of different messages never mix, with wildcards, outstanding receives and threads.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ for_every_fixture![
     split_messages_past_the_pairing_numbers_are_refused_until_some_are_received,
 ];
 
-/// Every message has its own lengths, so that halves which mix cannot pass.
+/// Every message has its own lengths, so mixed halves are detected.
 fn test_message(source: u32, i: usize) -> TestMessage {
     TestMessage::split(
         u64::from(source) << 32 | i as u64,
@@ -48,7 +48,7 @@ fn split_messages_of_several_senders_are_received_by_wildcards(fixture: &Transpo
     });
 }
 
-/// They complete in another order than they were posted in, and are waited for in a third one.
+/// The orders of posts, completions and waits differ.
 fn many_outstanding_wildcard_receives_each_get_both_halves_of_one_message(fixture: &TransportFixture) {
     let count = amount(100, 5000);
     run(fixture, 4, |harness| {
@@ -89,7 +89,7 @@ fn split_and_whole_messages_of_one_tag_do_not_overtake_each_other(fixture: &Tran
     });
 }
 
-/// Nothing but the pairing tells the halves of one sender's threads apart.
+/// Only the pairing numbers distinguish the halves of one sender's threads.
 fn threads_of_both_sides_exchange_split_messages_under_one_tag(fixture: &TransportFixture) {
     const THREADS: usize = 6;
     let count = amount(60, 5000);
@@ -100,7 +100,7 @@ fn threads_of_both_sides_exchange_split_messages_under_one_tag(fixture: &Transpo
             for i in 0..count {
                 if k < THREADS {
                     let number = k * count + i;
-                    // The primary payload tells which message it is, the rest must belong to it.
+                    // The primary payload identifies the message; the rest must belong to it.
                     harness.send(&TestMessage::split(number as u64, 16, 1 + number), peer, 7);
                 } else {
                     let (_, message) = harness.recv(if i % 2 == 0 { ANY } else { from(peer, 7) }, 16);
@@ -115,7 +115,7 @@ fn threads_of_both_sides_exchange_split_messages_under_one_tag(fixture: &Transpo
     });
 }
 
-/// Pairing numbers go past the largest tag and begin again, with others still open.
+/// Pairing numbers wrap around at the largest tag while others are still in use.
 fn more_split_messages_than_there_are_tags_keep_their_halves(fixture: &TransportFixture) {
     let bounded = Job::new(fixture, 2).tuned(|config| {
         config.credit = 64 << 10;
@@ -126,7 +126,7 @@ fn more_split_messages_than_there_are_tags_keep_their_halves(fixture: &Transport
     bounded.run(|harness| {
         let test_message = |i: usize| TestMessage::split(i as u64, 16, 1 + i % 77);
         if harness.rank() == 0 {
-            // One stays open all the time: its number must not be given to another message.
+            // One message stays open: its number must not be used again.
             let open = harness.isend(Mode::Standard, &TestMessage::split(9, 64, 4321), 1, 1);
             let mut pending = VecDeque::new();
             for i in 0..count {

@@ -35,8 +35,8 @@ fn is_pending(harness: &RankHarness, id: RequestId) -> bool {
     harness.comm.test(id).expect("test").is_none()
 }
 
-/// The receiver has seen the message by a probe, and still the sender's request is pending; the receive is
-/// posted only after the sender has looked.
+/// A probe has found the message, and the sender's request is still pending. The receive is posted after the
+/// sender has tested it.
 fn a_synchronous_send_is_pending_until_its_receive_is_posted(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         for (i, test_message) in test_messages().iter().enumerate() {
@@ -62,7 +62,7 @@ fn a_synchronous_send_is_pending_until_its_receive_is_posted(fixture: &Transport
     });
 }
 
-/// The other order: nothing but progress is needed.
+/// The receive is posted first, so the send needs only progress.
 fn synchronous_send_completes_with_a_receive_posted_before(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         for (i, test_message) in test_messages().iter().enumerate() {
@@ -79,7 +79,7 @@ fn synchronous_send_completes_with_a_receive_posted_before(fixture: &TransportFi
     });
 }
 
-/// The note that the receiver writes before it receives is there when the blocking send returns.
+/// The receiver posts a note before it receives; the note exists when the blocking send returns.
 fn a_blocking_synchronous_send_returns_only_after_its_match(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         for (i, test_message) in test_messages().iter().enumerate() {
@@ -112,8 +112,7 @@ fn a_standard_send_within_the_credit_needs_no_receive(fixture: &TransportFixture
     });
 }
 
-/// The receiver has all messages before it receives the first; no more of them are done than the credit
-/// allows.
+/// All messages have arrived before the first receive. No more sends are done than the credit allows.
 fn standard_sends_past_the_credit_are_done_after_their_match(fixture: &TransportFixture) {
     const CREDIT: usize = 8192;
     const COUNT: usize = 40;
@@ -135,7 +134,7 @@ fn standard_sends_past_the_credit_are_done_after_their_match(fixture: &Transport
             harness.post_note("looked");
             harness.wait_all(sends);
         } else {
-            // Non-overtaking: when the last one is there, all are.
+            // Messages keep their order: when the last one has arrived, all have.
             harness.probe(from(0, COUNT as i32 - 1));
             harness.post_note("all there");
             harness.wait_for_note("looked");
@@ -146,14 +145,14 @@ fn standard_sends_past_the_credit_are_done_after_their_match(fixture: &Transport
     });
 }
 
-/// After a round of receives a full credit of messages can be sent once more without waiting, unless what
-/// tells of them is late.
+/// After a round of receives, messages of a full credit can be sent again without a wait, less the part whose
+/// match acks are late.
 fn credit_comes_back_when_messages_are_received(fixture: &TransportFixture) {
     if !fixture.can(Ability::Prompt, "credit_comes_back_when_messages_are_received") {
         return;
     }
     let rounds = fixture.amount(20, 20);
-    // Several times what a round takes: the sender learns of matches a quarter of the credit late.
+    // Several rounds: the sender gets match acks up to a quarter of the credit late.
     let job = Job::new(fixture, 2).tuned(|config| (config.credit, config.queue_cells) = (64 << 10, 256));
     job.run(|harness| {
         let test_message = TestMessage::plain(1, 1000);
@@ -184,13 +183,13 @@ fn credit_comes_back_when_messages_are_received(fixture: &TransportFixture) {
     });
 }
 
-/// Else every large message would cost a round trip. Where messages are copied one goes, the second one
-/// waits, and when both are received the next one goes. Where they stay their sender's memory a few go.
+/// Otherwise every large message would cost a round trip. Where messages are copied, the first is sent and
+/// the second waits until both are received. By reference, a few are sent.
 fn messages_larger_than_the_credit_are_sent_when_no_other_is_in_flight(fixture: &TransportFixture) {
     if !fixture.can(Ability::Bulk, "messages_larger_than_the_credit_are_sent_when_no_other_is_in_flight") {
         return;
     }
-    // As many as there are parts of the credit but one; the sender learns of one match late.
+    // One less than the parts of the credit: the sender gets one match ack late.
     let goes = match (fixture.config)().message_oriented {
         true => 1..=1,
         false => 6..=7,
@@ -226,13 +225,13 @@ fn messages_larger_than_the_credit_are_sent_when_no_other_is_in_flight(fixture: 
     });
 }
 
-/// A cancelled send has not left, so it must not count as unexpected memory of the receiver for ever.
+/// A cancelled send has not left, so its credit must return.
 fn cancelled_send_returns_its_credit(fixture: &TransportFixture) {
     let job = Job::new(fixture, 2).tuned(|config| (config.credit, config.queue_cells) = (64 << 10, 4));
     job.run(|harness| {
         let test_message = TestMessage::plain(1, 1000);
         if harness.rank() == 0 {
-            // The receiver takes nothing out of the queue as long as it only listens.
+            // The receiver takes no packet out of the queue while it waits for a note.
             let sent: Vec<_> = (0..4).map(|_| harness.isend(Mode::Standard, &test_message, 1, 1)).collect();
             let mut left: Vec<_> = Vec::new();
             for _ in 0..200 {
@@ -266,7 +265,7 @@ fn cancelled_send_returns_its_credit(fixture: &TransportFixture) {
     });
 }
 
-/// The answer did not fit into the sender's queue, and the receiver does something else since.
+/// The match ack did not fit the sender's queue, and its sender computes since then.
 fn rank_that_only_tests_gets_match_acks_from_a_computing_rank(fixture: &TransportFixture) {
     Job::new(fixture, 2).tuned(|config| config.queue_cells = 2).run(|harness| {
         let test_message = TestMessage::plain(1, 16);

@@ -72,16 +72,16 @@ fn eight_threads_of_each_rank_use_synchronous_and_non_blocking_operations(fixtur
     });
 }
 
-/// A wait that is not woken would last a slice; there are enough of them that even a few would show.
+/// A wait without its wake-up lasts a slice. With many waits even a few lost wake-ups exceed the deadline.
 fn is_quick(begun: Instant, slice: Duration, what: &str) {
     let elapsed = begun.elapsed();
     assert!(elapsed < slice, "{what} took {elapsed:?}, a thread slept through a wake-up");
 }
 
-/// Far more than a busy machine holds up an exchange.
+/// Far more than an exchange takes on a busy machine.
 const SLICE: Duration = Duration::from_secs(20);
 
-/// The thread that takes the message in is not the one that waits for it.
+/// The thread that receives the message is not the one that waits for it.
 fn a_thread_that_only_tests_wakes_those_that_wait(fixture: &TransportFixture) {
     let job =
         Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
@@ -122,7 +122,7 @@ fn a_thread_that_only_tests_wakes_those_that_wait(fixture: &TransportFixture) {
     assert!(slow <= rounds / 100, "{slow} of {rounds} waits slept through their wake-up");
 }
 
-/// All threads but one are parked; each message wakes its own, which is hardly ever the one that drives.
+/// All threads but one are parked. Each message wakes its own thread, which is rarely the driver.
 fn parked_receivers_wake_in_the_order_of_their_messages(fixture: &TransportFixture) {
     let job =
         Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
@@ -149,7 +149,7 @@ fn parked_receivers_wake_in_the_order_of_their_messages(fixture: &TransportFixtu
     });
 }
 
-/// Probing threads wait for messages that nobody has posted a receive for.
+/// Probing threads wait for messages without a posted receive.
 fn threads_that_probe_and_threads_that_receive_share_a_rank(fixture: &TransportFixture) {
     let count = amount(50, 5000);
     run(fixture, 2, |harness| {
@@ -172,7 +172,7 @@ fn threads_that_probe_and_threads_that_receive_share_a_rank(fixture: &TransportF
     });
 }
 
-/// No spinning and no yielding, and a slice that makes every lost wake-up cost 20 s.
+/// Threads park without spinning or yielding, and a lost wake-up costs a slice of 20 s.
 fn no_wake_up_is_lost_when_every_wait_sleeps_at_once(fixture: &TransportFixture) {
     let job =
         Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
@@ -195,7 +195,7 @@ fn no_wake_up_is_lost_when_every_wait_sleeps_at_once(fixture: &TransportFixture)
     });
 }
 
-/// As above, with threads that hand the driving on to each other.
+/// As above, with threads that hand over the driver.
 fn no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once(fixture: &TransportFixture) {
     let job =
         Job::new(fixture, 2).tuned(|config| (config.spins, config.yields, config.slice) = (0, 0, SLICE));
@@ -222,7 +222,7 @@ fn no_wake_up_is_lost_when_several_threads_of_a_rank_sleep_at_once(fixture: &Tra
     run(fixture, 1, |harness| assert_eq!(harness.comm.iprobe(ANY), Ok(None)));
 }
 
-/// Also while another thread of the rank sleeps on the transport for something else.
+/// Also while another thread of the rank is parked on the transport.
 fn all_threads_that_wait_for_one_request_are_woken(fixture: &TransportFixture) {
     let job = Job::new(fixture, 2).tuned(|config| {
         (config.spins, config.yields, config.slice) = (0, 0, SLICE);

@@ -1,4 +1,4 @@
-//! A message larger than its receiver has room for is consumed, and nothing else is.
+//! Truncation: a message longer than its receive allows is consumed, and no other one is.
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
@@ -34,7 +34,7 @@ fn a_message_that_is_too_large_is_an_error_with_the_numbers_and_the_next_one_is_
                 harness.send(&test_message, 1, 7);
                 harness.send(&test_message, 1, 7);
             } else {
-                // Posted late, posted early or blocking: all alike.
+                // Posted late, posted early, or blocking.
                 let error = harness.comm.recv(ANY, 8, None, &mut Uninterruptible).unwrap_err();
                 assert_eq!(error, truncated(&test_message, 8, 7));
                 let id = harness.post(from(0, 7), 8);
@@ -77,7 +77,7 @@ fn truncation_begins_one_octet_past_the_capacity(fixture: &TransportFixture) {
     });
 }
 
-/// A wildcard receive right behind gets the next message, not the second half; and no memory is left.
+/// The next wildcard receive gets the next message, not the second half, and no memory is left.
 fn both_halves_of_a_truncated_message_are_consumed(fixture: &TransportFixture) {
     let count = amount(50, 5000);
     run(fixture, 2, |harness| {

@@ -1,5 +1,4 @@
-//! More messages than anybody has asked for: nothing stands still behind them, and no search gets longer with
-//! them.
+//! A large number of unmatched messages: other operations continue, and no search becomes longer.
 
 use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::config::ENVELOPE_LEN;

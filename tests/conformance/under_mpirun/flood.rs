@@ -1,4 +1,4 @@
-//! Very many messages that no receive has asked for, received from the last tag to the first.
+//! A large number of unexpected messages, received from the last tag to the first.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::rank_harness;
 use crate::test_message::TestMessage;
 
-/// Picks this, which is no part of the suite.
+/// Picks this test, which is not part of the suite.
 pub(super) const PICKED: &str = "a flood";
 /// Number of messages.
 const COUNT: &str = "MPJDEV_TEST_COUNT";
 /// Octets of a message.
 const LEN: usize = 8;
 
-/// As one of two ranks sends or receives them.
+/// One of the two ranks that send and receive the messages.
 pub(super) fn exchange() {
     let count = std::env::var(COUNT).ok().and_then(|count| count.parse().ok()).expect("a count");
     let pool = HeapPool::new(4 << 30);

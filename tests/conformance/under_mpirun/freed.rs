@@ -46,7 +46,7 @@ fn tag(cycle: usize) -> i32 {
     cycle as i32 % 32_767
 }
 
-/// Sends the next rank a message that it does not receive, sometimes an announced one.
+/// Sends the next rank a message that it does not receive, sometimes a rendezvous.
 fn leave_message(comm: &Comm, source: &Arc<dyn SlabSource>, cycle: usize) {
     let test_message =
         if cycle.is_multiple_of(3) { TestMessage::split(2, 30_000, 300) } else { TestMessage::plain(1, 16) };
@@ -58,7 +58,7 @@ fn leave_message(comm: &Comm, source: &Arc<dyn SlabSource>, cycle: usize) {
     }
 }
 
-/// As one of some ranks makes and frees communicators, each with a message that nobody receives.
+/// One rank of a job that makes and frees communicators, each with an unreceived message.
 pub(super) fn make_and_free() {
     let pool = HeapPool::new(1 << 30);
     let world = join(&pool);
@@ -75,8 +75,7 @@ pub(super) fn make_and_free() {
     mpi::end(None);
 }
 
-/// As one of some ranks joins again and again. Rank 1 frees the communicators of a round when it has
-/// finished.
+/// One rank of a job that joins many times. Rank 1 frees the communicators of a session after its finish.
 pub(super) fn make_and_keep() {
     let pool = HeapPool::new(1 << 30);
     for _ in 0..count() / KEPT {

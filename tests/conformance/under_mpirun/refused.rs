@@ -1,4 +1,4 @@
-//! Sends that the library refuses behind an announcement: nobody waits for what will never come.
+//! Sends that the library refuses after their RTS: the receive fails instead of waiting.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,15 +13,14 @@ use super::{Launcher, be_a_rank, directory, launch_one, mpich, open_mpi};
 use crate::rank_harness;
 use crate::test_message::TestMessage;
 
-/// Picks this, which needs a library of its own and is no part of the suite.
+/// Picks this test, which needs a special library and is not part of the suite.
 pub(super) const PICKED: &str = "a refused send";
 
 const ROOM: usize = 1 << 20;
-/// Octets of a primary and of a secondary payload that only refused messages have.
+/// Octets of the primary and of the secondary payload of refused messages.
 const REFUSED: [usize; 2] = [50_000, 60_000];
 
-/// Refuses to send what has the lengths of those, and is the library that it is linked with in everything
-/// else.
+/// Refuses to send messages of these lengths and passes all other calls to the library it is linked with.
 const REFUSING: &str = r"
 int PMPI_Isend(const void *, int, void *, int, int, void *, void *);
 int MPI_Isend(const void *memory, int count, void *type, int dest, int tag, void *comm, void *request) {
@@ -29,7 +28,7 @@ int MPI_Isend(const void *memory, int count, void *type, int dest, int tag, void
 }
 ";
 
-/// A message whose first physical message is refused, one whose second one is, and one that goes.
+/// A message whose first half is refused, one whose second half is, and one that is sent.
 fn test_messages() -> [TestMessage; 3] {
     let [primary, secondary] = REFUSED;
     [
@@ -39,7 +38,7 @@ fn test_messages() -> [TestMessage; 3] {
     ]
 }
 
-/// As one of two ranks sends or receives them.
+/// One of the two ranks that send and receive the messages.
 pub(super) fn exchange() {
     let pool = HeapPool::new(1 << 30);
     let comm =
@@ -72,7 +71,7 @@ fn receive(comm: &Comm) {
     test_messages()[2].check(&message);
 }
 
-/// Builds the library that refuses, in front of the one that the launcher's processes have.
+/// Builds the refusing library, to be loaded before the launcher's own.
 fn refusing(test: &str, library: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("mpjdev-{}-{test}-library", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a directory");
