@@ -1,7 +1,6 @@
 //! One point-to-point suite that runs over every transport: see `transport_fixtures.rs`.
 //!
-//! The suite knows a transport only by what [`mpjdev_engine::Comm`] shows of it. `MPJDEV_SOAK=1` makes the
-//! amounts larger.
+//! The suite uses only [`mpjdev_engine::Comm`]. `MPJDEV_SOAK=1` makes the amounts larger.
 #![forbid(unsafe_code)]
 
 mod cuts;

@@ -1,12 +1,11 @@
-//! Messages whose content follows from a number, so that a receiver can tell whether it got the right one,
-//! whole.
+//! Messages whose content is computed from a seed, so that a receiver can check it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 
-/// Ingredients of a message.
+/// Seed and lengths of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TestMessage {
     /// Seed of its content.
@@ -41,7 +40,7 @@ impl TestMessage {
         TestMessage { seed, primary, secondary, room: 0 }
     }
 
-    /// Whether it goes as two physical messages where a transport knows only those.
+    /// Whether it is split on a transport of physical messages.
     pub(crate) fn is_split(&self) -> bool {
         self.secondary > 0 && self.secondary >= self.room.next_multiple_of(8)
     }
@@ -51,7 +50,7 @@ impl TestMessage {
         HEADERS + self.primary + if self.is_split() { 0 } else { self.secondary }
     }
 
-    /// Capacity that receiving it needs.
+    /// Capacity that a receive needs.
     pub(crate) fn needs(&self) -> usize {
         self.first_len() - HEADERS
     }
@@ -70,8 +69,7 @@ impl TestMessage {
             buffer.grow_secondary(octets.len());
         }
         let message = buffer.finish().expect("memory").clone();
-        // The words of a native message, filled without the element by element way of the engine, which has
-        // its own tests.
+        // The words of a native message, stored without the writer, which has its own tests.
         for (i, word) in message.first_words()[BEFORE_DATA / 8..][..self.longs()].iter().enumerate() {
             word.store(self.word(i), Relaxed);
         }
@@ -82,12 +80,12 @@ impl TestMessage {
     pub(crate) fn compare(&self, message: &Message) -> Option<String> {
         let lens = (message.primary_len(), message.secondary_len());
         if lens != (self.primary, self.secondary) {
-            return Some(format!("{self:?} came with {lens:?} octets"));
+            return Some(format!("{self:?} has {lens:?} octets"));
         }
         if self.primary > 0 {
             let section = message.first_section().map(|s| (s.element, s.count));
             if section != Some((Type::Long, self.longs())) {
-                return Some(format!("{self:?} came with the section {section:?}"));
+                return Some(format!("{self:?} has the section {section:?}"));
             }
         }
         for (i, word) in message.first_words()[BEFORE_DATA / 8..][..self.longs()].iter().enumerate() {

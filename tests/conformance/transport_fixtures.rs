@@ -23,7 +23,7 @@ use crate::rank_harness::{amount, soaks};
 pub(crate) struct TransportFixture {
     /// Name in reports.
     pub(crate) name: &'static str,
-    /// Its limits, before a test changes some.
+    /// Limits, which a test may change.
     pub(crate) config: fn() -> Config,
     /// Makes the world communicators of a job, in the order of their ranks.
     pub(crate) connect: fn(usize, Config, &Arc<HeapPool>) -> Vec<Comm>,
@@ -34,13 +34,13 @@ pub(crate) struct TransportFixture {
 /// Ability that some transports lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ability {
-    /// A received message is the sender's memory, not a copy of it.
+    /// A received message is the sender's memory, not a copy.
     SharesMemory,
     /// Megabytes arrive within seconds.
     Bulk,
     /// A poll finds every message that was sent before it.
     Prompt,
-    /// A message that has arrived takes no memory of its sender's.
+    /// A message that has arrived holds no memory of its sender.
     LetsGo,
 }
 
@@ -73,7 +73,7 @@ fn local(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
     job::local(ranks, config, &source)
 }
 
-/// Octets of a segment: more than any test needs, and taken only as far as it is used.
+/// Octets of a segment: more than any test needs. Only used pages take memory.
 const SEGMENT: usize = 2 << 30;
 
 pub(crate) fn shm(ranks: usize, config: Config, private: &Arc<HeapPool>) -> Vec<Comm> {
@@ -111,7 +111,7 @@ pub(crate) static TCP_TINY: TransportFixture = TransportFixture {
         let terms = Terms { dialect: Dialect::Draft, maxdatalen: 16, ackmark: 1, hiwater: 1 };
         tcp(ranks, config, terms, pool)
     },
-    lacks: &[COPIED[0], (Ability::Bulk, "every 16 octets wait for the answer to those before")],
+    lacks: &[COPIED[0], (Ability::Bulk, "every 16 octets wait for the acks of those before")],
 };
 
 /// Ranks behind UDP sockets.
@@ -122,16 +122,16 @@ pub(crate) static UDP: TransportFixture = TransportFixture {
     lacks: &[COPIED[0], KEPT],
 };
 
-/// Ranks behind UDP sockets, every limit bites: hardly more than the blocks fits a datagram, and three may be
-/// in flight.
+/// Ranks behind UDP sockets, every limit bites: a datagram has little room past its blocks, and three are in
+/// flight at most.
 pub(crate) static UDP_TINY: TransportFixture = TransportFixture {
     name: "UDP, tiny limits",
     config: Config::tiny,
     connect: |ranks, config, pool| udp(ranks, config, tiny(), pool),
-    lacks: &[COPIED[0], KEPT, (Ability::Bulk, "64 octets at a time wait for the answer to those before")],
+    lacks: &[COPIED[0], KEPT, (Ability::Bulk, "every 64 octets wait for the acks of those before")],
 };
 
-/// Ranks behind UDP sockets, and a network between them that loses, doubles and reorders.
+/// Ranks behind UDP sockets, and a network between them that loses, duplicates and reorders.
 pub(crate) static UDP_LOSSY: TransportFixture = TransportFixture {
     name: "UDP, lossy",
     config: Config::default,
@@ -139,8 +139,8 @@ pub(crate) static UDP_LOSSY: TransportFixture = TransportFixture {
     lacks: &[
         COPIED[0],
         KEPT,
-        (Ability::Bulk, "what is lost leaves again"),
-        (Ability::Prompt, "what is lost comes when it has left again"),
+        (Ability::Bulk, "lost packets are retransmitted"),
+        (Ability::Prompt, "lost packets arrive after a retransmission"),
     ],
 };
 
@@ -158,7 +158,7 @@ pub(crate) fn lossy() -> udp::Terms {
         reorder: Some(Reorder { distance: 4, chance: Chance::percent(5) }),
         ..Impairment::NONE
     };
-    // Nothing has to wait for long: what is lost is missed soon.
+    // A short initial timeout detects losses early.
     let timing = Timing { initial: 20 * MILLISECOND, ..Timing::POLLING };
     let path = Path { timing, ..Path::PRIVATE };
     udp::Terms { impairment: Some((impairment, 20_261_122)), path, ..udp::Terms::default() }
@@ -198,7 +198,7 @@ pub(crate) static SITES_TINY: TransportFixture = TransportFixture {
 const APART: &[(Ability, &str)] =
     &[(Ability::SharesMemory, "the sender's memory is mapped at another address, or messages are copied")];
 
-/// Ranks of a site, of which there are several where there are several ranks.
+/// Ranks of a site, so that several ranks are on several sites.
 fn per_site(ranks: usize, most: usize) -> usize {
     most.min(ranks.div_ceil(2))
 }
@@ -243,15 +243,15 @@ impl TransportFixture {
         }
     }
 
-    /// Lowers the largest tag, and with it the messages that exhaust the numbers of pairs, where these would
-    /// take half a minute. The long tests have the numbers of MPI.
+    /// Lowers the largest tag, and with it the number of messages that exhaust the pairing numbers, for slow
+    /// fixtures. The long tests have the largest tag of MPI.
     pub(crate) fn limit_tags(&self, config: &mut Config) {
         if self.lack(Ability::Bulk).is_some() && !soaks() {
             config.tag_ub = 999;
         }
     }
 
-    /// Octets of a long message, or as many as it moves in a moment.
+    /// Octets of a long message, limited for slow fixtures.
     pub(crate) fn octets(&self, wanted: usize) -> usize {
         if self.lack(Ability::Bulk).is_some() { wanted.min(20 << 10) } else { wanted }
     }

@@ -1,5 +1,4 @@
-//! Barriers of ranks of ours with foreign ones: the clients' masters meet by the messages that IMPI 13
-//! prescribes.
+//! Barriers of ranks of ours with foreign ones: the clients' masters exchange the messages of IMPI 13.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -17,8 +16,8 @@ use crate::speaker::{DATASYNC, Head, SYNCACK};
 
 const ONE: Client = Client::Foreign(&[1]);
 
-/// Jobs of two clients and of three, of ours as lower and as higher ones; of as many as are linear, and of
-/// more.
+/// Jobs of two and three clients, with ours as lower and as higher ones. Some are linear, and some use the
+/// tree.
 pub(crate) const JOBS: [&[Client]; 10] = [
     &[Client::Ours(1), ONE],
     &[ONE, Client::Ours(1)],
@@ -32,7 +31,7 @@ pub(crate) const JOBS: [&[Client]; 10] = [
     &[ONE, Client::Ours(1), ONE, ONE, Client::Ours(2), ONE, ONE, ONE, Client::Ours(1)],
 ];
 
-/// Runs this on all ranks of ours and on all foreign masters at once, so often: nobody leaves before all have
+/// Runs barriers on all ranks of ours and all foreign masters, and checks that no rank leaves before all have
 /// entered.
 pub(crate) fn meet(
     site: &Site,
@@ -84,7 +83,7 @@ fn no_rank_leaves_a_barrier_before_all_have_entered_and_only_masters_exchange_me
     }
 }
 
-/// The messages travel in a context of their own: whatever receives and probes ask for, these are not it.
+/// The messages have a context of their own, so no receive or probe matches them.
 #[test]
 fn no_receive_and_no_probe_of_a_program_meets_a_barriers_message() {
     let (site, mut speaker) = usual_pair();
@@ -125,8 +124,7 @@ fn all_fail(site: &Site, is_it: impl Fn(u32, &DeviceError) -> bool + Sync) {
     });
 }
 
-/// Lets all ranks of ours enter, does something with the foreign masters, and checks what becomes of the
-/// barrier.
+/// Lets all ranks of ours enter, runs a step of the foreign masters, and checks the outcome of the barrier.
 #[track_caller]
 fn fails(
     clients: &[Client],
@@ -146,7 +144,7 @@ fn fails(
         });
         all_fail(&site, is_it);
     });
-    // What another master has sent to one that gave up stays.
+    // Messages of another master to one that has ended its wait stay.
     assert!(site.ranks.values().all(|comm| comm.leftovers().1 == 0));
 }
 
@@ -158,7 +156,7 @@ fn has_failed(rank: u32) -> impl Fn(u32, &DeviceError) -> bool + Sync {
 fn a_barrier_fails_on_all_ranks_of_ours_when_a_foreign_master_dies_in_it() {
     fails(&[Client::Ours(1), ONE], Vec::clear, has_failed(1));
     fails(&[Client::Ours(3), ONE], Vec::clear, has_failed(3));
-    // Behind what ours had to say.
+    // After the messages of ours.
     let hears = |number: usize| {
         move |all: &mut Vec<Master>| {
             expect_signal(all[0].ours.get_mut(&number).expect("connected"));
@@ -171,8 +169,8 @@ fn a_barrier_fails_on_all_ranks_of_ours_when_a_foreign_master_dies_in_it() {
     fails(&[Client::Ours(1), ONE, Client::Ours(2)], Vec::clear, has_failed(1));
 }
 
-/// Master 0 waits for master 1, which lives and waits itself: the death of another one is the end of the
-/// barrier all the same.
+/// Master 0 waits for master 1, which is alive and waits as well. The death of another master ends the
+/// barrier.
 #[test]
 fn barrier_fails_when_an_awaited_rank_dies() {
     let last_dies = |all: &mut Vec<Master>| drop(all.pop());
@@ -192,7 +190,7 @@ fn a_barrier_fails_when_a_foreign_rank_has_finished_without_it() {
     fails(&[Client::Ours(1), ONE], finishes, is_it);
 }
 
-/// Octets have no meaning there. The receiver's neighbours hear of it from the receiver.
+/// A barrier's message has no octets. The receiver notifies the other ranks of its client.
 #[test]
 fn a_barriers_message_with_octets_fails_the_barrier_with_their_number() {
     for len in [1, 8, 256, 257, 5000] {
@@ -226,7 +224,7 @@ fn a_barriers_message_with_octets_fails_the_barrier_with_their_number() {
     }
 }
 
-/// A message with another tag belongs to another operation, of which ours have none: no rank takes it.
+/// A message with another tag belongs to another operation. Ours have none, so no rank takes it.
 #[test]
 fn other_messages_in_its_context_do_not_count_for_the_barrier() {
     let (site, mut speaker) = usual_pair();
@@ -260,7 +258,7 @@ fn synchronous_barrier_message_counts_and_is_acked() {
     site.check_clean();
 }
 
-/// Negative tags, says the draft, and not which (IMPI 3.6).
+/// The draft requires negative tags and does not name them (IMPI 3.6).
 #[test]
 fn barrier_with_foreign_ranks_is_refused_in_the_drafts_dialect() {
     let terms = mpjdev_transport::tcp::Terms { dialect: Dialect::Draft, ..TERMS };
@@ -275,7 +273,7 @@ fn interrupted_barrier_completes_later() {
     let (site, mut speaker) = usual_pair();
     let mut barrier = site.comm().start_barrier();
     assert!(barrier.advance().expect("nothing is wrong").is_none());
-    // A wait is for a time, which may be over before it asks whether it may continue.
+    // A wait has a time limit, which may pass before it asks its wait control.
     let deadline = soon();
     let interrupted = loop {
         match barrier.wait(&mut || false) {

@@ -1,4 +1,4 @@
-//! A foreign sender takes messages back (IMPI 8.6): what no receive has matched is gone, what one has stays.
+//! Cancels of a foreign sender (IMPI 8.6): an unmatched message is cancelled, a matched one is received.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::Mode;
@@ -6,7 +6,7 @@ use mpjdev_engine::Mode;
 use crate::site::{Site, content, from, octets, usual_pair};
 use crate::speaker::{CANCEL, CANCELNO, CANCELYES, DATA, DATASYNC, Head, SYNCACK, Speaker};
 
-/// A numbered standard message, one that can be taken back.
+/// A numbered standard message, which can be cancelled.
 fn numbered(speaker: &mut Speaker, tag: i32, srqid: u64, value: i8) {
     let plain = octets(Encoding::Big, &[value], &[]);
     let len = plain.len() as u32;
@@ -84,8 +84,7 @@ fn latest_message_with_an_id_is_cancelled() {
     site.check_clean();
 }
 
-/// The other way round: our rank cancels a long send, which over TCP never asks the peer, and the peer posts
-/// its receive later.
+/// Our rank cancels a long send, which over TCP never asks the peer. The peer posts its receive later.
 #[test]
 fn long_send_whose_cancel_came_too_late_arrives_when_the_receive_is_posted() {
     for mode in [Mode::Standard, Mode::Synchronous] {
@@ -101,7 +100,7 @@ fn long_send_whose_cancel_came_too_late_arrives_when_the_receive_is_posted() {
             let first = speaker.take();
             assert_eq!((first.0.kind, first.0.tag), (DATASYNC, 7));
             assert!(!site.comm().cancel(id).expect("it is pending"));
-            // What is behind it arrives before it is matched.
+            // The message behind it arrives before it is matched.
             site.comm().isend(&site.message(Encoding::Big, &[1], &[]), 1, 8, Mode::Standard).expect("isend");
             assert_eq!(speaker.recv().head.tag, 8);
             let received = speaker.accept(first);

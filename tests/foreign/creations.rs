@@ -1,4 +1,4 @@
-//! Communicators cannot be agreed with foreign ranks: making them is refused before anything is sent.
+//! Creation of communicators with foreign ranks: it is refused before a message is sent.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::collective::Operation;
@@ -46,7 +46,7 @@ fn making_communicators_with_foreign_ranks_is_refused_and_nothing_is_sent() {
     }
 }
 
-/// A world without foreign ranks has all of them, whatever clients there are.
+/// Without foreign ranks every operation works, with any clients.
 #[test]
 fn ranks_of_ours_make_communicators_over_several_clients() {
     let site = Site::new(&[Client::Ours(1), Client::Ours(2)], TERMS, Config::default());

@@ -1,4 +1,4 @@
-//! Ends of a foreign rank at any moment: each operation that waits for it fails with its name, within a
+//! Ends of a foreign rank at any moment: each operation that waits for it fails with its number, within a
 //! bounded time.
 
 use mpjdev_buffer::Encoding;
@@ -31,7 +31,7 @@ fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
         }
         drop(message);
         assert!(is_it(site.comm().iprobe(from(1, 3)).unwrap_err()));
-        // What it had sent before is there.
+        // The messages that it sent before have arrived.
         let message = site.recv(ANY, 16).expect("it").message.expect("a message");
         assert_eq!(content(&site, message), (vec![1], vec![]));
         assert_eq!(site.recv(ANY, 16).unwrap_err(), DeviceError::NobodyLeft);
@@ -43,14 +43,14 @@ fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
     }
 }
 
-/// Nothing is undelivered, but the job cannot end with all of its ranks.
+/// No message is undelivered, but the job has lost a rank.
 #[track_caller]
 fn ends_without(site: &Site) {
     let ended = site.comm().finish(&mut Uninterruptible);
     assert!(matches!(ended, Err(DeviceError::PeerFailed { rank: 1, .. })), "{ended:?}");
 }
 
-/// Ends the connection after `until`, in the midst of something that the operation waits for.
+/// Ends the connection after `until`, in the middle of packets that the operation waits for.
 #[track_caller]
 fn dies(until: impl FnOnce(&Site, &mut Speaker), operation: impl FnOnce(&Site) -> mpjdev_engine::RequestId) {
     let (site, mut speaker) = usual_pair();
@@ -62,7 +62,7 @@ fn dies(until: impl FnOnce(&Site, &mut Speaker), operation: impl FnOnce(&Site) -
         error => panic!("{error}"),
     }
     assert!(matches!(site.recv(from(1, 9), 8), Err(DeviceError::PeerFailed { rank: 1, .. })));
-    // A send that nobody waits for any more would be reported, these were.
+    // A send that no thread waits for would be reported; these were waited for.
     ends_without(&site);
     site.check_clean();
 }
@@ -78,7 +78,7 @@ fn receive_fails_at_each_octet_where_its_message_stops() {
     let (first, second) = halves(Encoding::Big, &[1; 100], &[2; 2000]);
     let (long_first, _) = halves(Encoding::Big, &[1; 2000], &[2; 2000]);
     dies(|_, _| {}, posted);
-    // In the header, and behind it.
+    // In the header, and after it.
     let packet = |speaker: &Speaker| {
         let len = plain.len() as u32;
         let head = Head { len, msglen: len.into(), tag: 7, ..speaker.head(DATA) };
@@ -87,7 +87,7 @@ fn receive_fails_at_each_octet_where_its_message_stops() {
     for len in [1, 127, 128, 129, 135, 343] {
         dies(|_, speaker| speaker.put_octets(&packet(speaker)[..len]), posted);
     }
-    // A long one: begun, matched, in the midst of its rest.
+    // A long one: pending, matched, in the middle of its data.
     dies(
         |_, speaker| {
             let _ = speaker.begin(7, &long);
@@ -116,7 +116,7 @@ fn receive_fails_at_each_octet_where_its_message_stops() {
         speaker.expect(SYNCACK, begun.srqid);
     };
     dies(in_second, posted);
-    // With others behind what nobody can tell yet.
+    // With others behind an ambiguous message.
     let behind = |_: &Site, speaker: &mut Speaker| {
         let begun = speaker.begin(7, &long_first);
         speaker.send(7, &plain);
@@ -152,7 +152,7 @@ fn send_fails_at_each_octet_where_its_match_ack_stops() {
     dies(first, split);
 }
 
-/// It was matched, which is all that a send waits for; that its rest stops at the flow keeps nobody.
+/// It was matched, so the send is done. No thread waits for the rest, which the flow control stops.
 #[test]
 fn rest_of_a_matched_message_is_dropped_when_its_receiver_has_ended() {
     let (site, mut speaker) = usual_pair();
@@ -171,7 +171,7 @@ fn rest_of_a_matched_message_is_dropped_when_its_receiver_has_ended() {
     site.check_clean();
 }
 
-/// A message that was begun and is received after its sender's death fails alone.
+/// A message of a dead sender that is received in part fails, and no other one does.
 #[test]
 fn part_of_a_long_message_matches_no_receive_after_its_sender_has_ended() {
     let (site, mut speaker) = usual_pair();
@@ -184,7 +184,7 @@ fn part_of_a_long_message_matches_no_receive_after_its_sender_has_ended() {
     site.check_clean();
 }
 
-/// A message is taken back by a whole request, and by no part of one.
+/// A complete request cancels a message, and a part of one does not.
 #[test]
 fn incomplete_cancel_request_cancels_nothing() {
     for len in [0, 1, 64, 127, 128] {
@@ -207,7 +207,7 @@ fn incomplete_cancel_request_cancels_nothing() {
     }
 }
 
-/// A host with two processes: each has its own flow, and its own ids; the host's Fini is both processes' end.
+/// A host with two processes: each has its own flow and ids, and the host's Fini ends both.
 #[test]
 fn processes_of_one_host_are_separate_ranks() {
     let mut site = Site::new(&[Client::Foreign(&[2]), Client::Ours(1)], TERMS, Config::default());
@@ -237,7 +237,7 @@ fn processes_of_one_host_are_separate_ranks() {
         assert_eq!(received.head.lsrank, 2);
         site.wait(id).expect("matched");
     }
-    // Halves of one are no business of the other.
+    // Halves of one do not match the other.
     let (first, second) = halves(Encoding::Big, &[1; 8], &[7; 9]);
     let (other_first, other_second) = halves(Encoding::Little, &[2; 8], &[8; 9]);
     for (process, octets) in [(0, &first), (1, &other_first), (1, &other_second), (0, &second)] {
@@ -247,7 +247,7 @@ fn processes_of_one_host_are_separate_ranks() {
         let message = site.recv(from(process, 7), 16).expect("both").message.expect("a message");
         assert_eq!(content(&site, message).1, [value; 9]);
     }
-    // An answer to a message of the other process is none.
+    // A SyncAck for a message of the other process is ignored.
     speaker.fini();
     site.until("they have finished", |comm| comm.iprobe(from(1, 3)).is_err());
     for rank in [0, 1] {

@@ -1,6 +1,6 @@
 //! Flow control between a rank of ours and a foreign one (IMPI 9).
 //!
-//! The limits of a receiver's memory are of IMPI 18, 8.
+//! The limits of a receiver's memory are those of IMPI 18, 8.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError, Mode};
@@ -18,7 +18,7 @@ fn no_more_than_hiwater_packets_leave_before_they_are_acknowledged() {
         (0..20).map(|tag| site.comm().isend(&message, 1, tag, Mode::Standard).expect("isend")).collect();
     drop(message);
     let mut tags = Vec::new();
-    // The speaker itself counts and says when it is more than hiwater. A ProtoAck stands for ackmark, 4.
+    // The speaker counts packets and fails past hiwater. A ProtoAck stands for ackmark, 4.
     for (more, acknowledge) in [(8, true), (8, true), (4, false)] {
         tags.extend((0..more).map(|_| speaker.take().0.tag));
         if acknowledge {
@@ -33,8 +33,8 @@ fn no_more_than_hiwater_packets_leave_before_they_are_acknowledged() {
     site.check_clean();
 }
 
-/// A sender that keeps to hiwater comes to a stop when what nobody receives fills the memory that it may
-/// have, and continues when that is received.
+/// A sender that respects hiwater stops when unreceived messages fill its share of memory, and continues when
+/// they are received.
 #[test]
 fn a_flood_is_acknowledged_only_as_far_as_there_is_memory_for_it() {
     let credit = 40 * (256 + 64);
@@ -57,7 +57,7 @@ fn a_flood_is_acknowledged_only_as_far_as_there_is_memory_for_it() {
     site.check_clean();
 }
 
-/// The same for messages that its sender may name, and for those of no octets.
+/// The same for numbered messages and for empty ones.
 #[test]
 fn numbered_and_empty_messages_count_as_well() {
     for (numbered, len) in [(true, 0), (true, 8), (false, 0), (true, 256)] {
@@ -92,7 +92,7 @@ fn a_flood_above_hiwater_ends_its_connection() {
     let error = site.recv(from(1, 4), 300).unwrap_err();
     let DeviceError::PeerFailed { rank: 1, why } = &error else { panic!("{error}") };
     assert!(why.contains("more than hiwater, 8, packets"), "{why}");
-    // What had come before may be received.
+    // Messages that arrived before can be received.
     assert!(site.recv(from(1, 5), 300).is_ok());
     assert!(site.pool.used() < 40 * 512, "{} octets", site.pool.used());
 }
@@ -116,7 +116,7 @@ fn messages_of_all_lengths_pass_where_all_limits_are_one() {
     site.check_clean();
 }
 
-/// The rest of a long message that is matched comes though others fill the memory, if its sender takes turns.
+/// The rest of a matched long message arrives although others fill the memory, if its sender takes turns.
 #[test]
 fn matched_long_message_arrives_through_a_flood_of_others() {
     for matched_first in [true, false] {
@@ -150,7 +150,7 @@ fn matched_long_message_arrives_through_a_flood_of_others() {
     }
 }
 
-/// Answers of a rank wait at hiwater as well, and leave when they may.
+/// SyncAcks of a rank wait at hiwater as well, and are sent later.
 #[test]
 fn answers_wait_for_acknowledgements_and_are_not_lost() {
     let (site, mut speaker) = usual_pair();

@@ -9,9 +9,9 @@ use crate::site::{ANY, Site, content, from, octets, pair, usual_pair};
 use crate::speaker::{CANCELNO, CANCELYES, DATA, DATASYNC, Head, PROTOACK, SYNCACK, Speaker};
 use crate::vectors;
 
-/// The next message is whole, and so is what is behind it in the stream.
+/// Checks that the next two messages of the stream are whole.
 #[track_caller]
-fn still_receives(site: &Site, speaker: &mut Speaker) {
+fn check_next_messages(site: &Site, speaker: &mut Speaker) {
     for encoding in [Encoding::Big, Encoding::Little] {
         speaker.send(6, &octets(encoding, &[4, 5, 6], &[9]));
         let message = site.recv(ANY, 24).expect("the next message").message.expect("a message");
@@ -35,13 +35,13 @@ fn octets_of_any_length_that_are_no_message_fail_one_receive_with_the_numbers() 
                 "{len}: {error}"
             );
             assert!(error.to_string().contains("rank 1") && error.to_string().contains("tag 7"), "{error}");
-            still_receives(&site, &mut speaker);
+            check_next_messages(&site, &mut speaker);
         }
         site.check_clean();
     }
 }
 
-/// Ten octets, as a foreign program's own message may have, are said to be ten.
+/// Ten octets, which another program's own message may have, are reported as ten.
 #[test]
 fn text_of_another_program_fails_the_receive_as_no_message() {
     let (site, mut speaker) = usual_pair();
@@ -54,7 +54,7 @@ fn text_of_another_program_fails_the_receive_as_no_message() {
     site.check_clean();
 }
 
-/// Damage behind the first octets is found when sections are read, and not by the receive.
+/// Damage past the first octets is found by the reader, not by the receive.
 #[test]
 fn damaged_golden_messages_fail_their_receive_or_their_reader() {
     let (site, mut speaker) = pair(mpjdev_transport::tcp::Terms::default(), Config::default());
@@ -63,7 +63,7 @@ fn damaged_golden_messages_fail_their_receive_or_their_reader() {
     let mut failed = 0;
     for vector in &damaged {
         speaker.send(7, &vector.octets);
-        // One that ends where a second part would begin is what a sender of two parts sends; here is none.
+        // A message that ends where a second part would begin is a first part. No second one follows.
         speaker.send(7, &[1]);
         let capacity = vector.octets.len();
         let first = site.recv(ANY, capacity);
@@ -72,7 +72,7 @@ fn damaged_golden_messages_fail_their_receive_or_their_reader() {
             assert!(site.recv(ANY, capacity).is_err(), "{}: one octet is no message", vector.name);
         }
         drop(first);
-        still_receives(&site, &mut speaker);
+        check_next_messages(&site, &mut speaker);
     }
     assert!(failed >= 20, "{failed}");
     site.check_clean();
@@ -88,12 +88,12 @@ fn a_message_above_the_capacity_fails_one_receive_with_both_numbers() {
         let error = site.wait(id).unwrap_err();
         let expected = DeviceError::Truncated { needed: len, capacity: 16, source_rank: 1, tag: 7 };
         assert_eq!(error, expected);
-        still_receives(&site, &mut speaker);
+        check_next_messages(&site, &mut speaker);
     }
     site.check_clean();
 }
 
-/// A forbidden packet ends the connection, with a text that has the number in it.
+/// A forbidden packet ends the connection. The error text has the number.
 #[track_caller]
 fn ends(what: impl FnOnce(&mut Speaker), numbers: &[&str]) {
     let (site, mut speaker) = usual_pair();

@@ -1,5 +1,5 @@
-//! Messages of two parts, both ways: the second part directly behind the first, in the same context and with
-//! the same tag.
+//! Messages of two parts, both ways: the second part follows the first in the same context, with the same
+//! tag.
 
 use mpjdev_buffer::Encoding;
 use mpjdev_engine::{Config, DeviceError, Mode, Uninterruptible};
@@ -43,8 +43,8 @@ fn both_parts_are_sent_in_order_under_one_tag() {
     }
 }
 
-/// First packets of two threads' messages that go to one rank: those of a thread's message of two parts stay
-/// neighbours, though the flow stops after every few packets, in the middle of messages too.
+/// Two threads send to one rank. Both parts of a message stay together, although the flow control stops after
+/// every few packets, also in the middle of messages.
 #[test]
 fn threads_that_send_at_once_never_separate_two_parts() {
     for terms in [TERMS, Terms { maxdatalen: 64, ackmark: 1, hiwater: 1, ..TERMS }] {
@@ -91,7 +91,7 @@ fn threads_that_send_at_once_never_separate_two_parts() {
     }
 }
 
-/// Sends both parts in the way of a foreign sender, the rest of long ones when they are matched.
+/// Sends both parts as a foreign sender does: the rest of long ones when they are matched.
 #[derive(Debug)]
 struct Parts {
     begun: Vec<(Head, Vec<u8>)>,
@@ -125,7 +125,7 @@ fn check(site: &Site, done: Result<mpjdev_engine::Done, DeviceError>, expected: 
     assert_eq!(content(site, message), *expected);
 }
 
-/// A second part goes to its own receive, with any receives posted before, meanwhile and after.
+/// A second part completes its own receive, beside receives posted before, meanwhile and after.
 #[test]
 fn parts_of_a_foreign_sender_are_joined_beside_other_posted_receives() {
     for encoding in BOTH {
@@ -154,8 +154,8 @@ fn parts_of_a_foreign_sender_are_joined_beside_other_posted_receives() {
     }
 }
 
-/// The kind of a first part is known when it is complete. The next message with its tag is deferred until
-/// then, and all messages behind that one, so that nothing overtakes anything.
+/// The kind of a first part is known when it is complete. Until then the next message with its tag is
+/// deferred, and so are all messages behind that one, so that messages keep their order.
 #[test]
 fn possible_second_part_waits_until_the_first_has_arrived() {
     for is_split in [true, false] {
@@ -187,8 +187,8 @@ fn possible_second_part_waits_until_the_first_has_arrived() {
     }
 }
 
-/// Messages with other tags that were behind nothing are received while a long one arrives, and so are
-/// other ranks' ones.
+/// Messages with other tags that are not behind a deferred one are received while a long one arrives, and so
+/// are messages of other ranks.
 #[test]
 fn long_message_delays_only_messages_of_its_tag() {
     let (site, mut speaker) = usual_pair();
@@ -202,8 +202,7 @@ fn long_message_delays_only_messages_of_its_tag() {
     site.check_clean();
 }
 
-/// Two long ones with different tags at once, each with a second part, and others behind: in the order in
-/// which they were sent.
+/// Two long messages with different tags, each with a second part, and others behind keep their order.
 #[test]
 fn several_long_first_parts_are_distinguished() {
     let (site, mut speaker) = usual_pair();
@@ -218,7 +217,7 @@ fn several_long_first_parts_are_distinguished() {
     let second_a = Parts::begin(&mut speaker, 7, &[a2]);
     speaker.send(8, &octets(Encoding::Big, &[1], &[]));
     speaker.send(7, &octets(Encoding::Big, &[2], &[]));
-    // The one that came later is known first.
+    // The kind of the later one is known first.
     first_b.end(&mut speaker);
     second_b.end(&mut speaker);
     check(&site, site.wait(ids[1]), &b);
@@ -258,7 +257,7 @@ fn foreign_split_message_with_garbage_in_unused_octets_is_joined() {
     }
 }
 
-/// A capacity that is too small is found as ever, and both parts are consumed.
+/// A capacity that is too small is an error, and both parts are consumed.
 #[test]
 fn both_parts_are_consumed_when_the_first_does_not_fit() {
     for (primary, secondary) in LENS {
@@ -312,15 +311,15 @@ fn message_behind_a_long_one_can_be_cancelled() {
     site.check_clean();
 }
 
-/// Many long messages with one tag, all sent before any is matched, more than memory has room for: all come
-/// through.
+/// Many long messages with one tag, all sent before any is matched, and longer than the memory together. All
+/// arrive.
 #[test]
 fn long_messages_with_one_tag_arrive_in_order() {
     let (site, mut speaker) = pair(TERMS, Config { credit: 2000, ..Config::default() });
     let count = 60;
     let ids: Vec<_> = (0..count).map(|_| site.comm().irecv(ANY, 2000, None).expect("irecv")).collect();
     let message = |seed: usize| octets(Encoding::Big, &parts(seed, 1500, 0).0, &[]);
-    // First packets in turn with the rests, as far as the flow lets them.
+    // First packets in turn with the rests, as the flow control allows.
     let mut rests = std::collections::VecDeque::new();
     for seed in 0..count {
         rests.push_back((speaker.begin(7, &message(seed)), seed));

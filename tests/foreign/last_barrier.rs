@@ -1,5 +1,4 @@
-//! The barrier that a job with foreign ranks ends with (IMPI 14): behind all messages, before each rank's
-//! Fini.
+//! The barrier at the end of a job with foreign ranks (IMPI 14): after all messages, before each rank's Fini.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ fn finish(comm: &Comm) -> Result<(), DeviceError> {
     comm.finish(&mut for_a_while())
 }
 
-/// Nothing comes but that nothing follows.
+/// Nothing but the Fini arrives.
 #[track_caller]
 fn expect_fini(speaker: &mut Speaker) {
     assert_eq!(speaker.take().0.kind, FINI);
@@ -32,7 +31,7 @@ fn no_rank_finishes_before_all_have_entered_the_barrier_and_all_send_fini() {
         for maxlinear in [MAXLINEAR, 1] {
             let mut site = Site::with_maxlinear(clients, maxlinear, TERMS, Config::default());
             let mut masters = Masters::of(&mut site, clients, maxlinear);
-            // One before it, as in LAM's programs that end behind a barrier of their own.
+            // A barrier before it, as in programs of LAM that end with a barrier.
             meet(&site, &mut masters, 1, |comm| comm.barrier(&mut for_a_while()));
             meet(&site, &mut masters, 1, finish);
             let of_masters = masters.all.iter_mut().flat_map(|master| master.ours.values_mut());
@@ -70,7 +69,7 @@ fn messages_are_matched_before_a_rank_enters_the_barrier() {
         let finishing = scope.spawn(|| finish(site.comm()));
         let (head, _) = speaker.take();
         assert_eq!(head.tag, 7);
-        // Its part of the barrier is there already, and is not answered.
+        // Its part of the barrier has already arrived and gets no answer.
         speaker.send_as(0, CID, TAG, &[]);
         assert!(speaker.is_quiet(), "a message waits to be matched");
         speaker.say(&crate::speaker::Head { srqid: head.srqid, drqid: 3, ..speaker.head(SYNCACK) }, &[]);
@@ -88,7 +87,7 @@ fn messages_are_matched_before_a_rank_enters_the_barrier() {
     site.check_clean();
 }
 
-/// Each of ours finishes; what each says, by rank.
+/// Finishes each rank of ours and returns the results by rank.
 fn finish_all(site: &Site) -> Vec<(u32, Result<(), DeviceError>)> {
     std::thread::scope(|scope| {
         let threads: Vec<_> =
@@ -124,12 +123,12 @@ fn absent_foreign_master_is_named() {
                     assert!(rank == absent && after >= patience, "{error}");
                     assert!(error.to_string().starts_with(&format!("rank {absent} has not come")), "{error}");
                 }
-                // Its neighbours hear of it from the master.
+                // The master notifies the other ranks of its client.
                 DeviceError::PeerFailed { rank: failed, .. } if rank != first => assert_eq!(failed, absent),
                 error => panic!("rank {rank}: {error}"),
             }
         }
-        // They have finished all the same.
+        // They have finished nevertheless.
         for mut speaker in masters.all.into_iter().flat_map(|master| master.ours.into_values()) {
             while speaker.take().0.kind != FINI {}
         }
@@ -137,7 +136,7 @@ fn absent_foreign_master_is_named() {
     }
 }
 
-/// The second client of ours waits for the first one's, which gives up.
+/// The second client of ours waits for the first one, which ends its wait.
 #[test]
 fn ranks_of_ours_wait_for_each_other_without_a_timeout() {
     let clients = [Client::Ours(1), ONE, Client::Ours(2)];
@@ -152,7 +151,7 @@ fn ranks_of_ours_wait_for_each_other_without_a_timeout() {
 
 #[test]
 fn timeout_restarts_with_each_packet() {
-    // A question and its answer take less than that on any machine.
+    // A probe and its answer take less time on any machine.
     let patience = Duration::from_secs(5);
     let (site, mut speaker) = pair(TERMS, impatient(patience));
     std::thread::scope(|scope| {
@@ -183,7 +182,7 @@ fn finishing_fails_on_all_ranks_of_ours_when_a_foreign_rank_dies_in_the_barrier(
             let ended = std::thread::scope(|scope| {
                 let finishing = scope.spawn(|| finish_all(&site));
                 let mut first = masters.all.remove(0);
-                // In a tree it would wait for others before.
+                // In a tree it would first wait for others.
                 if !before && first.number == 0 && clients.len() <= MAXLINEAR as usize {
                     expect_signal(first.ours.get_mut(&1).expect("connected"));
                 }
@@ -194,7 +193,7 @@ fn finishing_fails_on_all_ranks_of_ours_when_a_foreign_rank_dies_in_the_barrier(
             for (rank, ended) in ended {
                 match ended.unwrap_err() {
                     DeviceError::PeerFailed { rank: failed, .. } => assert_eq!(failed, dead, "rank {rank}"),
-                    // The other client of ours has seen it before, and ended.
+                    // The other client of ours has noticed it before, and ended.
                     DeviceError::PeerFinished { rank: 0 } if rank >= 2 && dead == 1 => {}
                     error => panic!("{clients:?}, rank {rank}: {error}"),
                 }
@@ -205,8 +204,8 @@ fn finishing_fails_on_all_ranks_of_ours_when_a_foreign_rank_dies_in_the_barrier(
     }
 }
 
-/// A rank that has announced its end needs no other rank, and none waits for it, though it should have
-/// entered the barrier.
+/// A rank that has sent its Fini needs no other rank, and no rank waits for it, although it has not entered
+/// the barrier.
 #[test]
 fn a_foreign_rank_that_has_finished_is_not_waited_for() {
     for clients in [[Client::Ours(2), ONE], [ONE, Client::Ours(2)]] {
@@ -246,7 +245,7 @@ fn interrupted_finish_is_complete() {
     site.check_clean();
 }
 
-/// The job has failed already: nobody is waited for.
+/// The job has failed already, so no rank waits.
 #[test]
 fn a_job_that_has_failed_ends_without_a_barrier() {
     let (site, mut speaker) = usual_pair();
@@ -263,7 +262,7 @@ fn a_job_in_the_drafts_dialect_ends_without_a_barrier() {
     assert!(speaker.drain().is_empty());
 }
 
-/// While a rank waits for the others its own receives are still there; sends are not.
+/// While a rank waits for the others its receives are still pending, and its sends are not.
 #[test]
 fn a_rank_that_waits_in_the_barrier_sends_nothing_more() {
     let (site, mut speaker) = usual_pair();

@@ -1,4 +1,4 @@
-//! Ranks of ours against ranks of another implementation, which speak nothing but IMPI.
+//! Ranks of ours with ranks of another implementation, which use only IMPI.
 #![forbid(unsafe_code)]
 
 #[path = "../../rust/buffer/tests/vectors/values.rs"]

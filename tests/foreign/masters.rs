@@ -1,5 +1,5 @@
-//! Foreign masters in barriers, written down once more from IMPI 13, and naively: each blocks on its
-//! connections, in the order of the text.
+//! Foreign masters in barriers, implemented directly from IMPI 13: each blocks on its connections, in the
+//! order of the text.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,7 +24,7 @@ pub(crate) struct Master {
     from: BTreeMap<usize, Receiver<()>>,
 }
 
-/// The foreign masters of a job, and what other connections there are: no barrier's message may come there.
+/// The foreign masters of a job, and its other connections, where no barrier's message may arrive.
 #[derive(Debug)]
 pub(crate) struct Masters {
     pub(crate) all: Vec<Master>,
@@ -122,12 +122,12 @@ impl Master {
     }
 }
 
-/// The next packet is a barrier's message, and says nothing else.
+/// Checks that the next packet is exactly a barrier's message.
 #[track_caller]
 pub(crate) fn expect_signal(speaker: &mut Speaker) {
     let (head, octets) = speaker.take();
-    // As LAM's in tests/golden/impi-captures/collective.txt: all that means nothing is zero. Messages are
-    // numbered for tracing.
+    // As in tests/golden/impi-captures/collective.txt: unused fields are zero. Messages are numbered for
+    // tracing.
     let (src, dest) = (speaker.theirs, speaker.head(0).src);
     let expected = Head { kind: DATA, src, dest, tag: TAG, cid: CID, ..Head::default() };
     assert_eq!(Head { lsrank: 0, seqnum: 0, ..head }, expected);

@@ -11,7 +11,7 @@ use crate::vectors::{self, Vector};
 
 pub(crate) const BOTH: [Encoding; 2] = [Encoding::Big, Encoding::Little];
 
-/// The message that a description is of, in one part.
+/// The message of a description, in one part.
 fn written(site: &Site, vector: &Vector) -> Message {
     let capacity = vector.octets.len() as i64;
     let order = vector.encoding.expect("described");
@@ -35,8 +35,7 @@ fn golden_messages_leave_octet_for_octet_in_headers_that_say_nothing_else() {
         let received = speaker.recv();
         assert_eq!(received.octets, vector.octets, "{}", vector.name);
         let len = vector.octets.len() as u32;
-        // The number of the message is for tracing (IMPI 7.3); all that means nothing is zero, and lsrank is
-        // 0 as well.
+        // The number of the message is for tracing (IMPI 7.3). Unused fields and lsrank are zero.
         let expected = Head {
             len,
             msglen: len.into(),
@@ -75,7 +74,7 @@ fn golden_messages_of_a_foreign_rank_are_read_in_either_byte_order() {
     site.check_clean();
 }
 
-/// Posted before or after; blocking too, which takes it without a request.
+/// Posted before or after, and blocking, which receives without a request.
 #[test]
 fn message_is_received_by_every_kind_of_receive() {
     let (site, mut speaker) = usual_pair();
@@ -102,7 +101,7 @@ fn message_is_received_by_every_kind_of_receive() {
     site.check_clean();
 }
 
-/// Up to maxdatalen in one packet, above it in several, whose rest comes when it is matched (IMPI 8.2, 8.3).
+/// Up to maxdatalen in one packet. Above it, the rest follows when the message is matched (IMPI 8.2, 8.3).
 #[test]
 fn messages_around_the_packet_length_go_both_ways() {
     let (site, mut speaker) = usual_pair();
@@ -128,8 +127,7 @@ fn messages_around_the_packet_length_go_both_ways() {
     site.check_clean();
 }
 
-/// In both directions the SyncAck says that a receive has taken the message, and nothing else does (IMPI
-/// 8.2).
+/// In both directions only the SyncAck states that a receive has matched the message (IMPI 8.2).
 #[test]
 fn a_synchronous_message_is_answered_when_it_is_matched() {
     let (site, mut speaker) = usual_pair();
@@ -151,15 +149,14 @@ fn a_synchronous_message_is_answered_when_it_is_matched() {
     assert!(site.recv(from(1, 3), 16).is_ok());
     assert_eq!(speaker.expect(SYNCACK, begun.srqid).kind, SYNCACK);
     assert!(site.comm().test(id).expect("test").is_none(), "nobody has matched it");
-    // As LAM says it: with lengths that mean nothing, and no drqid (IMPI 7.2).
+    // As LAM sends it: with meaningless lengths and no drqid (IMPI 7.2).
     let answer = Head { srqid: head.srqid, len: 128, msglen: 128, tag: -1, ..speaker.head(SYNCACK) };
     speaker.put(&answer, &[]);
     site.wait(id).expect("matched");
     site.check_clean();
 }
 
-/// A standard message with an id, which its sender might take back, is not answered when it is matched (IMPI
-/// 8.1, 8.6).
+/// A standard message with an id, which its sender could cancel, gets no SyncAck (IMPI 8.1, 8.6).
 #[test]
 fn a_numbered_standard_message_is_received_and_not_answered() {
     let (site, mut speaker) = usual_pair();

@@ -1,4 +1,4 @@
-//! A job of ranks of ours and of another implementation's, which the test speaks for.
+//! A job of ranks of ours and of foreign ranks, which the test plays.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -24,7 +24,7 @@ pub(crate) enum Client {
     Ours(usize),
     /// Hosts, with their numbers of processes.
     Foreign(&'static [usize]),
-    /// Ranks that count as ours, each a host, and that the test speaks for.
+    /// Ranks that count as ours, each a host, and that the test plays.
     Posing(usize),
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Site {
     pub(crate) pool: Arc<HeapPool>,
     /// Our ranks, by their number in the world.
     pub(crate) ranks: BTreeMap<u32, Comm>,
-    /// The ends of connections that the test speaks for, by host and by the rank of ours at the other end.
+    /// The test's ends of connections, by host and by the rank of ours at the other end.
     pub(crate) speakers: BTreeMap<(u32, u32), Speaker>,
 }
 
 /// Clients up to which barriers are linear, as everywhere (IMPI 13).
 pub(crate) const MAXLINEAR: u32 = 4;
 
-/// The limits of most tests: small ones, so that they are met.
+/// The limits of most tests, small enough to be reached.
 pub(crate) const TERMS: Terms = Terms { dialect: Dialect::Final, maxdatalen: 256, ackmark: 4, hiwater: 8 };
 
 /// Rank 0 of ours and the speaker for rank 1.
@@ -99,7 +99,7 @@ impl Site {
         site
     }
 
-    /// A connection for every two hosts of which one is ours at least; those of ours by host and other host.
+    /// A connection for each pair of hosts with at least one of ours; those of ours by host and other host.
     fn connect(
         &mut self,
         members: &[Member],
@@ -149,25 +149,24 @@ impl Site {
         self.ranks.values().next().expect("a rank of ours")
     }
 
-    /// Looks for what has come, until this holds.
+    /// Drives progress until the condition holds.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, mut holds: impl FnMut(&Comm) -> bool) {
         until(self.comm(), what, &mut holds);
     }
 
-    /// Receives a message, within a time.
+    /// Receives a message, with a deadline.
     pub(crate) fn recv(&self, from: RecvFrom, capacity: usize) -> Result<Done, DeviceError> {
         let id = self.comm().irecv(from, capacity, None)?;
         self.wait(id)
     }
 
-    /// Waits for a request, within a time.
+    /// Waits for a request, with a deadline.
     pub(crate) fn wait(&self, id: RequestId) -> Result<Done, DeviceError> {
         self.comm().wait(id, Some(soon()), &mut mpjdev_engine::Uninterruptible)
     }
 
-    /// A message of these octets of primary payload and these of secondary payload, one byte each; split when
-    /// there are some of the latter.
+    /// A message of a section of bytes and a secondary payload. With a secondary payload it is split.
     pub(crate) fn message(&self, encoding: Encoding, primary: &[i8], secondary: &[u8]) -> Message {
         let room = 8 + primary.len().next_multiple_of(8);
         let mut buffer = WriteBuffer::new(self.source(), room as i64, encoding).expect("a capacity");
@@ -179,7 +178,7 @@ impl Site {
         buffer.finish().expect("memory").clone()
     }
 
-    /// Nothing is left of all messages.
+    /// Checks that no message is left.
     #[track_caller]
     pub(crate) fn check_clean(&self) {
         for comm in self.ranks.values() {
@@ -189,7 +188,7 @@ impl Site {
     }
 }
 
-/// Looks for what has come, until this holds.
+/// Drives progress until the condition holds.
 #[track_caller]
 pub(crate) fn until(comm: &Comm, what: &str, holds: &mut dyn FnMut(&Comm) -> bool) {
     let deadline = soon();
@@ -219,9 +218,8 @@ pub(crate) fn from(source: impl Into<Option<i32>>, tag: impl Into<Option<i32>>) 
     RecvFrom { source: source.into(), tag: tag.into() }
 }
 
-/// The octets of a message in this byte order that has one section of bytes, and octets of a secondary
-/// payload behind them or, to be cut off there, after them. Written out by hand from the format's
-/// description.
+/// The octets of a message with one section of bytes and a secondary payload, which may be cut off as a
+/// second part. Written by hand from the description of the format.
 pub(crate) fn octets(encoding: Encoding, primary: &[i8], secondary: &[u8]) -> Vec<u8> {
     let four = |n: usize| match encoding {
         Encoding::Big => (n as u32).to_be_bytes(),

@@ -1,9 +1,9 @@
-//! Answers, ends of ranks and reclaimed memory that come at the worst moment.
+//! Match acks, ends of ranks and reclaimed memory at the worst moments.
 
 use super::*;
 use crate::rank_harness::{ANY, from};
 
-/// Answers to requests that are not there, forged ones too, change nothing.
+/// Match acks for unknown requests, also forged ones, change nothing.
 #[test]
 fn forged_match_ack_completes_no_request() {
     for token in [0, 1, u64::MAX, 1 << 32, 1 << 63] {
@@ -20,7 +20,7 @@ fn forged_match_ack_completes_no_request() {
     }
 }
 
-/// The message and the finish come when the receiver has just looked into its inbox.
+/// The message and the finish arrive right after the receiver's poll.
 #[test]
 fn message_sent_right_before_a_finish_is_received() {
     for probes in [false, true] {
@@ -43,8 +43,7 @@ fn message_sent_right_before_a_finish_is_received() {
     }
 }
 
-/// The answer and the finish come when the sender, that looks because somebody else has finished, has just
-/// looked.
+/// The match ack and the finish arrive right after a poll that the end of another rank caused.
 #[test]
 fn match_ack_sent_right_before_a_finish_completes_its_send() {
     let mut bench = Bench::new(3, false);
@@ -69,7 +68,7 @@ fn match_ack_sent_right_before_a_finish_completes_its_send() {
     bench.finish_clean();
 }
 
-/// The destination finishes, and another thread takes note of it, between the look at the destination and the
+/// The destination finishes, and another thread notices it, between the check of the destination and the
 /// send.
 #[test]
 fn send_to_a_rank_that_finishes_meanwhile_ends() {
@@ -123,7 +122,7 @@ fn damaged_request_fails_all_ranks() {
     }
 }
 
-/// An answer names a request of its receiver: it must be a send, and one to the rank that answers.
+/// A match ack names a request of its receiver. It must be a send to the rank that acks.
 #[test]
 fn forged_match_ack_completes_no_pending_request() {
     let bench = Bench::new(3, false);
@@ -142,7 +141,7 @@ fn forged_match_ack_completes_no_pending_request() {
     TestMessage::plain(1, 40).check(&done.message.expect("an answer is no message"));
 }
 
-/// Cleaners run while a rank waits for memory to be freed; what they free is a request of that very rank.
+/// Cleaners run while a rank waits for memory. They free a request of the same rank.
 #[test]
 fn memory_is_reclaimed_without_the_ranks_lock() {
     static RANK: Mutex<Option<Comm>> = Mutex::new(None);
@@ -166,7 +165,7 @@ fn memory_is_reclaimed_without_the_ranks_lock() {
     assert_ne!(BLOCKED.get(), Some(&true), "another thread of this rank had to wait");
 }
 
-/// Its sender has finished and nobody empties its queue any more.
+/// The sender has finished, so no thread empties its queue.
 #[test]
 fn match_acks_to_a_finished_rank_are_dropped() {
     let bench = Bench::new(2, false);

@@ -1,14 +1,13 @@
-//! Physical messages as foreign, damaged or malicious senders make them.
+//! Physical messages of foreign, damaged or malicious senders.
 
 use super::*;
 use crate::rank_harness::{ANY, from};
 
-/// The second half comes on the same context under the same tag, from the actual source, right behind the
-/// first.
+/// The second half has the context, tag and source of the first and follows it directly.
 #[test]
 fn a_foreign_senders_halves_are_joined_for_exact_and_wildcard_receives() {
     let bench = Bench::new(2, true);
-    // Unexpected, several of them.
+    // Several unexpected messages.
     for seed in 1..4 {
         let (first, second) = halves(&test_message(seed));
         bench.put(0, 7, &first);
@@ -18,7 +17,7 @@ fn a_foreign_senders_halves_are_joined_for_exact_and_wildcard_receives() {
         let asked = if seed == 2 { ANY } else { from(1, 7) };
         test_message(seed).check(&bench.recv(asked, 40).expect("both halves"));
     }
-    // Posted before, with others behind that must not get a half.
+    // Posted before, and other receives after it that must not get a half.
     let receives = [ANY, from(1, 7), from(None, 7)].map(|f| bench.comm.irecv(f, 40, None).expect("irecv"));
     for seed in 4..7 {
         let (first, second) = halves(&test_message(seed));
@@ -32,7 +31,7 @@ fn a_foreign_senders_halves_are_joined_for_exact_and_wildcard_receives() {
     bench.finish_clean();
 }
 
-/// Even while other messages of that sender, on other tags, come in between.
+/// Also with messages of that sender on other tags in between.
 #[test]
 fn a_foreign_second_half_is_not_taken_from_another_tag() {
     let bench = Bench::new(2, true);
@@ -49,7 +48,7 @@ fn a_foreign_second_half_is_not_taken_from_another_tag() {
     bench.finish_clean();
 }
 
-/// In whatever order the second halves come, before or after their first ones.
+/// The second halves arrive in any order, before or after their first halves.
 #[test]
 fn numbered_halves_find_each_other_in_any_order() {
     for order in [[0, 1, 2], [2, 0, 1], [2, 1, 0]] {
@@ -75,11 +74,11 @@ fn numbered_halves_find_each_other_in_any_order() {
     }
 }
 
-/// A transport may hand over a short second half inside its packet.
+/// A transport may deliver a short second half inside its packet.
 #[test]
 fn inline_second_half_is_joined() {
     let bench = Bench::new(2, true);
-    // Sixteen octets that happen to be an empty message, which the wire copies into its queue.
+    // Sixteen octets that could be an empty message, which the transport copies into its queue.
     let (first, _) = halves(&TestMessage::split(1, 40, 16));
     let inline = bench.message(&TestMessage::plain(0, 0));
     let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
@@ -97,7 +96,7 @@ fn inline_second_half_is_joined() {
     bench.finish_clean();
 }
 
-/// The error has both lengths; the next message is whole, whether the half comes before or after the receive.
+/// The error has both lengths. The next message is whole, with the half before or after the receive.
 #[test]
 fn a_second_half_of_another_length_is_an_error_with_the_numbers() {
     for posted in [false, true] {
@@ -121,8 +120,8 @@ fn a_second_half_of_another_length_is_an_error_with_the_numbers() {
     }
 }
 
-/// Every truncation of a message, and octets behind its end: an error or, as a first half, an open receive;
-/// never a panic, and the next message is whole.
+/// Every truncation of a message, and octets past its end, give an error or, for a first half, an open
+/// receive. There is no panic, and the next message is whole.
 #[test]
 fn physical_lengths_that_contradict_the_headers_are_errors() {
     for split in [false, true] {
@@ -147,8 +146,8 @@ fn physical_lengths_that_contradict_the_headers_are_errors() {
     }
 }
 
-/// Every bit of both headers turned: the message or an error, or a receive that waits for a second half; and
-/// never an allocation from a length that the peer made up.
+/// Every flipped bit of both headers gives the message, an error, or a receive that waits for a second half.
+/// No forged length causes an allocation.
 #[test]
 fn header_with_any_flipped_bit_is_refused_or_harmless() {
     let (good, _) = halves(&TestMessage::appended(1, 40, 24));
@@ -172,7 +171,7 @@ fn header_with_any_flipped_bit_is_refused_or_harmless() {
     }
 }
 
-/// A half that can no longer come: the receive fails with the rank that it would have come from.
+/// The receive fails with the rank that did not send the second half.
 #[test]
 fn receive_without_its_second_half_fails_when_the_sender_ends() {
     let bench = Bench::new(3, true);
@@ -187,7 +186,7 @@ fn receive_without_its_second_half_fails_when_the_sender_ends() {
     bench.finish_clean();
 }
 
-/// An interrupt between the halves loses nothing: the message is given when its second half comes soon.
+/// After an interrupt between the halves the message is still received if its second half arrives soon.
 #[test]
 fn an_interrupt_between_the_halves_loses_no_message() {
     let bench = Bench::new(2, true);
@@ -210,8 +209,7 @@ fn an_interrupt_between_the_halves_loses_no_message() {
     bench.finish_clean();
 }
 
-/// The second half may never come while its sender lives; the thread that waits for it can be interrupted all
-/// the same.
+/// The second half may never arrive although its sender lives. An interrupt still ends the wait.
 #[test]
 fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
     let bench = Bench::new(2, true);
@@ -232,15 +230,14 @@ fn a_receive_that_has_only_its_first_half_can_be_interrupted() {
     bench.finish_clean();
 }
 
-/// A half of a rank that has finished, while others are alive that a wildcard receive could get a message
-/// from.
+/// The half of a finished rank, with other live ranks that could send to a wildcard receive.
 #[test]
 fn half_of_a_finished_rank_fails_the_receive_at_once() {
     let bench = Bench::new(3, true);
     let (first, _) = numbered_halves(&test_message(1), 5);
     bench.put(0, 7, &first);
     bench.transports[0].finish();
-    // Rank 0 takes note of both, before anything is posted.
+    // Rank 0 notices both before any receive is posted.
     assert!(bench.comm.iprobe(ANY).expect("iprobe").is_some());
     let id = bench.comm.irecv(ANY, 40, None).expect("irecv");
     let deadline = Some(Instant::now() + Duration::from_secs(20));

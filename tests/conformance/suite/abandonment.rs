@@ -1,4 +1,4 @@
-//! Collective operations that a rank leaves unfinished: what that rank and the others get from then on.
+//! Abandoned collective operations: the errors of the abandoning rank and of the others.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ for_every_fixture![
 ];
 
 const SMALL: TestMessage = TestMessage { seed: 1, primary: 16, secondary: 0, room: 0 };
-/// Many times what a notice takes, on a busy machine too.
+/// Many times the duration of a notice, also on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 
 /// Kinds of collective operations.
@@ -37,14 +37,14 @@ fn start(comm: &Comm, kind: usize) -> Operation {
     }
 }
 
-/// Begins an operation that the others have not begun, and gives it up.
+/// Starts an operation that the others have not started, and abandons it.
 #[track_caller]
 fn interrupt(comm: &Comm, kind: usize) {
     let ended = start(comm, kind).finish(&mut || false).map(drop);
     assert_eq!(ended, Err(DeviceError::Interrupted), "kind {kind}");
 }
 
-/// Ends an operation, which takes no time to speak of when it fails.
+/// Ends an operation, which fails within a short time.
 fn end(operation: Operation) -> Result<Outcome, DeviceError> {
     let begun = Instant::now();
     operation.finish(&mut || begun.elapsed() < SOON)
@@ -59,7 +59,7 @@ fn assert_abandoned(ended: Result<Outcome, DeviceError>, by: u32) {
     }
 }
 
-/// A dup that a member has left: it fails, or a barrier of what it has made does.
+/// Checks an abandoned dup: it fails, or a barrier on the new communicator fails.
 #[track_caller]
 fn assert_dup_abandoned(operation: Operation, by: u32) {
     match end(operation) {
@@ -89,7 +89,7 @@ fn barriers_after_an_interrupted_one_fail_on_every_rank(fixture: &TransportFixtu
             }
         } else {
             harness.wait_for_note("interrupted");
-            // Some may have got all that rank 0 had to send for the first.
+            // Some ranks may have all messages of rank 0 for the first barrier.
             let passed = (0..2).take_while(|_| end(harness.comm.start_barrier()).is_ok()).count();
             assert!(passed < 2, "rank 0 has entered one barrier");
             for kind in 0..KINDS {
@@ -99,7 +99,7 @@ fn barriers_after_an_interrupted_one_fail_on_every_rank(fixture: &TransportFixtu
     });
 }
 
-/// Nobody gets a communicator that another rank takes for the one made before.
+/// No rank gets a communicator that another rank takes for the one created before.
 fn creations_after_an_interrupted_one_fail_on_every_rank(fixture: &TransportFixture) {
     for kind in 1..KINDS {
         for leaver in 0..3 {
@@ -135,18 +135,17 @@ fn collective_fails_on_a_waiting_rank_when_another_rank_is_interrupted(fixture: 
     }
 }
 
-/// Rank 1 has mostly confirmed the dup when it leaves, so that the others could get it; it may have come less
-/// far.
+/// Rank 1 has usually confirmed the dup when it abandons it, so the others could complete it.
 fn creation_abandoned_after_its_result_leaves_no_rank_waiting(fixture: &TransportFixture) {
     Job::new(fixture, 3).untidy().run(|harness| match harness.rank() {
         0 => {
             let mut operation = harness.comm.start_dup();
             assert!(operation.advance().expect("advance").is_none());
-            harness.post_note("the verdicts have left");
+            harness.post_note("the results are sent");
             assert_dup_abandoned(operation, 1);
         }
         1 => {
-            harness.wait_for_note("the verdicts have left");
+            harness.wait_for_note("the results are sent");
             let mut operation = harness.comm.start_dup();
             for _ in 0..1000 {
                 assert!(operation.advance().expect("advance").is_none(), "rank 2 has not confirmed");
@@ -213,7 +212,7 @@ fn rank_with_an_abandoned_barrier_finishes(fixture: &TransportFixture) {
         let begun = Instant::now();
         let mut patience = || begun.elapsed() < 3 * SOON;
         let finished = harness.comm.finish(&mut patience);
-        // The messages of the barrier are delivered to nobody, which is noticed where they need an answer.
+        // No rank receives the messages of the barrier, which is noticed where they need a match ack.
         assert!(matches!(finished, Ok(()) | Err(DeviceError::Undelivered { .. })), "{finished:?}");
     });
 }

@@ -1,4 +1,4 @@
-//! Failure of a rank: blocked ranks learn it soon, with the rank and the reason.
+//! Failure of a rank: blocked operations fail soon, with the rank and the reason.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ for_every_fixture![
 ];
 
 const SMALL: TestMessage = TestMessage { seed: 1, primary: 16, secondary: 0, room: 0 };
-/// Many times what a wake-up takes, on a busy machine too.
+/// Many times the duration of a wake-up, also on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
 fn failed(rank: u32) -> DeviceError {
@@ -69,7 +69,7 @@ fn a_failure_ends_every_kind_of_blocked_operation(fixture: &TransportFixture) {
     }
 }
 
-/// At most one of them sleeps where the failure rings.
+/// At most one of them is parked on the transport that the failure wakes.
 fn a_failure_ends_all_threads_of_a_rank(fixture: &TransportFixture) {
     let job = Job::new(fixture, 3).untidy().tuned(|config| (config.spins, config.yields) = (0, 0));
     job.run(|harness| match harness.rank() {
@@ -79,7 +79,7 @@ fn a_failure_ends_all_threads_of_a_rank(fixture: &TransportFixture) {
         }
         1 => {
             let begun = Instant::now();
-            // Without the barrier: any number of threads may receive, only one at a time is in a collective.
+            // Without the barrier: one thread at a time may be in a collective operation.
             harness.threads(16, |k| {
                 harness.post_note("blocks");
                 let operation = [0, 1, 2, 3, 4, 6, 7][k % 7];
@@ -129,7 +129,7 @@ fn first_failure_is_reported(fixture: &TransportFixture) {
     });
 }
 
-/// The request may be done or not, but waiting for it ends.
+/// The request may be done or not, but the wait ends.
 fn a_failure_ends_a_receive_that_has_only_its_first_half(fixture: &TransportFixture) {
     Job::new(fixture, 2).untidy().run(|harness| {
         let test_message = TestMessage::split(1, 16, 5000);

@@ -1,4 +1,4 @@
-//! Looking at messages before receiving them.
+//! Probes: messages found before they are received.
 
 use mpjdev_engine::{Mode, Status};
 
@@ -43,15 +43,15 @@ fn a_probe_waits_for_a_message_and_the_next_receive_gets_it(fixture: &TransportF
 fn iprobe_is_empty_until_a_message_has_arrived(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
         if harness.rank() == 0 {
-            harness.wait_for_note("nothing there");
+            harness.wait_for_note("no message yet");
             harness.send(&test_messages()[1], 1, 7);
         } else {
             for _ in 0..100 {
                 assert_eq!(harness.comm.iprobe(ANY), Ok(None));
             }
-            harness.post_note("nothing there");
+            harness.post_note("no message yet");
             harness.until("the message is there", || harness.comm.iprobe(ANY).expect("iprobe").is_some());
-            // It stays, and only a probe for it sees it.
+            // The message stays, and only a matching probe finds it.
             assert!(harness.comm.iprobe(from(0, 7)).expect("iprobe").is_some());
             assert_eq!(harness.comm.iprobe(from(0, 8)), Ok(None));
             assert_eq!(harness.comm.iprobe(from(1, 7)), Ok(None));
@@ -75,7 +75,7 @@ fn probe_returns_the_capacity_that_the_message_needs(fixture: &TransportFixture)
     });
 }
 
-/// With several there, a wildcard probe and a wildcard receive mean the same one.
+/// With several messages, a wildcard probe and a wildcard receive find the same one.
 fn probe_returns_the_message_that_a_receive_would_get(fixture: &TransportFixture) {
     let count = amount(50, 5000);
     run(fixture, 4, |harness| {

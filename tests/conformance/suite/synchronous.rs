@@ -145,8 +145,8 @@ fn standard_sends_past_the_credit_are_done_after_their_match(fixture: &Transport
     });
 }
 
-/// After a round of receives, messages of a full credit can be sent again without a wait, less the part whose
-/// match acks are late.
+/// After a round of receives, messages of a full credit can be sent once more without a wait, less the part
+/// whose match acks are late.
 fn credit_comes_back_when_messages_are_received(fixture: &TransportFixture) {
     if !fixture.can(Ability::Prompt, "credit_comes_back_when_messages_are_received") {
         return;

@@ -1,4 +1,4 @@
-//! A rank finishes with messages that nobody has received: how long it waits, and who names them.
+//! Finish of a rank with unreceived messages: the wait, and the reports.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ for_every_fixture![
     finish_keeps_the_peer_timeout_for_a_peer_that_others_drive,
 ];
 
-/// The peer is alive as the system sees it, but does not call in.
+/// The process of the peer is alive, but calls nothing.
 fn finish_reports_unreceived_messages_after_the_peer_timeout(fixture: &TransportFixture) {
     let patience = Duration::from_millis(200);
     for test_message in
@@ -43,22 +43,21 @@ fn finish_reports_unreceived_messages_after_the_peer_timeout(fixture: &Transport
                 harness.post_note("gave up");
             } else {
                 harness.wait_for_note("gave up");
-                // All the same it has finished.
+                // The rank has finished nevertheless.
                 harness.until("the end is known", || harness.comm.iprobe(from(0, 99)) == Err(gone(0)));
             }
         });
     }
 }
 
-/// A machine that holds the peer up for a short patience does not for a long one.
+/// A busy machine may delay the peer past a short peer timeout, but not past a long one.
 fn finish_waits_past_the_peer_timeout_while_heartbeats_arrive(fixture: &TransportFixture) {
     let patiences = [400, 2000, 5000].map(Duration::from_millis);
     let outlasts = patiences.into_iter().any(|patience| waits_longer_than_its_peer(fixture, patience));
     assert!(outlasts, "it gave up within {patiences:?}");
 }
 
-/// Whether a finish does that while the peer waits for something else, three times as long, and then
-/// receives.
+/// Whether a finish waits while the peer waits three times as long for another message and then receives.
 fn waits_longer_than_its_peer(fixture: &TransportFixture, patience: Duration) -> bool {
     let outlasts = AtomicBool::new(true);
     Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = patience).run(|harness| {
@@ -99,13 +98,13 @@ fn waits_longer_than_its_peer(fixture: &TransportFixture, patience: Duration) ->
     outlasts.into_inner()
 }
 
-/// Neither will receive any more, so neither must wait because the other still runs.
+/// Neither receives again, so neither waits for the other.
 fn ranks_that_finish_with_messages_for_each_other_both_end(fixture: &TransportFixture) {
     let job =
         Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = Duration::from_millis(200));
     job.run(|harness| {
         let peer = 1 - harness.rank();
-        // To itself too: nobody else can receive that.
+        // To itself as well: no other rank can receive that.
         for dest in [peer, harness.rank()] {
             let id = harness.isend(Mode::Synchronous, &SMALL, dest, 1).expect("pending");
             harness.comm.detach(id);
@@ -117,7 +116,7 @@ fn ranks_that_finish_with_messages_for_each_other_both_end(fixture: &TransportFi
     });
 }
 
-/// Also when nobody waits for the send, and when somebody could have.
+/// Also when no thread waits for the send, and when one could have.
 fn finish_reports_messages_whose_receiver_has_finished(fixture: &TransportFixture) {
     Job::new(fixture, 2).untidy().run(|harness| {
         if harness.rank() == 0 {
@@ -153,8 +152,7 @@ fn finish_warns_of_unreceived_messages(fixture: &TransportFixture) {
             }
             let id = made.isend(Mode::Standard, &SMALL, 1, 13);
             id.into_iter().for_each(|id| harness.comm.detach(id));
-            // A library may let messages leave only while it is called. The other rank may have finished by
-            // now.
+            // A library may send messages only while it is called. The other rank may have finished by now.
             harness.until("all are seen", || {
                 let _ = harness.comm.iprobe(ANY);
                 harness.has_note("seen")
@@ -211,7 +209,7 @@ fn finish_warns_of_messages_that_a_freed_communicator_dropped(fixture: &Transpor
     });
 }
 
-/// Nobody can receive them any more, whatever their size, so nothing is waited for.
+/// No rank can receive them any more, so there is no wait for any size.
 fn standard_sends_to_itself_do_not_delay_finish(fixture: &TransportFixture) {
     let test_messages =
         [SMALL, TestMessage::plain(2, fixture.octets(1 << 20) / 8 * 8), TestMessage::split(3, 16, 700)];
@@ -228,10 +226,10 @@ fn standard_sends_to_itself_do_not_delay_finish(fixture: &TransportFixture) {
     });
 }
 
-/// The receiver has it or has it announced, and names it; the request of a send that is pending fails.
+/// The receiver has the message or its RTS, and reports it. A pending request of the sender fails.
 fn standard_sends_to_a_rank_that_finishes_do_not_fail_finish(fixture: &TransportFixture) {
     let test_message = TestMessage::plain(2, fixture.octets(1 << 20) / 8 * 8);
-    // The second one is past the credit, where there is one.
+    // The second message is past the credit, if there is one.
     let job = Job::new(fixture, 2).untidy().tuned(|config| config.credit = config.credit.min(2 << 20));
     job.run(|harness| {
         if harness.rank() == 0 {
@@ -253,7 +251,7 @@ fn standard_sends_to_a_rank_that_finishes_do_not_fail_finish(fixture: &Transport
     });
 }
 
-/// Progress that other threads drive for a rank is no heartbeat of its own.
+/// Progress that other threads drive for a rank is not a heartbeat of that rank.
 fn finish_keeps_the_peer_timeout_for_a_peer_that_others_drive(fixture: &TransportFixture) {
     let job = Job::new(fixture, 3).untidy().tuned(|config| {
         config.finish_patience = Duration::from_millis(300);
@@ -267,10 +265,9 @@ fn finish_keeps_the_peer_timeout_for_a_peer_that_others_drive(fixture: &Transpor
             harness.post_note("over");
             assert!(matches!(ended, Err(DeviceError::Undelivered { count: 1, rank: 1, .. })), "{ended:?}");
         }
-        // Never calls in.
+        // Calls nothing.
         1 => harness.wait_for_note("over"),
-        // Continues until rank 0 has given up: without an end of its patience this fails at the deadline of
-        // `wait_for_note`.
+        // Continues until rank 0 ends its wait. If that never ends, `wait_for_note` fails at its deadline.
         _ => {
             while !harness.has_note("over") {
                 let id = harness.isend(Mode::Standard, &SMALL, 1, 2);

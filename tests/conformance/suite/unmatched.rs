@@ -37,7 +37,7 @@ fn dup(harness: &RankHarness) -> RankHarness {
     }
 }
 
-/// Number of messages; fewer if each of them waits for its turn.
+/// Number of messages, less where each waits for the one before it.
 fn many(fixture: &TransportFixture, count: usize) -> usize {
     let is_slow = fixture.lack(Ability::Bulk).is_some() || (fixture.config)().queue_cells < 8;
     amount(if is_slow { 500 } else { count }, if is_slow { 20_000 } else { 300_000 })
@@ -75,7 +75,7 @@ fn unmatched_messages_are_received_and_probed_in_reverse_order_of_tags(fixture: 
                 harness.wait_all(sends);
             } else {
                 harness.barrier();
-                // Of equal tags the earliest comes first, whatever is behind it.
+                // Of equal tags the earliest message is received first.
                 let (laps, tags) = (count.div_ceil(32_768), count.min(32_768));
                 for tag in (0..tags).rev() {
                     assert_eq!(harness.probe(from(0, tag as i32)).tag, tag as i32);
@@ -88,14 +88,14 @@ fn unmatched_messages_are_received_and_probed_in_reverse_order_of_tags(fixture: 
     });
 }
 
-/// The numbers are those of the bound; the messages before it arrive, and those after some were received.
+/// The error has the numbers. Messages before the bound arrive, and so do later ones once some are received.
 fn sends_past_the_bound_on_envelopes_fail_and_collectives_pass(fixture: &TransportFixture) {
     const BOUND: u32 = 100;
     let job = Job::new(fixture, 2).tuned(|config| config.envelopes = u64::from(BOUND) * ENVELOPE_LEN);
     job.run(|harness| {
         let other = dup(harness);
         if harness.rank() == 0 {
-            // What makes communicators counts as well until it is answered.
+            // Messages that create communicators count as well until they are acked.
             harness.until("nothing is in flight", || harness.comm.leftovers().1 == 0);
             let sends = started(harness, Mode::Synchronous, BOUND as usize, |i| i as i32);
             for past in [TestMessage::plain(1, LEN), TestMessage::split(1, LEN, 100)] {
