@@ -65,8 +65,8 @@ impl Peer {
     /// The program, compiled into `folder`.
     ///
     /// # Errors
-    /// This MPI is not there, or its compiler cannot compile the program: Debian's `openmpi-bin` has a compiler
-    /// without headers.
+    /// This MPI is missing, or its compiler cannot compile the program. The one of Debian's `openmpi-bin` has
+    /// no headers.
     pub fn compile(self, folder: &Path) -> Result<Program, BenchError> {
         let found = self.commands().into_iter().find_map(|(compiler, launcher)| {
             let version = said(launcher, &["--version"])?;
