@@ -3,7 +3,7 @@
 //! The receiver unpacks the first octets while the sender packs the next. The message goes by reference. A
 //! counter beside its memory tells the receiver how many octets are there.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mpjdev_buffer::{Message, Packer};
 use mpjdev_transport::wait::{Backoff, Step, Uninterruptible, WaitControl, deadline_after};
@@ -107,7 +107,7 @@ impl PacketEngine {
     /// on the message is like any other.
     ///
     /// # Errors
-    /// The source has ended; interrupted, and the octets have not come within a second.
+    /// The source has ended; interrupted, and the octets have not arrived within a second.
     pub(crate) fn await_packed(
         &self,
         source: u32,
@@ -115,70 +115,70 @@ impl PacketEngine {
         octets: usize,
         wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError> {
-        if message.is_packing() && self.is_remote(source) {
-            return self.await_arrived(source, message, octets, wait_control);
-        }
+        let is_arriving = message.is_packing() && self.is_remote(source);
         let mut backoff = Backoff::new(&self.config);
-        backoff.adapt_to(&self.oversubscription);
-        // The deadline comes with an interrupt.
-        let mut patience = None;
-        loop {
-            if message.is_packed() {
-                return Ok(message.first_len());
-            }
-            match message.packed_len() {
-                None => return Err(DeviceError::unpacked(source)),
-                Some(there) if there >= octets => return Ok(there),
-                Some(_) => {}
-            }
-            match backoff.step() {
-                Step::Pause => std::hint::spin_loop(),
-                Step::Yield => backoff.yield_now(&self.oversubscription),
-                Step::Sleep => {
-                    // The other ranks see that this one lives.
-                    self.progress(&mut self.lock());
-                    self.check_packing(source, message)?;
-                    if patience.is_some_and(|end| Instant::now() >= end) {
-                        return Err(DeviceError::Interrupted);
-                    }
-                    if patience.is_none() && !wait_control.keep_waiting() {
-                        patience = deadline_after(SECOND_HALF_PATIENCE);
-                    }
-                    std::thread::sleep(NAP);
-                }
+        if !is_arriving {
+            // The sender writes the counter in memory that this thread reads without the lock.
+            backoff.adapt_to(&self.oversubscription);
+            if let Some(packed) = self.spin_packed(source, message, octets, &mut backoff)? {
+                return Ok(packed);
             }
         }
-    }
-
-    /// As [`await_packed`](Self::await_packed), of a message whose octets this rank reads from the network
-    /// meanwhile.
-    fn await_arrived(
-        &self,
-        source: u32,
-        message: &mut Message,
-        octets: usize,
-        wait_control: &mut dyn WaitControl,
-    ) -> Result<usize, DeviceError> {
-        let mut there = |_: &mut Core| {
-            if message.is_packed() {
-                return Ok(Some(message.first_len()));
+        let mut packed = |core: &mut Core| {
+            let packed = self.packed_octets(source, message, octets)?;
+            if packed.is_none() && !is_arriving {
+                core.state.requests.note_packing();
             }
-            match message.packed_len() {
-                None => Err(self.source_error(source).unwrap_or_else(|| DeviceError::unpacked(source))),
-                Some(there) if there >= octets => Ok(Some(there)),
-                Some(_) => self.check_packing(source, message).map(|()| None),
-            }
+            Ok(packed)
         };
-        let backoff = || Backoff::new(&self.config);
-        match self.block(&[], None, backoff(), wait_control, &mut there) {
+        match self.block(&[], None, backoff, wait_control, &mut packed) {
             Err(DeviceError::Interrupted) => {
                 let end = deadline_after(SECOND_HALF_PATIENCE);
-                match self.block(&[], end, backoff(), &mut Uninterruptible, there) {
+                let backoff = Backoff::after_pauses(&self.config);
+                match self.block(&[], end, backoff, &mut Uninterruptible, packed) {
                     Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),
                     other => other,
                 }
             }
             other => other,
+        }
+    }
+
+    /// Spins and yields as [`await_packed`](Self::await_packed), without driving progress; `None` when the
+    /// thread must sleep.
+    fn spin_packed(
+        &self,
+        source: u32,
+        message: &mut Message,
+        octets: usize,
+        backoff: &mut Backoff,
+    ) -> Result<Option<usize>, DeviceError> {
+        loop {
+            if let Some(packed) = self.packed_octets(source, message, octets)? {
+                return Ok(Some(packed));
+            }
+            match backoff.step() {
+                Step::Pause => std::hint::spin_loop(),
+                Step::Yield => backoff.yield_now(&self.oversubscription),
+                Step::Sleep => return Ok(None),
+            }
+        }
+    }
+
+    /// The number of octets that a message has, if it is at least `octets`.
+    fn packed_octets(
+        &self,
+        source: u32,
+        message: &mut Message,
+        octets: usize,
+    ) -> Result<Option<usize>, DeviceError> {
+        if message.is_packed() {
+            return Ok(Some(message.first_len()));
+        }
+        match message.packed_len() {
+            None => Err(self.source_error(source).unwrap_or_else(|| DeviceError::unpacked(source))),
+            Some(packed) if packed >= octets => Ok(Some(packed)),
+            Some(_) => self.check_packing(source, message).map(|()| None),
         }
     }
 

@@ -119,7 +119,7 @@ impl Request {
 pub(crate) struct Requests {
     table: RequestTable<Request>,
     pending: usize,
-    /// A request was found pending because the sender still packs its message.
+    /// A thread was found waiting for a message that its sender still packs.
     saw_packing: bool,
 }
 
@@ -209,7 +209,12 @@ impl Requests {
         is_done
     }
 
-    /// Whether a request was found pending because the sender still packs its message, since the last call.
+    /// Notes that a thread waits for a message that its sender still packs.
+    pub(crate) fn note_packing(&mut self) {
+        self.saw_packing = true;
+    }
+
+    /// Whether a thread was found waiting for a message that its sender still packs, since the last call.
     pub(crate) fn take_saw_packing(&mut self) -> bool {
         std::mem::take(&mut self.saw_packing)
     }
