@@ -21,9 +21,10 @@ pub mod options;
 mod receive;
 mod send;
 
-use std::fmt;
 use std::io;
 use std::marker::PhantomData;
+
+use thiserror::Error;
 
 pub use address::Address;
 pub use receive::{Arrived, receive, receive_one};
@@ -80,22 +81,28 @@ impl<'a> From<Part<'a>> for Run<'a> {
 }
 
 /// Reason why datagrams were not sent or received.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum Obstacle {
     /// There is nothing to receive, or the socket's buffer has no room to send. This passes by itself.
+    #[error("there is nothing to receive, or no room to send, now")]
     Later,
     /// An earlier datagram of this connected socket reached a port without a socket (ICMP). Reported once;
     /// the call itself has done nothing and may be repeated.
+    #[error("no socket has the peer's port")]
     Refused,
     /// The other side is unreachable: no route, an interface that is down, a host that does not answer, or a
     /// filter of this machine that lets nothing out. This may pass.
+    #[error("the peer is unreachable")]
     Unreachable,
     /// A datagram is longer than the path carries and must not be fragmented; the path MTU may be known now
     /// ([`options::path_mtu`]).
+    #[error("a datagram is longer than the path carries")]
     TooLong,
     /// The system cuts no GSO batches on this path. Their datagrams may be sent one by one.
+    #[error("the system cuts no GSO batches on this path")]
     NoGso,
     /// The system refuses.
+    #[error(transparent)]
     System(io::Error),
 }
 
@@ -120,28 +127,6 @@ impl Obstacle {
             // Interfaces that compute no checksums; older kernels if a segment is longer than the path MTU.
             Some(libc::EIO | libc::EINVAL) if is_batch => Obstacle::NoGso,
             _ => Obstacle::System(error),
-        }
-    }
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Obstacle::Later => f.write_str("nothing is there, or there is no room, now"),
-            Obstacle::Refused => f.write_str("nobody is at the other side's port"),
-            Obstacle::Unreachable => f.write_str("there is no way to the other side"),
-            Obstacle::TooLong => f.write_str("a datagram is longer than the way takes"),
-            Obstacle::NoGso => f.write_str("the system cuts no GSO batches on this path"),
-            Obstacle::System(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Obstacle {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Obstacle::System(error) => Some(error),
-            _ => None,
         }
     }
 }
