@@ -242,7 +242,7 @@ fn take_packet(
         }
     }
     // A peer that was closed meanwhile delivers nothing more.
-    while !session.is_closed
+    while !session.is_closed()
         && let Some((slot, delivery)) = session.connection.poll_buffered(now)
     {
         let words = stage.kept(rank, slot).unwrap_or_default();

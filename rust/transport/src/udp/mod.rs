@@ -28,6 +28,7 @@ mod poll;
 pub mod probe;
 mod retransmit_buffer;
 mod send;
+mod session_state;
 mod stage;
 mod timers;
 mod transport;

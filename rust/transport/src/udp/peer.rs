@@ -14,6 +14,7 @@ use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 use super::gso::Outgoing;
 use super::placement::{Expected, HEAD_LEN};
 use super::retransmit_buffer::Store;
+use super::session_state::{Lost, SessionState};
 use super::timers::NEVER;
 use crate::Header;
 use crate::net::incoming_message::IncomingMessage;
@@ -69,14 +70,9 @@ pub(super) struct PeerSession {
     burst: (u32, u32),
     /// A send found no room.
     pub(super) has_refused: bool,
-    /// The end of this rank's packets was sent.
-    pub(super) is_fin_sent: bool,
-    /// Reason why nothing can be sent to the peer, once known.
+    pub(super) state: SessionState,
+    /// Reason why nothing can be sent to the peer, until the next poll closes the session.
     pub(super) fault: Option<String>,
-    /// Nothing is sent to the peer any more; later messages are dropped.
-    pub(super) is_closed: bool,
-    /// Messages, and their octets, that its state machine had not acked when the peer was given up.
-    pub(super) lost: (usize, u64),
     pub(super) tally: Tally,
 }
 
@@ -134,10 +130,8 @@ impl Peer {
             waiting: (0, 0),
             burst: (0, 0),
             has_refused: false,
-            is_fin_sent: false,
+            state: SessionState::Open,
             fault: None,
-            is_closed: false,
-            lost: (0, 0),
             tally: Tally::default(),
         };
         Peer {
@@ -168,9 +162,14 @@ impl PeerSession {
         before >= BURST && self.waiting.0 < TOGETHER_LEN && self.waiting.1 < TOGETHER
     }
 
+    /// Whether nothing is sent to the peer any more; later messages are dropped.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.state, SessionState::Closed(_))
+    }
+
     /// Whether sent data leaves only after an answer of the peer.
     pub(super) fn has_rest(&self) -> bool {
-        !self.is_closed && (self.store.unanswered() > 0 || self.connection.has_queued())
+        !self.is_closed() && (self.store.unanswered() > 0 || self.connection.has_queued())
     }
 
     /// Records that a receive has matched a numbered message. `wanted` octets of a long one are wanted.
@@ -206,15 +205,14 @@ impl PeerSession {
             }
         }
         self.connection.close(deadline);
+        self.state = self.state.finished();
     }
 
-    /// Stops sending, and drops all octets. `is_unreachable`: the peer's machine was given up, so unacked
-    /// octets are lost. Otherwise the peer itself has ended and takes nothing more.
+    /// Stops sending, and drops all octets. If the peer's machine is unreachable, unacked octets are lost.
+    /// Otherwise the peer itself has ended and takes nothing more.
     pub(super) fn close(&mut self, is_unreachable: bool) {
-        if is_unreachable && !self.is_closed {
-            self.lost = self.store.held_messages();
-        }
-        self.is_closed = true;
+        let (messages, octets) = if is_unreachable { self.store.held_messages() } else { (0, 0) };
+        self.state = self.state.closed(Lost { messages, octets });
         self.connection.abort();
         self.store.clear();
         self.outgoing.clear();

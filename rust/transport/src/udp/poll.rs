@@ -108,7 +108,7 @@ impl UdpTransport {
         }
         session.connection.handle_drained(now);
         session.take_events(events);
-        if !session.is_closed {
+        if !session.is_closed() {
             self.note_room(&mut session);
         }
         self.transmit(peer, &mut session, now);
@@ -190,7 +190,7 @@ impl PeerSession {
                     events.withdrawn.push(token);
                 }
                 Event::PeerFinished => events.has_finished = true,
-                Event::Failed(failure) if !self.is_closed => {
+                Event::Failed(failure) if !self.is_closed() => {
                     let is_unreachable = matches!(failure.cause, Cause::Silence | Cause::Deadline);
                     events.failure = Some((self.describe(&failure), is_unreachable));
                 }

@@ -131,7 +131,9 @@ impl UdpTransport {
             while !session.outgoing.is_full()
                 && let Some(transmit) = session.connection.poll_transmit(now)
             {
-                session.is_fin_sent |= transmit.packet.extension.fin;
+                if transmit.packet.extension.fin {
+                    session.state = session.state.fin_sent();
+                }
                 session.outgoing.push(&transmit.packet, transmit.body, &session.store);
             }
             let was_full = session.outgoing.is_full();

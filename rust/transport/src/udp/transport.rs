@@ -23,6 +23,7 @@ use super::gso::Outgoing;
 use super::ids::Ids;
 use super::liveness::{Ended, LivenessConnections};
 use super::peer::Peer;
+use super::session_state::{Lost, SessionState};
 use super::stage::StagingBuffer;
 use super::timers::{Sleeper, Timers};
 use super::{Job, Terms};
@@ -195,11 +196,11 @@ impl UdpTransport {
     /// again for some time.
     fn has_got_all(&self, peer: &Peer, is_late: bool) -> bool {
         let session = peer.session();
-        if session.is_closed || session.connection.is_over() {
+        if session.is_closed() || session.connection.is_over() {
             return true;
         }
         if !peer.has_finished.load(Relaxed) {
-            return session.is_fin_sent && session.connection.is_flushed();
+            return session.state == SessionState::FinSent && session.connection.is_flushed();
         }
         let counters = session.connection.counters();
         is_late || (counters.retransmitted == 0 && counters.duplicates == 0 && counters.buffered == 0)
@@ -211,7 +212,10 @@ impl UdpTransport {
         if peer.has_finished.load(Relaxed) {
             return None;
         }
-        let (messages, octets) = if session.is_closed { session.lost } else { session.store.held_messages() };
+        let (messages, octets) = match session.state {
+            SessionState::Closed(Lost { messages, octets }) => (messages, octets),
+            _ => session.store.held_messages(),
+        };
         (messages > 0).then_some(Unacked { rank: peer.rank, messages: Some(messages), octets })
     }
 
@@ -284,7 +288,7 @@ impl NetTransport for UdpTransport {
     fn send_packet(&self, dest: u32, header: Header, body: Body<'_>) -> bool {
         let Some(peer) = self.peer_of(dest) else { return true };
         let mut session = peer.session();
-        if session.is_closed {
+        if session.is_closed() {
             // Packets to a dead rank are dropped.
             return true;
         }
@@ -352,7 +356,7 @@ impl NetTransport for UdpTransport {
         let live = self.peers().filter(|peer| !peer.has_finished.load(Relaxed));
         let left = live.filter_map(|peer| {
             let mut session = peer.session();
-            if session.is_closed || session.connection.is_over() || !session.store.holds_messages() {
+            if session.is_closed() || session.connection.is_over() || !session.store.holds_messages() {
                 return None;
             }
             session.connection.flush();
@@ -368,7 +372,7 @@ impl NetTransport for UdpTransport {
         let now = self.timers.now();
         for peer in self.peers() {
             let mut session = peer.session();
-            if !session.is_closed {
+            if !session.is_closed() {
                 session.finish(now + self.terms.linger.as_nanos() as Nanos);
                 self.transmit(peer, &mut session, now);
             }
@@ -389,7 +393,7 @@ impl NetTransport for UdpTransport {
         let now = self.timers.now();
         for peer in self.peers() {
             let mut session = peer.session();
-            if !session.is_closed {
+            if !session.is_closed() {
                 session.failure = Some(why.to_owned());
                 self.transmit(peer, &mut session, now);
             }
@@ -399,7 +403,7 @@ impl NetTransport for UdpTransport {
     fn send_credit(&self, dest: u32, octets: u64) {
         let Some(peer) = self.peer_of(dest) else { return };
         let mut session = peer.session();
-        if !session.is_closed {
+        if !session.is_closed() {
             session.pending_credit = Some(octets);
             self.transmit(peer, &mut session, self.timers.now());
         }
@@ -408,7 +412,7 @@ impl NetTransport for UdpTransport {
     fn request_heartbeat(&self, dest: u32) {
         let Some(peer) = self.peer_of(dest) else { return };
         let mut session = peer.session();
-        if !session.is_closed && self.put_control(&mut session, &ControlMessage::HeartbeatRequest) {
+        if !session.is_closed() && self.put_control(&mut session, &ControlMessage::HeartbeatRequest) {
             self.transmit(peer, &mut session, self.timers.now());
         }
     }
