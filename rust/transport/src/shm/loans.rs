@@ -28,13 +28,12 @@ impl Part<'_> {
     }
 }
 
-/// The slabs on loan to one other rank. Each has a number that travels with it and is returned.
+/// The slabs on loan to one other rank. Each loan has a number, which travels with the slab and is returned.
 ///
 /// The entry holds a reference, so the memory is not reused, even if the message is dropped.
 #[derive(Debug, Default)]
 pub(super) struct SlabLoans {
-    slots: Vec<Option<Slab>>,
-    free: Vec<u32>,
+    on_loan: slab::Slab<Slab>,
     /// Number of returned slabs collected so far.
     collected: u64,
     /// The other rank reads no slab any more, so its counts mean nothing.
@@ -42,16 +41,12 @@ pub(super) struct SlabLoans {
 }
 
 impl SlabLoans {
-    fn on_loan(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
     /// Collects returned slabs if many are on loan.
     ///
     /// # Errors
     /// The other rank returns a slab that it does not have.
     pub(super) fn make_room(&mut self, peer: &Peer) -> Result<(), Damage> {
-        if self.on_loan() >= RETURNS_MAX / 8 { self.collect_returns(peer, false) } else { Ok(()) }
+        if self.on_loan.len() >= RETURNS_MAX / 8 { self.collect_returns(peer, false) } else { Ok(()) }
     }
 
     /// Collects the returned slabs. Reclaims all of them when the other rank's process has ended or that rank
@@ -61,18 +56,17 @@ impl SlabLoans {
     /// # Errors
     /// As for [`make_room`](Self::make_room).
     pub(super) fn collect_returns(&mut self, peer: &Peer, has_ended: bool) -> Result<(), Damage> {
-        if self.on_loan() == 0 {
+        if self.on_loan.is_empty() {
             return Ok(());
         }
         if self.is_over || has_ended || peer.has_released() {
             self.is_over = true;
-            self.slots.clear();
-            self.free.clear();
+            self.on_loan.clear();
             return Ok(());
         }
         let returned = peer.returned();
         let new = returned.wrapping_sub(self.collected);
-        if new > self.on_loan() as u64 || new > RETURNS_MAX as u64 {
+        if new > self.on_loan.len() as u64 || new > RETURNS_MAX as u64 {
             return Err(Damage::ReturnedCount);
         }
         while self.collected < returned {
@@ -87,20 +81,7 @@ impl SlabLoans {
     /// Starts the loan of a slab and returns the number of the loan. The credit and the sender's requests
     /// bound the number of loans.
     pub(super) fn loan(&mut self, part: &Part<'_>) -> u32 {
-        self.put(part.slab.clone())
-    }
-
-    fn put(&mut self, slab: Slab) -> u32 {
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(slab);
-                slot
-            }
-            None => {
-                self.slots.push(Some(slab));
-                self.slots.len() as u32 - 1
-            }
-        }
+        self.on_loan.insert(part.slab.clone()) as u32
     }
 
     /// Ends the loan of a slab unless its packet was sent.
@@ -112,8 +93,6 @@ impl SlabLoans {
 
     /// Ends the loan of one slab.
     pub(super) fn take(&mut self, slot: u32) -> Option<Slab> {
-        let slab = self.slots.get_mut(slot as usize)?.take()?;
-        self.free.push(slot);
-        Some(slab)
+        self.on_loan.try_remove(slot as usize)
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use serde::Serialize;
 use thiserror::Error;
 
 use super::{Datagrams, Stats, UdpStats, VARIABLE};
@@ -115,23 +116,41 @@ fn udp_lines(stats: &UdpStats, lines: &mut Vec<String>) {
 }
 
 /// One object without a line break.
+///
+/// # Panics
+/// Never: every field has a form in JSON.
 #[must_use]
 pub fn json(stats: &Stats) -> String {
     let Stats { rank, transport, completions, datagrams } = stats;
-    let mut json = format!("{{\"rank\":{rank},\"transport\":\"{transport}\",\"completions\":{completions}");
-    if let Some(stats) = datagrams {
-        let peers = stats.peers.iter();
-        let peers: Vec<_> =
-            peers.map(|(peer, stats)| format!("{{\"rank\":{peer},{}}}", numbers(stats))).collect();
-        // A `String` accepts all text.
-        let _ = write!(json, ",\"sum\":{{{}}},\"peers\":[{}]", numbers(&stats.sum()), peers.join(","));
-    }
-    json + "}"
+    let peer = |(rank, counters): &(u32, Datagrams)| PeerReport { rank: *rank, counters: *counters };
+    let report = Report {
+        rank: *rank,
+        transport,
+        completions: *completions,
+        sum: datagrams.as_ref().map(UdpStats::sum),
+        peers: datagrams.as_ref().map(|stats| stats.peers.iter().map(peer).collect()),
+    };
+    serde_json::to_string(&report).expect("numbers and a name have a form in JSON")
 }
 
-fn numbers(stats: &Datagrams) -> String {
-    let pairs = Datagrams::NAMES.iter().zip(stats.values());
-    pairs.map(|(name, value)| format!("\"{name}\":{value}")).collect::<Vec<_>>().join(",")
+/// The JSON report of a rank. Only UDP has the last two fields.
+#[derive(Serialize)]
+struct Report<'a> {
+    rank: u32,
+    transport: &'a str,
+    completions: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sum: Option<Datagrams>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peers: Option<Vec<PeerReport>>,
+}
+
+/// The counters of one peer in the JSON report.
+#[derive(Serialize)]
+struct PeerReport {
+    rank: u32,
+    #[serde(flatten)]
+    counters: Datagrams,
 }
 
 #[cfg(test)]
@@ -168,6 +187,7 @@ mod tests {
         assert!(json.starts_with(
             "{\"rank\":1,\"transport\":\"udp\",\"completions\":5,\"sum\":{\"messages_sent\":0,"
         ));
+        assert!(json.contains("},\"peers\":[{\"rank\":0,\"messages_sent\":0,"), "{json}");
         assert_eq!(json.matches("\"acks\":").count(), 3);
         assert!(json.ends_with("}]}") && !json.contains('\n'), "{json}");
         assert_eq!(json.matches('{').count(), json.matches('}').count());

@@ -1,4 +1,6 @@
-//! The counters, with their names.
+//! The counters of datagrams, with their names.
+
+use serde::Serialize;
 
 /// Combination of two values: into a sum, and into a difference between an earlier and a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ use Kind::{Grows, IsNow};
 macro_rules! counters {
     ($($(#[$doc:meta])* $kind:ident $name:ident,)*) => {
         /// Counters since a rank began. All but the last ones only grow.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
         pub struct Datagrams {
             $($(#[$doc])* pub $name: u64,)*
         }
