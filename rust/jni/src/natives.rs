@@ -5,7 +5,7 @@ use crate::direct::exchange;
 use crate::error::{self, Failure};
 use crate::{buffer, comm, direct, handle, stats, view};
 
-/// Raised together with `Native.ABI` whenever a signature changes.
+/// Raised together with `Native.ABI` when a method is removed or its signature changes.
 const ABI: i32 = 6;
 
 natives! {

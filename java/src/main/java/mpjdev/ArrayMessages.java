@@ -82,8 +82,8 @@ abstract class ArrayMessages {
      *
      * <p>If the call fails, the array has not changed, except for a long message in shared memory or over
      * TCP: if its sender fails while it copies the message, or the calling thread is interrupted and the rest
-     * does not come within a second, the elements that came before are stored. Over TCP this also holds if
-     * objects follow the elements. A message that cannot be stored is lost.
+     * does not arrive within a second, the elements that arrived before are stored. Over TCP this also holds
+     * if objects follow the elements. A message that cannot be stored is lost.
      *
      * @param array array to receive into
      * @param off index of the first element

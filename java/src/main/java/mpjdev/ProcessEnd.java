@@ -28,7 +28,7 @@ final class ProcessEnd {
     }
 
     /**
-     * Ends the job: other threads may keep the process alive for ever while other ranks wait for this one.
+     * Ends the job. Otherwise other threads could keep the process alive while other ranks wait for this one.
      */
     private static final class AbortOnUncaught implements UncaughtExceptionHandler {
         private final UncaughtExceptionHandler before;

@@ -55,7 +55,7 @@ class ArrayMessagesTest {
     /** Samples that are made once: they take longer than their messages. */
     private static final Map<String, Object> SAMPLES = new ConcurrentHashMap<>();
 
-    /** The elements that rank 0 sends, two elements into an array that nobody changes. */
+    /** The elements that rank 0 sends, from the third element of an array that never changes. */
     private static Object sample(Type type, int count) {
         return SAMPLES.computeIfAbsent(type + " " + count, name -> AnyArray.random(type, count + 4, new Random(count)));
     }

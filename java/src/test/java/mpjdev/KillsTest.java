@@ -118,7 +118,7 @@ class KillsTest {
         }
         String said = what + ": " + Files.readString(errors) + text;
         assertTrue(launcher.waitFor(30, TimeUnit.SECONDS), said);
-        Wait.until("all processes are gone, " + said, () -> all.stream().noneMatch(ProcessHandle::isAlive));
+        Wait.until("all processes have ended, " + said, () -> all.stream().noneMatch(ProcessHandle::isAlive));
         if (isRank && launcher.exitValue() != 0) {
             assertEquals(137, launcher.exitValue(), said);
             assertTrue(said.contains("mpjrun: rank "), said);

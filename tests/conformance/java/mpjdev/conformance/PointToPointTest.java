@@ -153,7 +153,7 @@ class PointToPointTest {
             Random random = new Random(4);
             for (int i = 0; i < requests.length; i++) {
                 in[i] = new ObjectReadBuffer(64);
-                // Each tag is asked for as often as it comes, by exact and by wild receives.
+                // Each tag has as many receives as messages, exact ones and wildcards.
                 requests[i] = world.irecv(in[i], Comm.ANY_SOURCE, i % 2);
             }
             signal(world, 1, 99);
@@ -293,7 +293,7 @@ class PointToPointTest {
 
     @ParameterizedTest
     @EnumSource
-    void shouldBearAFloodThatNobodyReceivesForAWhile(TransportFixture transport) throws Exception {
+    void shouldDeliverAFloodThatIsReceivedLate(TransportFixture transport) throws Exception {
         int messages = 1500;
         transport.run(3, world -> {
             if (world.id() > 0) {

@@ -125,7 +125,7 @@ final class ObjectRing {
             in.read(token, 0, 1);
             return token[0];
         } catch (ClassNotFoundException e) {
-            throw new IOException("a token of a class that is not here", e);
+            throw new IOException("a token of an unknown class", e);
         }
     }
 }

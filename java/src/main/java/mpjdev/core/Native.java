@@ -44,7 +44,10 @@ public final class Native {
     /** Result: a send is done. */
     public static final long SENT = -2;
 
-    /** Version of the native interface. It grows on both sides when a method or a signature changes. */
+    /**
+     * Version of the native interface. It is raised on both sides when a method is removed or its signature
+     * changes.
+     */
     static final int ABI = 6;
 
     static {

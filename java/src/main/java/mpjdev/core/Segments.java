@@ -16,7 +16,8 @@ public final class Segments {
     private static final MethodHandle OF_BUFFER;
     private static final MethodHandle SCOPE;
     /**
-     * Class of the scope of a shared arena. The interface has no method that tells such a scope from others.
+     * Class of the scope of a shared arena. The interface has no method that distinguishes such a scope from
+     * others.
      */
     private static final Class<?> SHARED;
 

@@ -23,7 +23,7 @@ final class SharedLibrary {
     private static final int CRC_DIGITS = 8;
     private static final int HEXADECIMAL = 16;
 
-    /** Path of the library; null if there is none or the rank must not use it. */
+    /** Path of the library; null if it does not exist or the rank must not use it. */
     final String path;
     /** Reason that the rank must not use it; null without a variable and for a good library. */
     final String rejection;
@@ -122,7 +122,7 @@ final class SharedLibrary {
         }
     }
 
-    /** Returns the jar of this class, or null if it comes from no jar. */
+    /** Returns the jar of this class, or null if it is in no jar. */
     private static String ownJar() {
         CodeSource source = SharedLibrary.class.getProtectionDomain().getCodeSource();
         URL place = source == null ? null : source.getLocation();
