@@ -13,11 +13,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use mpjdev_bootstrap::setup::relay;
 
 use super::BenchError;
 use super::peer::Program;
 use super::protocol::{Answer, END, Order};
+use super::relay_client::RelayClient;
 
 /// Deadline of ranks for joining and for one order.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -148,8 +148,8 @@ pub enum Contestant {
 /// Path of datagrams.
 #[derive(Clone, Debug)]
 pub struct Passage {
-    /// Address of the relay's service, as in the environment of ranks.
-    pub relay: String,
+    /// The relay that they pass through.
+    pub relay: RelayClient,
     /// The rate at which they send, where it is known: thousands of bits in a second.
     pub link_rate: Option<NonZeroU32>,
     /// Octets of a datagram at most, where that is not for the ranks to find out.
@@ -219,12 +219,12 @@ impl Contestant {
             }
             Contestant::Relayed(passage) => {
                 let mut words = Vec::from(run());
-                words.extend(["--transport".into(), "udp".into(), "-x".into()]);
-                words.push(format!("{}={}", relay::VARIABLE, passage.relay).into());
+                words.extend(["--transport".into(), "udp".into()]);
                 words.extend(passage.link_rate.map(|rate| format!("--link-rate={rate}kbit").into()));
                 words.extend(passage.datagram_len.map(|len| format!("--datagram-len={len}").into()));
                 words.extend(rank());
-                words.push("--check".into());
+                words.extend(["--check".into(), "--relay".into(), passage.relay.address.to_string().into()]);
+                words.extend(passage.relay.is_inter_node.then(|| "--inter-node".into()));
                 return words;
             }
             Contestant::Rust(transport) | Contestant::Java(transport) => *transport,

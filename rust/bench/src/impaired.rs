@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::BenchError;
 use super::contestant::Passage;
 use super::relay::Totals;
+use super::relay_client::RelayClient;
 use super::relay_ports::RelayPorts;
 
 /// Ranks that can be in it: each two of them have two sockets of the relay.
@@ -82,12 +83,13 @@ impl BadNetwork {
         Ok(BadNetwork { conditions, ports: ports.map_err(BenchError::system("a relay"))? })
     }
 
-    /// Environment of the ranks.
+    /// Path of the ranks' datagrams.
     #[must_use]
     pub fn passage(&self) -> Passage {
         let (is_far, link_rate) = (self.conditions.is_far(), self.conditions.link_rate);
         let datagram_len = is_far.then_some(DATAGRAM_LEN);
-        Passage { relay: self.ports.variable(is_far), link_rate, datagram_len }
+        let relay = RelayClient { address: self.ports.address(), is_inter_node: is_far };
+        Passage { relay, link_rate, datagram_len }
     }
 
     /// Ends it when the ranks have ended.

@@ -41,6 +41,7 @@ mod plain;
 pub mod protocol;
 pub mod rank;
 pub mod relay;
+pub mod relay_client;
 pub mod relay_ports;
 pub mod report;
 pub mod series;

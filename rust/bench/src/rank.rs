@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mpjdev_bootstrap::job;
+use mpjdev_bootstrap::setup::PortRelay;
 use mpjdev_buffer::{BufferError, SlabSource};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::stats::Datagrams;
@@ -15,6 +16,7 @@ use thiserror::Error;
 
 use super::loops::Party;
 use super::protocol::{Answer, END, Order};
+use super::relay_client::RelayClient;
 
 /// Octets that messages may take together.
 const LIMIT: u64 = 1 << 30;
@@ -44,14 +46,20 @@ pub enum RankError {
 
 /// Follows the orders that come through a socket to their end: as the rank that a launcher has started this
 /// process as, or, with a number of threads, as that many ranks. `checks`: each message has a content of its
-/// own, which is looked at.
+/// own, which is compared. `relay`: datagrams pass through it.
 ///
 /// # Errors
 /// The orders cannot be read or followed.
-pub fn serve(socket: &Path, threads: Option<u32>, checks: bool) -> Result<(), RankError> {
+pub fn serve(
+    socket: &Path,
+    threads: Option<u32>,
+    checks: bool,
+    relay: Option<RelayClient>,
+) -> Result<(), RankError> {
     let pool = HeapPool::new(LIMIT);
     let Some(threads) = threads else {
-        let joined = job::join(Config::default(), &pool, &mut Uninterruptible)?;
+        let relay = relay.as_ref().map(|relay| relay as &dyn PortRelay);
+        let joined = job::join_through(relay, Config::default(), &pool, &mut Uninterruptible)?;
         let joined = joined.ok_or_else(|| RankError::Order("no launcher has started this process".into()))?;
         serve_rank(socket, joined.world, joined.source, checks)?;
         // A launcher of an MPI wants that.

@@ -1,5 +1,5 @@
 //! Ports of a relay between all ranks of a job over datagrams. Ranks ask for them at a TCP port
-//! (`mpjdev_bootstrap`, `setup::relay`).
+//! ([`relay_client`](super::relay_client)).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -8,7 +8,6 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mpjdev_bootstrap::setup::relay::FAR;
 use mpjdev_proto::datagram::network::Impairment;
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -50,9 +49,9 @@ impl RelayPorts {
         Ok(RelayPorts { address, relay, stop, thread })
     }
 
-    /// Environment variable of the ranks.
-    pub fn variable(&self, is_far: bool) -> String {
-        format!("{}{}", self.address, if is_far { FAR } else { "" })
+    /// The TCP address at which ranks ask for their ports.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Ends it, and tells what has become of the datagrams.

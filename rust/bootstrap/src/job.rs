@@ -30,7 +30,7 @@ pub use datagrams::{udp, udp_jobs, udp_rank, udp_rank_and_wire};
 #[cfg(not(loom))]
 pub use error::{JoinError, LauncherFault};
 #[cfg(not(loom))]
-pub use processes::{Joined, join, shm};
+pub use processes::{Joined, join, join_through, shm};
 #[cfg(not(loom))]
 pub use remote::{sites, tcp, tcp_rank, tcp_rank_of};
 

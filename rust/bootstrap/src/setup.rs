@@ -4,7 +4,7 @@
 pub mod echo;
 mod error;
 mod hello;
-pub mod relay;
+mod port_relay;
 mod socket;
 
 use std::io;
@@ -28,7 +28,7 @@ use tracing::{debug, info};
 use self::echo::{Echo, Turn};
 pub use self::error::SetupError;
 use self::hello::{Hello, LEN, check_version};
-use self::relay::Relay;
+pub use self::port_relay::PortRelay;
 
 /// The interval at which the wait control is asked.
 const SLICE: Duration = Duration::from_millis(20);
@@ -48,8 +48,8 @@ pub struct Setup<'a> {
     pub terms: Terms,
     /// The path to ranks that are not on this machine.
     pub path: Path,
-    /// The relay that all datagrams pass through, if any.
-    pub relay: Option<Relay>,
+    /// The relay that all datagrams pass through, if there is one.
+    pub relay: Option<&'a dyn PortRelay>,
     /// The time at which the setup must be complete.
     pub deadline: Instant,
 }
@@ -85,14 +85,14 @@ pub fn run(setup: &Setup<'_>, wait_control: &mut dyn WaitControl) -> Result<Job,
     let peers = setup.sockets.iter().flatten().count();
     let terms = setup.fitting(&socket, peers)?;
     let receive_window = prepare(socket.as_fd(), peers, &terms).map_err(system("a socket for datagrams"))?;
-    let asked = setup.relay.map(|relay| relay.ports(setup.rank, ranks, port, setup.deadline));
-    let relayed = asked.transpose().map_err(system("the relay of datagrams"))?;
+    let relay_ports = setup.relay.map(|relay| relay.ports(setup.rank, ranks, port, setup.deadline));
+    let relay_ports = relay_ports.transpose().map_err(system("the relay of datagrams"))?;
     let mut others = Vec::with_capacity(peers);
     for (rank, connection) in (0..).zip(setup.sockets) {
         let Some(connection) = connection else { continue };
-        let port = relayed.as_ref().map_or(port, |ports| ports[rank as usize]);
-        let own = Own { port, window: receive_window, begun };
-        let mut other = send_hello(&Setup { terms, ..*setup }, own, rank, connection)?;
+        let port = relay_ports.as_ref().map_or(port, |ports| ports[rank as usize]);
+        let ours = OwnParameters { port, window: receive_window, begun };
+        let mut other = send_hello(&Setup { terms, ..*setup }, ours, rank, connection)?;
         other.address =
             socket::address_for(&socket, other.address).map_err(system("a socket for datagrams"))?;
         others.push(other);
@@ -142,9 +142,10 @@ fn is_same_machine(here: IpAddr, there: IpAddr) -> bool {
     here == there || there.is_loopback()
 }
 
-/// The values that are the same for all other ranks.
+/// This rank's values for one peer.
 #[derive(Clone, Copy)]
-struct Own {
+struct OwnParameters {
+    /// The UDP port at which the peer reaches this rank.
     port: u16,
     window: u16,
     /// The start of the setup.
@@ -154,35 +155,35 @@ struct Own {
 /// Sends the Hello to one of the others.
 fn send_hello<'a>(
     setup: &Setup<'_>,
-    own: Own,
+    ours: OwnParameters,
     rank: u32,
     socket: &'a OwnedFd,
 ) -> Result<Other<'a>, SetupError> {
     let (here, address) = ends(socket).map_err(system("a connection"))?;
-    let is_far = setup.relay.is_some_and(|relay| relay.is_far);
-    let is_here = is_same_machine(here, address) && !is_far;
-    let path = if is_here { LOOPBACK } else { setup.path };
-    let longest = if is_here {
-        setup.terms.datagram_len_max
-    } else {
+    let is_inter_node =
+        !is_same_machine(here, address) || setup.relay.is_some_and(|relay| relay.is_inter_node());
+    let path = if is_inter_node { setup.path } else { LOOPBACK };
+    let longest = if is_inter_node {
         longest(socket.as_fd()).map_err(system("a connection"))?.min(setup.terms.datagram_len_max)
+    } else {
+        setup.terms.datagram_len_max
     };
     let (connection, first) = numbers().map_err(system("random numbers"))?;
     let hello = Hello {
-        port: own.port,
+        port: ours.port,
         connection,
         first,
         datagram_len_max: longest,
-        window: own.window,
+        window: ours.window,
         max_ack_delay: path.max_ack_delay,
         wants_checksums: setup.terms.is_checked,
-        wants_proof: !is_here,
+        wants_proof: is_inter_node,
     };
     // Nothing was sent on it yet, so there is room.
     match send(socket, &hello.emit(), SendFlags::NOSIGNAL) {
         Ok(LEN) => {
             let echo = Echo::new(connection);
-            let (begun, octets, own) = (own.begun, [0; LEN], setup.rank);
+            let (begun, octets, own) = (ours.begun, [0; LEN], setup.rank);
             Ok(Other { own, rank, socket, here, address, path, echo, begun, hello, octets, len: 0 })
         }
         Ok(len) => Err(SetupError::Closed { peer: rank, error: short(len) }),

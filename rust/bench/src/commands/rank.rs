@@ -1,10 +1,12 @@
 //! The hidden command that is a contestant in Rust of `mpjdev-bench`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
+use crate::relay_client::RelayClient;
 use crate::{datagrams, rank, sockets};
 
 /// Its arguments.
@@ -20,6 +22,14 @@ pub struct Rank {
     /// Give each message a content of its own, and check what has come
     #[arg(long, conflicts_with_all = ["threads", "sockets", "datagrams", "rank"])]
     check: bool,
+
+    /// Send datagrams through the relay that answers at this TCP address
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["threads", "sockets", "datagrams", "rank"])]
+    relay: Option<SocketAddr>,
+
+    /// Treat peers behind the relay as ranks of other machines
+    #[arg(long, requires = "relay")]
+    inter_node: bool,
 
     /// Run N ranks as processes with plain TCP sockets
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..), conflicts_with = "threads")]
@@ -41,12 +51,13 @@ pub struct Rank {
 impl Rank {
     /// Follows orders to their end; gives the exit status.
     pub fn run(&self) -> ExitCode {
+        let relay = self.relay.map(|address| RelayClient { address, is_inter_node: self.inter_node });
         let served = match (self.sockets, self.datagrams, self.rank) {
             (Some(ranks), ..) => sockets::serve(&self.socket, ranks),
             (None, Some(ranks), _) => datagrams::serve(&self.socket, ranks),
             (None, None, Some(rank)) if self.udp => datagrams::serve_other(&self.socket, rank),
             (None, None, Some(rank)) => sockets::serve_other(&self.socket, rank),
-            (None, None, None) => rank::serve(&self.socket, self.threads, self.check),
+            (None, None, None) => rank::serve(&self.socket, self.threads, self.check, relay),
         };
         match served {
             Ok(()) => ExitCode::SUCCESS,

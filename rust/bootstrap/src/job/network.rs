@@ -24,8 +24,7 @@ use super::remote::sites_rank;
 use super::world::{Carrier, Datagrams, World};
 use crate::mesh;
 use crate::mesh::{Mesh, Warning};
-use crate::setup::relay::{self, Relay};
-use crate::setup::{self, Setup};
+use crate::setup::{self, PortRelay, Setup};
 
 /// The launcher's description of a world beyond shared memory.
 #[derive(Debug)]
@@ -48,18 +47,21 @@ pub(super) struct Memory<'a> {
 /// The communicator of all ranks, and the source of memory for messages.
 type Connected = (Comm, Arc<dyn SlabSource>);
 
-/// Makes the connections of a rank, numbered among those of its launcher. Blocks until all are made, within
-/// the time that the world sets. Nothing interrupts it, since the other ranks wait for this one.
+/// Makes the connections of a rank, numbered among those of its launcher. Datagrams pass through the relay, if
+/// there is one. Blocks until all connections are made, within the time that the world sets. Nothing interrupts
+/// it, since the other ranks wait for this one.
 pub(super) fn connect(
     rank: u32,
     network: NetworkWorld,
     config: Config,
     memory: Memory<'_>,
+    relay: Option<&dyn PortRelay>,
 ) -> Result<Connected, JoinError> {
     let NetworkWorld { world, listener } = network;
     let rank = world.base + rank;
     let config = Config { tag_ub: world.tag_ub as i32, ..config }.for_ranks(world.ranks_here()).bounded();
     if let Carrier::Udp(datagrams) = world.carrier {
+        let datagrams = DatagramPath { datagrams, relay };
         return connect_by_datagrams(rank, &world, listener, datagrams, config, &memory);
     }
     let Memory { near, pool, private } = memory;
@@ -89,12 +91,18 @@ fn private_path(rate_kbit: NonZeroU32) -> Path {
     Path { rate: Some(u64::from(rate_kbit.get()) * 1000 / 8), ..Path::PRIVATE }
 }
 
+/// The parameters of datagrams, and the relay that they pass through.
+struct DatagramPath<'a> {
+    datagrams: Datagrams,
+    relay: Option<&'a dyn PortRelay>,
+}
+
 /// Connects a rank whose messages go by datagrams. The connections serve for setup and for liveness.
 fn connect_by_datagrams(
     rank: u32,
     world: &World,
     listener: OwnedFd,
-    datagrams: Datagrams,
+    path: DatagramPath<'_>,
     config: Config,
     memory: &Memory<'_>,
 ) -> Result<Connected, JoinError> {
@@ -107,9 +115,9 @@ fn connect_by_datagrams(
     // The connections may have taken all of their time, and the proof of a narrow path takes some too.
     let deadline = Instant::now() + world.connect_time;
     let dead_after = u64::try_from(world.peer_timeout.as_nanos()).unwrap_or(u64::MAX);
+    let DatagramPath { datagrams, relay } = path;
     let path = datagrams.rate_kbit.map_or(Path::UNKNOWN, private_path);
     let terms = terms(&datagrams, dead_after);
-    let relay = relay()?;
     let ports = &world.ports;
     let setup = Setup { rank, sockets: &sockets, address, ports, terms, path, relay, deadline };
     let job = setup::run(&setup, &mut Uninterruptible).map_err(|error| {
@@ -133,13 +141,6 @@ fn terms(datagrams: &Datagrams, dead_after: u64) -> udp::Terms {
     let default = udp::Terms { dead_after, ..udp::Terms::default() };
     let datagram_len_max = datagrams.len_max.map_or(default.datagram_len_max, |len| len.get() as usize);
     udp::Terms { datagram_len_max, is_checked: datagrams.are_checked, ..default }
-}
-
-/// The relay that all datagrams pass through, if the environment names one.
-fn relay() -> Result<Option<Relay>, JoinError> {
-    let Some(value) = std::env::var_os(relay::VARIABLE) else { return Ok(None) };
-    let value = value.to_string_lossy().into_owned();
-    value.parse().map(Some).map_err(|()| JoinError::Variable { name: relay::VARIABLE, value })
 }
 
 /// Connects this rank to all others that it does not share memory with; the sockets are indexed by host.

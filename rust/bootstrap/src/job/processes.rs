@@ -18,6 +18,7 @@ use mpjdev_transport::{PacketSource, StatusReporter, Transport, shm};
 use tracing::{debug, warn};
 
 use crate::control;
+use crate::setup::PortRelay;
 
 use super::admission::{Admission, Admitted};
 use super::error::{JoinError, LauncherFault, system};
@@ -85,6 +86,20 @@ pub fn join(
     private: &Arc<HeapPool>,
     wait_control: &mut dyn WaitControl,
 ) -> Result<Option<Joined>, JoinError> {
+    join_through(None, config, private, wait_control)
+}
+
+/// [`join`] with a relay that all datagrams pass through, for tests and benchmarks. Other transports do not use
+/// it.
+///
+/// # Errors
+/// As [`join`]; the relay fails.
+pub fn join_through(
+    relay: Option<&dyn PortRelay>,
+    config: Config,
+    private: &Arc<HeapPool>,
+    wait_control: &mut dyn WaitControl,
+) -> Result<Option<Joined>, JoinError> {
     let Some(control) = variable(control::CONTROL)? else {
         // A rank of this project's launcher inside an allocation of another one is a rank of this project,
         // whatever variables are set.
@@ -115,7 +130,7 @@ pub fn join(
         match (network, job) {
             (Some(network), near) => {
                 let memory = Memory { near, pool: &pool, private };
-                let (world, source) = network::connect(rank, network, config, memory)?;
+                let (world, source) = network::connect(rank, network, config, memory, relay)?;
                 Ok(Joined { world, source })
             }
             (None, Some(job)) => {

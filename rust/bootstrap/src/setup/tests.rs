@@ -1,5 +1,5 @@
-use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::mpsc::{Sender, channel};
 
 use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_transport::wait::Uninterruptible;
@@ -188,7 +188,7 @@ fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
     let [own, _theirs] = pair();
     let sockets = [None, Some(own)];
     let connection = sockets[1].as_ref().expect("a connection");
-    let own = Own { port: 4711, window: 9, begun: Instant::now() };
+    let own = OwnParameters { port: 4711, window: 9, begun: Instant::now() };
     let mut other = send_hello(&setup_of(0, &sockets, LONG), own, 1, connection).expect("sent");
     assert!(matches!(other.deadline_error(4711), SetupError::NoHello { peer: 1, .. }));
     let (socket, said) = peer_socket();
@@ -398,57 +398,56 @@ fn datagrams_are_no_longer_than_the_segments_of_the_connection() {
     assert_eq!(len_beside(usize::MAX), usize::MAX / 8 * 8 - 8);
 }
 
-/// Ranks announce the ports that a relay has for them, and use each other's. A malformed reply of a relay is
-/// reported.
+/// A relay that has one port, and reports the port of the rank that asks.
+#[derive(Debug)]
+struct OnePort {
+    port: u16,
+    asked: Sender<(u32, usize, u16)>,
+}
+
+impl PortRelay for OnePort {
+    fn ports(&self, rank: u32, ranks: usize, port: u16, _: Instant) -> io::Result<Vec<u16>> {
+        self.asked.send((rank, ranks, port)).map_err(io::Error::other)?;
+        Ok(vec![0, self.port])
+    }
+
+    fn is_inter_node(&self) -> bool {
+        true
+    }
+}
+
 #[test]
 fn hello_has_the_port_at_the_relay() {
-    let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let relay: Relay = format!("{},far", desk.local_addr().expect("bound")).parse().expect("a relay");
-    assert!(relay.is_far);
-    let (asked_sender, asked_ports) = std::sync::mpsc::channel();
-    // A rank that sets up with rank 1, and its request to the relay, which sends this reply.
-    let met_by = |own: OwnedFd, answer: &'static str| {
-        let (desk, asked_sender) = (desk.try_clone().expect("a socket"), asked_sender.clone());
-        let desk = std::thread::spawn(move || {
-            let (mut stream, _) = desk.accept().expect("a rank");
-            let mut line = String::new();
-            BufReader::new(&stream).read_line(&mut line).expect("a line");
-            stream.write_all(answer.as_bytes()).expect("sent");
-            let port = line.split_whitespace().last().and_then(|port| port.parse::<u16>().ok());
-            // The tests of malformed replies do not read it.
-            let _ = asked_sender.send(port.expect("a port"));
-            line
-        });
-        let sockets = [None, Some(own)];
-        let setup = Setup { relay: Some(relay), ..setup_of(0, &sockets, Duration::from_secs(60)) };
-        (run(&setup, &mut Uninterruptible), desk.join().expect("no panic"))
-    };
+    let (asked, requests) = channel();
+    let relay = OnePort { port: 4000, asked };
     let [own, theirs] = pair();
     let (socket, said) = peer_socket();
     rustix::io::write(&theirs, &said.emit()).expect("sent");
     let peer = Peer { socket: &socket, datagrams: &[], probe_len: Some(1472), words: b"0er" };
-    let ((job, asked), told) = std::thread::scope(|scope| {
+    let (job, (hello, request)) = std::thread::scope(|scope| {
         let (peer, theirs) = (&peer, &theirs);
         let peer = scope.spawn(move || {
-            let (told, port) = (told_on(theirs), asked_ports.recv().expect("the desk was asked"));
-            // The relay answers like this.
-            peer.play(theirs, told, port);
-            told
+            let (hello, request) = (told_on(theirs), requests.recv().expect("a request to the relay"));
+            peer.play(theirs, hello, request.2);
+            (hello, request)
         });
-        (met_by(own, "0 4000\n"), peer.join().expect("no panic"))
+        let sockets = [None, Some(own)];
+        let setup = Setup { relay: Some(&relay), ..setup_of(0, &sockets, LONG) };
+        (run(&setup, &mut Uninterruptible), peer.join().expect("no panic"))
     });
-    let job = job.expect("met");
+    let job = job.expect("the setup is complete");
     let port = job.socket.local_addr().expect("bound").port();
-    assert_eq!(asked, format!("0 2 {port}\n"));
-    assert_eq!(told.port, 4000);
+    assert_eq!((request, hello.port), ((0, 2, port), 4000));
     let member = job.members[1].expect("a member");
     assert_eq!((member.address.port(), member.path), (said.port, Path::UNKNOWN));
-    for nonsense in ["", "0\n", "4000 0\n", "0 0\n", "0 4000 4001\n", "0 70000\n", "0 x\n"] {
-        let [own, _theirs] = pair();
-        let error = met_by(own, nonsense).0.expect_err("no answer");
-        assert!(error.to_string().contains("the relay answers"), "{nonsense:?}: {error}");
-    }
-    for nonsense in ["", "far", "127.0.0.1", "127.0.0.1:x", "192.0.2.1:4000", "127.0.0.1:4000,near"] {
-        assert_eq!(nonsense.parse::<Relay>(), Err(()), "{nonsense}");
-    }
+}
+
+#[test]
+fn failed_request_to_the_relay_fails_the_setup() {
+    let relay = OnePort { port: 4000, asked: channel().0 };
+    let [own, _theirs] = pair();
+    let sockets = [None, Some(own)];
+    let setup = Setup { relay: Some(&relay), ..setup_of(0, &sockets, LONG) };
+    let error = run(&setup, &mut Uninterruptible).expect_err("the relay has failed");
+    assert!(error.to_string().starts_with("the relay of datagrams: "), "{error}");
 }

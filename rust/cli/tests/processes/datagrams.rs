@@ -1,10 +1,10 @@
 //! Ranks that send each other datagrams.
 
-use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 
 use serde_json::Value;
 
+use crate::parts::FIREWALL_PORT;
 use crate::started::{KEY, NO_KEY, foreign_site, server, site};
 use crate::{Ended, job, lines, ring, skip};
 
@@ -226,29 +226,18 @@ fn datagrams_go_to_addresses_of_both_families() {
     }
 }
 
-/// A relay whose ports take datagrams and pass none on, as a firewall does: both addresses are named before
+/// A relay whose port receives datagrams and forwards none, as a firewall does: both addresses are named before
 /// any rank runs.
 fn datagrams_that_a_firewall_drops_fail_the_start_by_name() {
-    let desk = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let swallows = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let port = swallows.local_addr().expect("bound").port();
-    let relay = format!("MPJDEV_RELAY={}", desk.local_addr().expect("bound"));
-    let answering = std::thread::spawn(move || {
-        for _ in 0..2 {
-            let (mut stream, _) = desk.accept().expect("a rank");
-            let mut line = String::new();
-            BufReader::new(&stream).read_line(&mut line).expect("a line");
-            let ports = if line.starts_with('0') { format!("0 {port}\n") } else { format!("{port} 0\n") };
-            stream.write_all(ports.as_bytes()).expect("sent");
-        }
-    });
-    let (status, out, err) = over_datagrams(2, &["-x", &relay], "once");
+    let firewall = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = firewall.local_addr().expect("bound").port();
+    let variable = format!("{FIREWALL_PORT}={port}");
+    let (status, out, err) = over_datagrams(2, &["-x", &variable], "once");
     assert!(status != 0 && status != 124, "{status}: {out}{err}");
     let to = format!(" to 127.0.0.1:{port} has arrived within ");
     assert!(err.contains("though the ranks are connected over TCP: a firewall may drop UDP"), "{err}");
     let from = format!("no datagram from 127.0.0.1:{port} to 127.0.0.1:");
     assert!(err.contains(&to) || err.contains(&from), "{err}");
-    answering.join().expect("both have asked");
 }
 
 pub(crate) const TESTS: &[(&str, fn())] = &[

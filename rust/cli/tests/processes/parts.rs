@@ -6,12 +6,14 @@ pub(crate) mod kills;
 mod large;
 mod sites;
 
+use std::io;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use mpjdev_bootstrap::job;
+use mpjdev_bootstrap::setup::PortRelay;
 use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, RecvFrom, Uninterruptible};
@@ -24,13 +26,41 @@ struct Party {
     source: Arc<dyn SlabSource>,
 }
 
+/// The variable with a port that takes the datagrams between two ranks.
+pub(crate) const FIREWALL_PORT: &str = "MPJDEV_TEST_FIREWALL_PORT";
+
+/// A relay of two ranks that forwards nothing.
+#[derive(Debug)]
+struct Firewall {
+    port: u16,
+}
+
+impl Firewall {
+    fn from_environment() -> Option<Firewall> {
+        let port = std::env::var(FIREWALL_PORT).ok()?;
+        Some(Firewall { port: port.parse().expect("a port") })
+    }
+}
+
+impl PortRelay for Firewall {
+    fn ports(&self, rank: u32, _: usize, _: u16, _: Instant) -> io::Result<Vec<u16>> {
+        Ok(if rank == 0 { vec![0, self.port] } else { vec![self.port, 0] })
+    }
+
+    fn is_inter_node(&self) -> bool {
+        false
+    }
+}
+
 fn join() -> Result<Party, job::JoinError> {
     join_with(Config::default())
 }
 
 fn join_with(config: Config) -> Result<Party, job::JoinError> {
     let private = HeapPool::new(1 << 30);
-    let joined = job::join(config, &private, &mut Uninterruptible)?.expect("a launcher");
+    let firewall = Firewall::from_environment();
+    let relay = firewall.as_ref().map(|firewall| firewall as &dyn PortRelay);
+    let joined = job::join_through(relay, config, &private, &mut Uninterruptible)?.expect("a launcher");
     Ok(Party { world: joined.world, source: joined.source })
 }
 
