@@ -80,8 +80,8 @@ pub enum Packet {
 pub enum Refusal {
     /// Another process is that rank.
     #[error(
-        "another process is this rank already; a program that a rank starts is no rank itself, and runs \
-         alone without the variables {}, {} and {}",
+        "another process is this rank already; a program that a rank starts is no rank: without the \
+         variables {}, {} and {} it runs alone, as rank 0 of 1",
         CONTROL,
         RANK,
         SIZE
@@ -94,13 +94,13 @@ pub enum Refusal {
     #[error("rank {0} has failed before all had called Comm.init")]
     Failed(u32),
     /// The job of several sites does not form, or has ended; the launcher has printed the reason.
-    #[error("the sites of the job do not come together; mpjrun says why")]
+    #[error("the sites did not join the job; see mpjrun's message")]
     NoJob,
     /// The launcher's ranks are one site of a job that has formed already.
     #[error("a site joins its job once: Comm.init cannot be called again after Comm.finish here")]
     Once,
     /// The launcher has no descriptors or memory for the job.
-    #[error("it has no room for another process")]
+    #[error("it has no descriptor or memory left for another process")]
     NoRoom,
 }
 

@@ -10,23 +10,23 @@ use crate::control;
 use crate::mesh::MeshError;
 use crate::setup::SetupError;
 
-/// A violation of the protocol between a launcher and a rank.
+/// A violation of the protocol between a launcher and a rank. Its text follows "the launcher".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LauncherFault {
     /// The environment has a control socket and no rank.
-    #[error("it has set {}, but no valid {} and {}", control::CONTROL, control::RANK, control::SIZE)]
+    #[error("has set {}, but no valid {} and {}", control::CONTROL, control::RANK, control::SIZE)]
     NoRank,
     /// The monitor has closed its socket.
-    #[error("it has ended")]
+    #[error("has ended")]
     Ended,
     /// No answer that depends on the monitor alone arrived in time.
-    #[error("it has not answered the interrupted Comm.init of this rank within {} s", .after.as_secs_f64())]
+    #[error("has not answered the interrupted Comm.init of this rank within {} s", .after.as_secs_f64())]
     NoAnswer {
         /// The time that it had.
         after: Duration,
     },
     /// A packet has other descriptors than its kind requires.
-    #[error("its packet {packet} has {count} descriptors, {expected} are required")]
+    #[error("has sent the packet {packet} with {count} descriptors, {expected} are required")]
     Descriptors {
         /// The kind of packet.
         packet: &'static str,
@@ -36,7 +36,7 @@ pub enum LauncherFault {
         expected: usize,
     },
     /// The world description has another number of ranks than the environment.
-    #[error("it describes {count} ranks and has started {expected}")]
+    #[error("describes {count} ranks, and has started {expected}")]
     RankCount {
         /// Ranks in the description.
         count: u32,
@@ -44,7 +44,7 @@ pub enum LauncherFault {
         expected: u32,
     },
     /// A packet is undefined or out of order.
-    #[error("it sends a packet out of order, after {count} of {expected} segments")]
+    #[error("has sent a packet out of order, after {count} of {expected} segments")]
     Order {
         /// Number of segments received.
         count: usize,
@@ -52,7 +52,7 @@ pub enum LauncherFault {
         expected: usize,
     },
     /// There are more segments than ranks, or no pages with them.
-    #[error("it sends {count} segments for {expected} ranks")]
+    #[error("has sent {count} segments for {expected} ranks")]
     SegmentCount {
         /// Number of segments received.
         count: usize,
@@ -60,7 +60,7 @@ pub enum LauncherFault {
         expected: usize,
     },
     /// There is neither a world nor shared memory.
-    #[error("it sends neither a world description nor shared memory")]
+    #[error("has sent neither a world description nor shared memory")]
     NoJob,
 }
 
@@ -81,9 +81,9 @@ pub enum JoinError {
     /// The environment is that of a rank, and the socket is missing.
     #[error(
         "the environment says that this process is rank {rank} of a job, but descriptor {number} ({}) is not \
-         its launcher's socket: {error}. A program that a rank starts is no rank itself: without the \
-         variables {}, {} and {} it runs alone, as rank 0 of 1. A program between mpjrun and a rank has to \
-         leave the descriptor open",
+         its launcher's socket: {error}. A program that a rank starts is no rank: without the variables \
+         {}, {} and {} it runs alone, as rank 0 of 1. A program between mpjrun and a rank must leave the \
+         descriptor open",
         control::CONTROL,
         control::CONTROL,
         control::RANK,
@@ -106,7 +106,7 @@ pub enum JoinError {
         why: control::Refusal,
     },
     /// A rank will not join any more.
-    #[error("the ranks of the job do not come together: {why}")]
+    #[error("the ranks did not all join: {why}")]
     Peer {
         /// The rank.
         rank: u32,
@@ -117,7 +117,7 @@ pub enum JoinError {
     #[error("interrupted while waiting for the other ranks")]
     Interrupted,
     /// The launcher has ended, or breaks the protocol.
-    #[error("the launcher does not answer as it should: {0}")]
+    #[error("the launcher {0}")]
     Launcher(LauncherFault),
     /// This process may open no more descriptors, even after a collection.
     #[error(

@@ -32,8 +32,8 @@ pub enum MeshError {
     },
     /// The listener at a host's address is not that host.
     #[error(
-        "host {host} at {address} is none of this job's: {fault}; give all sites of the job the same key, \
-         and look what listens there"
+        "host {host} at {address} does not belong to this job: {fault}; give all sites of the job the same \
+         key, and check which program listens at that address"
     )]
     WrongHost {
         /// The host.
@@ -95,18 +95,18 @@ impl MeshError {
     }
 }
 
-const NOT_HERE: &str = "this must be an address of this machine";
-const NO_WAY: &str = "the address that it announces must be one that this machine has a way to";
-const NO_PORT: &str = "all ports for connections to there are in use, or were in the last minute; \
-    the sysctl net.ipv4.ip_local_port_range sets which there are";
+const NOT_LOCAL: &str = "this must be an address of this machine";
+const UNREACHABLE: &str = "the address that it announces must be one that this machine can reach";
+const NO_PORT: &str = "all local ports for connections to it are in use, or were within the last minute; \
+    the sysctl net.ipv4.ip_local_port_range sets their range";
 
 fn bind_advice(error: &io::Error) -> &'static str {
-    if Errno::from_io_error(error) == Some(Errno::ADDRINUSE) { NO_PORT } else { NOT_HERE }
+    if Errno::from_io_error(error) == Some(Errno::ADDRINUSE) { NO_PORT } else { NOT_LOCAL }
 }
 
 /// The system reports that the address is not available when no port is left to connect from.
 fn connect_advice(error: &io::Error) -> &'static str {
-    if Errno::from_io_error(error) == Some(Errno::ADDRNOTAVAIL) { NO_PORT } else { NO_WAY }
+    if Errno::from_io_error(error) == Some(Errno::ADDRNOTAVAIL) { NO_PORT } else { UNREACHABLE }
 }
 
 /// The state that a missing host's connection reached.
@@ -125,7 +125,7 @@ pub enum Absence {
     #[error("could not be reached")]
     Silent,
     /// It accepted the connection and did not answer.
-    #[error("took the connection but did not answer")]
+    #[error("accepted the connection and did not answer")]
     Mute,
     /// It closed each connection.
     #[error("closed each connection before it had answered")]
@@ -150,7 +150,7 @@ impl Absence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// There is no such host.
-    #[error("it said host {number} of {hosts}")]
+    #[error("it claims to be host {number}, but the job has {hosts} hosts")]
     OutOfRange {
         /// The number that it sent.
         number: u32,
@@ -158,35 +158,35 @@ pub enum Refusal {
         hosts: usize,
     },
     /// That host does not connect here: the host with the higher number connects (IMPI 6).
-    #[error("it said host {number}, which does not connect to host {own}")]
+    #[error("it claims to be host {number}, which does not connect to host {own}")]
     NotHigher {
         /// The number that it sent.
         number: u32,
         /// The own number.
         own: u32,
     },
-    /// No connection is made to that host.
-    #[error("it said host {number}, which needs no connection here")]
+    /// This host needs no connection to that host.
+    #[error("it claims to be host {number}, which needs no connection to this host")]
     NotWanted {
         /// The number that it sent.
         number: u32,
     },
     /// That host is connected already.
-    #[error("it said host {number}, which is connected already")]
+    #[error("it claims to be host {number}, which is connected already")]
     Taken {
         /// The number that it sent.
         number: u32,
     },
     /// That host's connections come from another address.
-    #[error("it said host {number}, whose connections come from {source_address}")]
+    #[error("it claims to be host {number}, whose connections come from {source_address}")]
     Source {
         /// The number that it sent.
         number: u32,
         /// That address.
         source_address: IpAddr,
     },
-    /// It did not prove that it is that host.
-    #[error("it said host {number}, and {fault}")]
+    /// It has not proved that it is that host.
+    #[error("it claims to be host {number}, but {fault}")]
     Fault {
         /// The number that it sent.
         number: u32,
@@ -194,19 +194,19 @@ pub enum Refusal {
         fault: Fault,
     },
     /// It took too long to send its number, or to prove it.
-    #[error("it took too long to say who it is")]
+    #[error("it did not identify itself in time")]
     Slow {
         /// The number that it sent, if any.
         number: Option<u32>,
     },
     /// It closed the connection before that.
-    #[error("it closed the connection before it had said who it is")]
+    #[error("it closed the connection before it identified itself")]
     Closed {
         /// The number that it sent, if any.
         number: Option<u32>,
     },
     /// Too many connections had not proved their number, and this one was closed to make room.
-    #[error("it was one of too many that had not said who they are")]
+    #[error("too many unidentified connections")]
     Crowded {
         /// The number that it sent, if any.
         number: Option<u32>,
@@ -255,7 +255,7 @@ pub struct Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Warning {
     /// A foreign host proves nothing.
-    #[error("host {host} is known by its address {address} alone, since it is foreign")]
+    #[error("host {host} is foreign, and is identified by its address {address} alone")]
     ByAddress {
         /// The host.
         host: u32,
@@ -264,7 +264,7 @@ pub enum Warning {
     },
     /// A foreign host connected, and its source address was not known in advance.
     #[error(
-        "host {host} came from {from} and is believed to be that host: it is foreign, and no address was \
+        "host {host} has connected from {from} and is not checked: it is foreign, and its address was not \
          known"
     )]
     Unchecked {

@@ -76,16 +76,16 @@ impl fmt::Debug for Pair<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
     /// Another start than a greeting: another program, or another version.
-    #[error("it does not greet as hosts of ours do, but begins with {0:02x?}")]
+    #[error("it sent no mpjdev greeting, but {0:02x?}")]
     NoGreeting([u8; 8]),
     /// The own nonce was sent back.
-    #[error("it sent back the nonce that it was sent")]
+    #[error("it sent back the nonce that it had received")]
     Reflected,
     /// The proof is wrong.
     #[error("its proof is wrong: it has another key, or belongs to another job")]
     WrongProof,
     /// The acceptor reports that the connector's proof is wrong.
-    #[error("it refused the proof: it has another key, or belongs to another job")]
+    #[error("it refused this host's proof: it has another key, or belongs to another job")]
     Refused,
 }
 

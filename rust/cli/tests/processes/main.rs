@@ -140,10 +140,10 @@ fn ranks_may_finish_and_join_again_and_again() {
 
 fn ranks_that_join_again_learn_of_a_missing_rank() {
     let (status, out, err) = job(3, &[], "stays-away");
-    let text = "the ranks of the job do not come together: rank 1 has ended without Comm.init";
+    let text = "the ranks did not all join: rank 1 has ended without Comm.init";
     assert_eq!((status, lines(&out)), (0, vec![text; 2]), "{err}");
     let (status, out, err) = job(3, &["--keep-going"], "fails-meanwhile");
-    let text = "the ranks of the job do not come together: rank 1 has failed before all had called Comm.init";
+    let text = "the ranks did not all join: rank 1 has failed before all had called Comm.init";
     assert_eq!((status, lines(&out)), (137, vec![text; 2]), "{err}");
 }
 

@@ -107,7 +107,7 @@ class JoiningTest {
     void shouldNameTheRankThatDoesNotJoinAgain() throws Exception {
         Job job = new Mpjrun(3).run(Leaving.class);
         assertEquals(0, job.status, job::toString);
-        String line = "1: the ranks of the job do not come together: rank 1 has ended without Comm.init";
+        String line = "1: the ranks did not all join: rank 1 has ended without Comm.init";
         assertEquals(Collections.nCopies(2, line), job.lines());
     }
 

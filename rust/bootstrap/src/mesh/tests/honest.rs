@@ -70,7 +70,7 @@ fn two_foreign_hosts_are_connected_with_a_warning() {
     assert_eq!(connected[1].warnings, by_address(0, v4(2)));
     assert_eq!(
         connected[0].warnings[0].to_string(),
-        "host 1 is known by its address 127.0.0.3 alone, since it is foreign"
+        "host 1 is foreign, and is identified by its address 127.0.0.3 alone"
     );
     check(connected, all);
 }
@@ -234,7 +234,7 @@ fn lack_of_ports_is_named_and_a_foreign_address_too() {
         assert!(error.to_string().contains("net.ipv4.ip_local_port_range"), "{error}");
     }
     assert!(bind(Errno::ADDRNOTAVAIL).to_string().ends_with("this must be an address of this machine"));
-    assert!(connect(Errno::NETUNREACH).to_string().ends_with("must be one that this machine has a way to"));
+    assert!(connect(Errno::NETUNREACH).to_string().ends_with("must be one that this machine can reach"));
 }
 
 /// The machine's default does not matter.

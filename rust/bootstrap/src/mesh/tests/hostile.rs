@@ -234,7 +234,9 @@ fn another_program_in_the_place_of_a_host_is_found_at_once() {
     };
     assert_eq!(&begins, b"220 mail");
     assert!(
-        error.to_string().contains("is none of this job's: it does not greet as hosts of ours do"),
+        error
+            .to_string()
+            .contains("does not belong to this job: it sent no mpjdev greeting, but [32, 32, 30"),
         "{error}"
     );
 }
@@ -288,7 +290,7 @@ fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
     let somebody = stranger(v4(9), job.hosts[0].address);
     (&somebody).write_all(&[0, 0, 0, 1]).expect("sent");
     let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("nobody came");
-    let because = "did not connect (a connection from 127.0.0.9 was refused: it said host 1, whose connections come from \
+    let because = "did not connect (a connection from 127.0.0.9 was refused: it claims to be host 1, whose connections come from \
                    127.0.0.3) within 0.0 s (--connect-timeout sets this time); its number, its key and the address";
     assert!(error.to_string().contains(because), "{error}");
     wait_until_closed(&somebody);
@@ -375,7 +377,7 @@ fn record_of_refusals_is_bounded() {
     assert_eq!(warnings.len(), error::Record::KEPT_MAX + 1);
     assert_eq!(
         warnings[7].to_string(),
-        "a connection from 127.0.0.9 was refused: it said host 7 of 2 (3 times)"
+        "a connection from 127.0.0.9 was refused: it claims to be host 7, but the job has 2 hosts (3 times)"
     );
     assert_eq!(warnings[16].to_string(), "252 more connections were refused");
 }

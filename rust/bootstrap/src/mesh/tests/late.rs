@@ -65,7 +65,7 @@ fn unresponsive_host_is_named_at_the_deadline() {
         let silent = job.listener(0);
         (job, Some(silent))
     });
-    assert!(error.to_string().contains("took the connection but did not answer"), "{error}");
+    assert!(error.to_string().contains("accepted the connection and did not answer"), "{error}");
     assert_eq!(absence(error), (0, Absence::Mute, vec![]));
 }
 
