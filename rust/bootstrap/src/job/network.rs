@@ -47,9 +47,9 @@ pub(super) struct Memory<'a> {
 /// The communicator of all ranks, and the source of memory for messages.
 type Connected = (Comm, Arc<dyn SlabSource>);
 
-/// Makes the connections of a rank, numbered among those of its launcher. Datagrams pass through the relay, if
-/// there is one. Blocks until all connections are made, within the time that the world sets. Nothing interrupts
-/// it, since the other ranks wait for this one.
+/// Makes the connections of a rank, numbered among those of its launcher. Datagrams pass through the relay,
+/// if there is one. Blocks until all connections are made, within the time that the world sets. Nothing
+/// interrupts it, since the other ranks wait for this one.
 pub(super) fn connect(
     rank: u32,
     network: NetworkWorld,

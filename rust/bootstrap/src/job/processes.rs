@@ -89,8 +89,8 @@ pub fn join(
     join_through(None, config, private, wait_control)
 }
 
-/// [`join`] with a relay that all datagrams pass through, for tests and benchmarks. Other transports do not use
-/// it.
+/// [`join`] with a relay that all datagrams pass through, for tests and benchmarks. Other transports do not
+/// use it.
 ///
 /// # Errors
 /// As [`join`]; the relay fails.

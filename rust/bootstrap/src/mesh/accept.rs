@@ -11,29 +11,29 @@ use tracing::{debug, info};
 
 use super::error::{Absence, MeshError, Record, Refusal, Refused, Warning};
 use super::handshake::Handshake;
-use super::socket::{Ended, Talk, accept, prepare};
-use super::{ACCEPTS_MAX, Limits, Plan, Watched, nonce};
+use super::socket::{HandshakeError, HandshakeStream, accept, prepare};
+use super::{ACCEPTS_MAX, Limits, Plan, PollEntry, nonce};
 
 /// The listener and its unfinished connections.
 pub(super) struct Incoming<'p, 'a> {
     plan: &'p Plan<'a>,
     limits: Limits,
-    /// `None` when no host is waited for any more.
+    /// `None` when all hosts are connected.
     listener: Option<OwnedFd>,
     is_ready: bool,
     /// Oldest first.
     pending: Vec<PendingConnection<'a>>,
     record: Record,
-    /// The last refused connection in the name of each host.
+    /// The last refused connection that claimed to be each host.
     claims: Vec<Option<Refused>>,
 }
 
 /// A connection that has not sent, or not proved, its number.
 struct PendingConnection<'a> {
-    talk: Talk<'a>,
+    stream: HandshakeStream<'a>,
     from: IpAddr,
     until: Instant,
-    /// The host that it claims to be, if that host is waited for.
+    /// The host that it claims to be, if the mesh waits for that host.
     host: Option<u32>,
     is_ready: bool,
 }
@@ -51,15 +51,15 @@ impl<'p, 'a> Incoming<'p, 'a> {
         }
     }
 
-    /// Whether a host is waited for.
+    /// Whether a host is not connected yet.
     pub(super) fn is_open(&self) -> bool {
         self.listener.is_some()
     }
 
     /// The poll entries: the listener, while it is open, then each unfinished connection.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = Watched<'_>> {
+    pub(super) fn sockets(&self) -> impl Iterator<Item = PollEntry<'_>> {
         let listener = self.listener.iter().map(|listener| (listener.as_fd(), PollFlags::IN));
-        listener.chain(self.pending.iter().map(|s| (s.talk.socket.as_fd(), s.talk.events())))
+        listener.chain(self.pending.iter().map(|s| (s.stream.socket.as_fd(), s.stream.events())))
     }
 
     /// Takes the results of the [`sockets`](Self::sockets), one each.
@@ -74,7 +74,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
     pub(super) fn absent(&self, sockets: &[Option<OwnedFd>]) -> impl Iterator<Item = (u32, Absence)> {
         self.expected(sockets).map(|host| {
             let claim = self.claims[host as usize];
-            (host, claim.map_or(Absence::Away, Absence::Refused))
+            (host, claim.map_or(Absence::NotConnected, Absence::Refused))
         })
     }
 
@@ -106,7 +106,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
                 Progress::Partial => i += 1,
                 Progress::Refused(why) => self.refuse(i, why),
                 Progress::Complete(host) => {
-                    sockets[host as usize] = Some(self.pending.remove(i).talk.socket);
+                    sockets[host as usize] = Some(self.pending.remove(i).stream.socket);
                 }
             }
         }
@@ -136,13 +136,13 @@ impl<'p, 'a> Incoming<'p, 'a> {
                     self.is_ready = false;
                     return Ok(());
                 }
-                // The system reports a lack of descriptors before it looks for a connection.
+                // The system reports a lack of descriptors even when no connection waits.
                 Err(errno) if is_shortage(errno) && !is_readable(listener.as_fd()) => {
                     self.is_ready = false;
                     return Ok(());
                 }
                 Err(errno) if is_shortage(errno) && !self.pending.is_empty() => self.make_room(),
-                Err(errno) if is_passing(errno) => {}
+                Err(errno) if is_temporary(errno) => {}
                 Err(errno) => return Err(MeshError::system("accept a connection", errno)),
             }
         }
@@ -159,9 +159,9 @@ impl<'p, 'a> Incoming<'p, 'a> {
     ) -> Result<(), MeshError> {
         debug!(target: "mpjdev::mesh", own = self.plan.number, %from, "connection is accepted");
         let prepared = prepare(socket.as_fd(), self.plan.peer_timeout);
-        let talk = Talk { socket, exchange: Handshake::accept() };
+        let stream = HandshakeStream { socket, handshake: Handshake::accept() };
         let until = now + self.limits.pending_time;
-        self.pending.push(PendingConnection { talk, from, until, host: None, is_ready: true });
+        self.pending.push(PendingConnection { stream, from, until, host: None, is_ready: true });
         let last = self.pending.len() - 1;
         if let Err(errno) = prepared {
             self.refuse(last, Refusal::System { number: None, errno });
@@ -172,7 +172,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
             Progress::Partial => {}
             Progress::Refused(why) => self.refuse(last, why),
             Progress::Complete(host) => {
-                sockets[host as usize] = Some(self.pending.remove(last).talk.socket);
+                sockets[host as usize] = Some(self.pending.remove(last).stream.socket);
             }
         }
         Ok(())
@@ -210,7 +210,7 @@ enum Progress {
     Partial,
     /// The connection is that of this host.
     Complete(u32),
-    /// The connection belongs to no host that is waited for.
+    /// The connection belongs to no host that the mesh waits for.
     Refused(Refusal),
 }
 
@@ -218,10 +218,10 @@ impl<'a> PendingConnection<'a> {
     fn advance(&mut self, plan: &Plan<'a>, sockets: &[Option<OwnedFd>]) -> Result<Progress, MeshError> {
         self.is_ready = false;
         loop {
-            if let Err(ended) = self.talk.advance() {
-                return Ok(Progress::Refused(self.ended(ended)));
+            if let Err(error) = self.stream.advance() {
+                return Ok(Progress::Refused(self.refusal(error)));
             }
-            if let Some(number) = self.talk.exchange.number() {
+            if let Some(number) = self.stream.handshake.number() {
                 if let Err(why) = admission(plan, number, self.from, sockets) {
                     return Ok(Progress::Refused(why));
                 }
@@ -229,8 +229,8 @@ impl<'a> PendingConnection<'a> {
                 continue;
             }
             return Ok(match self.host {
-                Some(host) if self.talk.exchange.is_complete() => match &sockets[host as usize] {
-                    // Another connection in the same name was faster.
+                Some(host) if self.stream.handshake.is_complete() => match &sockets[host as usize] {
+                    // Another connection has proved this number first.
                     Some(_) => Progress::Refused(Refusal::Taken { number: host }),
                     None => Progress::Complete(host),
                 },
@@ -242,25 +242,25 @@ impl<'a> PendingConnection<'a> {
     fn admit(&mut self, plan: &Plan<'a>, number: u32) -> Result<(), MeshError> {
         self.host = Some(number);
         if plan.host(number).is_ours {
-            self.talk.exchange.admit_ours(plan.pair(number), nonce()?);
+            self.stream.handshake.admit_ours(plan.pair(number), nonce()?);
         } else {
-            self.talk.exchange.admit_foreign();
+            self.stream.handshake.admit_foreign();
         }
         Ok(())
     }
 
-    fn ended(&self, ended: Ended) -> Refusal {
+    fn refusal(&self, error: HandshakeError) -> Refusal {
         let number = self.host;
-        match (ended, number) {
-            (Ended::Fault(fault), Some(number)) => Refusal::Fault { number, fault },
-            (Ended::System(errno), _) => Refusal::System { number, errno },
+        match (error, number) {
+            (HandshakeError::Fault(fault), Some(number)) => Refusal::Fault { number, fault },
+            (HandshakeError::System(errno), _) => Refusal::System { number, errno },
             // A fault occurs only after a number.
-            (Ended::Closed | Ended::Fault(_), _) => Refusal::Closed { number },
+            (HandshakeError::Closed | HandshakeError::Fault(_), _) => Refusal::Closed { number },
         }
     }
 }
 
-/// Checks that a host of this number is waited for, and may connect from `from` (IMPI 6).
+/// Checks that the mesh waits for a host of this number, and that it may connect from `from` (IMPI 6).
 fn admission(plan: &Plan<'_>, number: u32, from: IpAddr, sockets: &[Option<OwnedFd>]) -> Result<(), Refusal> {
     let Some(host) = plan.hosts.get(number as usize) else {
         return Err(Refusal::OutOfRange { number, hosts: plan.hosts.len() });
@@ -294,10 +294,9 @@ fn is_readable(listener: BorrowedFd<'_>) -> bool {
     poll(&mut [PollFd::from_borrowed_fd(listener, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// Whether an error concerns the accepted connection or is temporary, and does not concern the listener
-/// (accept(2)).
-fn is_passing(errno: Errno) -> bool {
-    const PASSING: [Errno; 10] = [
+/// Whether an error of accept(2) is temporary, or concerns the accepted connection alone.
+fn is_temporary(errno: Errno) -> bool {
+    const TEMPORARY: [Errno; 10] = [
         Errno::INTR,
         Errno::CONNABORTED,
         Errno::NETDOWN,
@@ -309,5 +308,5 @@ fn is_passing(errno: Errno) -> bool {
         Errno::OPNOTSUPP,
         Errno::NETUNREACH,
     ];
-    PASSING.contains(&errno)
+    TEMPORARY.contains(&errno)
 }

@@ -12,10 +12,10 @@ use tracing::debug;
 
 use super::error::{Absence, MeshError};
 use super::handshake::Handshake;
-use super::socket::{Ended, Talk, bind_to, is_its_own_peer, open, prepare};
-use super::{Arrival, Plan, Watched, nonce};
+use super::socket::{HandshakeError, HandshakeStream, bind_to, is_its_own_peer, open, prepare};
+use super::{Arrival, Plan, PollEntry, nonce};
 
-/// The pause after a failed connection, at first and at last.
+/// The pause after a failed attempt, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
@@ -23,29 +23,36 @@ const PAUSE_MAX: Duration = Duration::from_millis(200);
 pub(super) struct Outgoing<'p, 'a> {
     plan: &'p Plan<'a>,
     host: u32,
-    stage: Stage<'a>,
+    state: DialState<'a>,
     is_ready: bool,
     pause: Duration,
-    trouble: Option<Trouble>,
+    last_failure: Option<DialFailure>,
 }
 
-enum Stage<'a> {
-    /// The next connection is tried at that time.
-    Apart(Instant),
+enum DialState<'a> {
+    /// The next attempt starts at that time.
+    Pausing(Instant),
     Connecting(OwnedFd),
-    Talking(Talk<'a>),
+    Handshaking(HandshakeStream<'a>),
 }
 
-/// The result of the last connection.
+/// The reason why the last attempt has failed.
 #[derive(Clone, Copy, Debug)]
-enum Trouble {
+enum DialFailure {
     Closed,
     System(Errno),
 }
 
 impl<'p, 'a> Outgoing<'p, 'a> {
     pub(super) fn new(plan: &'p Plan<'a>, host: u32, now: Instant) -> Self {
-        Outgoing { plan, host, stage: Stage::Apart(now), is_ready: false, pause: PAUSE_MIN, trouble: None }
+        Outgoing {
+            plan,
+            host,
+            state: DialState::Pausing(now),
+            is_ready: false,
+            pause: PAUSE_MIN,
+            last_failure: None,
+        }
     }
 
     pub(super) fn host(&self) -> u32 {
@@ -53,11 +60,11 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     }
 
     /// The poll entry.
-    pub(super) fn socket(&self) -> Option<Watched<'_>> {
-        match &self.stage {
-            Stage::Apart(_) => None,
-            Stage::Connecting(socket) => Some((socket.as_fd(), PollFlags::OUT)),
-            Stage::Talking(talk) => Some((talk.socket.as_fd(), talk.events())),
+    pub(super) fn socket(&self) -> Option<PollEntry<'_>> {
+        match &self.state {
+            DialState::Pausing(_) => None,
+            DialState::Connecting(socket) => Some((socket.as_fd(), PollFlags::OUT)),
+            DialState::Handshaking(stream) => Some((stream.socket.as_fd(), stream.events())),
         }
     }
 
@@ -67,9 +74,9 @@ impl<'p, 'a> Outgoing<'p, 'a> {
 
     /// The time of the next connection attempt.
     pub(super) fn retry_at(&self) -> Option<Instant> {
-        match self.stage {
-            Stage::Apart(at) => Some(at),
-            Stage::Connecting(_) | Stage::Talking(_) => None,
+        match self.state {
+            DialState::Pausing(at) => Some(at),
+            DialState::Connecting(_) | DialState::Handshaking(_) => None,
         }
     }
 
@@ -78,22 +85,22 @@ impl<'p, 'a> Outgoing<'p, 'a> {
     /// # Errors
     /// The connection is impossible now and later.
     pub(super) fn advance(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
-        match mem::replace(&mut self.stage, Stage::Apart(now)) {
-            Stage::Apart(at) if at <= now => self.call(now),
-            Stage::Connecting(socket) if self.is_ready => match socket_error(&socket) {
-                Ok(Ok(())) => self.greet(socket, now),
+        match mem::replace(&mut self.state, DialState::Pausing(now)) {
+            DialState::Pausing(at) if at <= now => self.start(now),
+            DialState::Connecting(socket) if self.is_ready => match socket_error(&socket) {
+                Ok(Ok(())) => self.start_handshake(socket, now),
                 Ok(Err(errno)) | Err(errno) => self.fail(errno, now),
             },
-            Stage::Talking(talk) if self.is_ready => self.talk(talk, now),
-            stage => {
-                self.stage = stage;
+            DialState::Handshaking(stream) if self.is_ready => self.advance_handshake(stream, now),
+            state => {
+                self.state = state;
                 Ok(None)
             }
         }
     }
 
-    /// Tries a connection.
-    fn call(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
+    /// Starts an attempt.
+    fn start(&mut self, now: Instant) -> Result<Option<Arrival>, MeshError> {
         let address = self.plan.host(self.host).address;
         let (own, host) = (self.plan.number, self.host);
         debug!(target: "mpjdev::mesh", own, host, %address, "connection is tried");
@@ -109,49 +116,53 @@ impl<'p, 'a> Outgoing<'p, 'a> {
             })?;
         }
         match connect(&socket, &address) {
-            Ok(()) => self.greet(socket, now),
+            Ok(()) => self.start_handshake(socket, now),
             Err(Errno::INPROGRESS | Errno::INTR) => {
-                self.stage = Stage::Connecting(socket);
+                self.state = DialState::Connecting(socket);
                 Ok(None)
             }
             Err(errno) => self.fail(errno, now),
         }
     }
 
-    /// Starts the exchange on a new connection.
-    fn greet(&mut self, socket: OwnedFd, now: Instant) -> Result<Option<Arrival>, MeshError> {
+    /// Starts the handshake on a new connection.
+    fn start_handshake(&mut self, socket: OwnedFd, now: Instant) -> Result<Option<Arrival>, MeshError> {
         if is_its_own_peer(socket.as_fd()) {
             return self.fail(Errno::CONNREFUSED, now);
         }
-        let exchange = if self.plan.host(self.host).is_ours {
+        let handshake = if self.plan.host(self.host).is_ours {
             Handshake::connect_ours(self.plan.pair(self.host), nonce()?)
         } else {
             Handshake::connect_foreign(self.plan.number)
         };
-        self.talk(Talk { socket, exchange }, now)
+        self.advance_handshake(HandshakeStream { socket, handshake }, now)
     }
 
-    fn talk(&mut self, mut talk: Talk<'a>, now: Instant) -> Result<Option<Arrival>, MeshError> {
-        match talk.advance() {
-            Ok(()) if talk.exchange.is_complete() => {
+    fn advance_handshake(
+        &mut self,
+        mut stream: HandshakeStream<'a>,
+        now: Instant,
+    ) -> Result<Option<Arrival>, MeshError> {
+        match stream.advance() {
+            Ok(()) if stream.handshake.is_complete() => {
                 let (own, host) = (self.plan.number, self.host);
                 debug!(target: "mpjdev::mesh", own, host, "connection is made");
-                Ok(Some(Arrival { host, socket: talk.socket }))
+                Ok(Some(Arrival { host, socket: stream.socket }))
             }
             Ok(()) => {
-                self.stage = Stage::Talking(talk);
+                self.state = DialState::Handshaking(stream);
                 Ok(None)
             }
-            Err(Ended::Closed) => self.try_again(Trouble::Closed, now),
-            Err(Ended::System(errno)) => self.fail(errno, now),
-            Err(Ended::Fault(fault)) => {
+            Err(HandshakeError::Closed) => self.retry(DialFailure::Closed, now),
+            Err(HandshakeError::System(errno)) => self.fail(errno, now),
+            Err(HandshakeError::Fault(fault)) => {
                 let address = self.plan.host(self.host).address;
                 Err(MeshError::WrongHost { host: self.host, address, fault })
             }
         }
     }
 
-    /// Handles an error of the system: the host may be a little late, or unreachable.
+    /// Handles an error of the system. Where the host may be late, the attempt is repeated.
     fn fail(&mut self, errno: Errno, now: Instant) -> Result<Option<Arrival>, MeshError> {
         match errno {
             Errno::CONNREFUSED
@@ -160,7 +171,7 @@ impl<'p, 'a> Outgoing<'p, 'a> {
             | Errno::TIMEDOUT
             | Errno::HOSTUNREACH
             | Errno::HOSTDOWN
-            | Errno::PIPE => self.try_again(Trouble::System(errno), now),
+            | Errno::PIPE => self.retry(DialFailure::System(errno), now),
             _ => Err(self.impossible(errno)),
         }
     }
@@ -170,25 +181,25 @@ impl<'p, 'a> Outgoing<'p, 'a> {
         MeshError::Connect { host: self.host, address, error: errno.into() }
     }
 
-    fn try_again(&mut self, trouble: Trouble, now: Instant) -> Result<Option<Arrival>, MeshError> {
+    fn retry(&mut self, failure: DialFailure, now: Instant) -> Result<Option<Arrival>, MeshError> {
         let (own, host) = (self.plan.number, self.host);
         debug!(
-            target: "mpjdev::mesh", own, host, ?trouble, pause = ?self.pause,
-            "connection has failed, it is tried again"
+            target: "mpjdev::mesh", own, host, ?failure, pause = ?self.pause,
+            "connection has failed, it is repeated after the pause"
         );
-        self.trouble = Some(trouble);
-        self.stage = Stage::Apart(now + self.pause);
+        self.last_failure = Some(failure);
+        self.state = DialState::Pausing(now + self.pause);
         self.pause = (2 * self.pause).min(PAUSE_MAX);
         Ok(None)
     }
 
     /// The reason why the host is not connected.
     pub(super) fn absence(&self) -> Absence {
-        match (&self.stage, self.trouble) {
-            (Stage::Talking(_), _) => Absence::Mute,
-            (_, Some(Trouble::Closed)) => Absence::Closing,
-            (_, Some(Trouble::System(errno))) => Absence::Unreachable(errno),
-            (_, None) => Absence::Silent,
+        match (&self.state, self.last_failure) {
+            (DialState::Handshaking(_), _) => Absence::NoAnswer,
+            (_, Some(DialFailure::Closed)) => Absence::Closing,
+            (_, Some(DialFailure::System(errno))) => Absence::Unreachable(errno),
+            (_, None) => Absence::NotReached,
         }
     }
 }

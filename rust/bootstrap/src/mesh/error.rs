@@ -112,10 +112,10 @@ fn connect_advice(error: &io::Error) -> &'static str {
 /// The state that a missing host's connection reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Absence {
-    /// The host should have connected, and no connection in its name arrived.
+    /// The host should have connected, and no connection with its number arrived.
     #[error("did not connect")]
-    Away,
-    /// The last connection in its name was refused.
+    NotConnected,
+    /// The last connection with its number was refused.
     #[error("did not connect ({0})")]
     Refused(Refused),
     /// It could not be connected to; the system's last error.
@@ -123,10 +123,10 @@ pub enum Absence {
     Unreachable(Errno),
     /// No connection was made, and the system reported nothing.
     #[error("could not be reached")]
-    Silent,
-    /// It accepted the connection and did not answer.
+    NotReached,
+    /// It accepted the connection, and did not answer.
     #[error("accepted the connection and did not answer")]
-    Mute,
+    NoAnswer,
     /// It closed each connection.
     #[error("closed each connection before it had answered")]
     Closing,
@@ -135,13 +135,13 @@ pub enum Absence {
 impl Absence {
     fn advice(&self) -> &'static str {
         match self {
-            Absence::Away | Absence::Unreachable(_) | Absence::Silent => {
+            Absence::NotConnected | Absence::Unreachable(_) | Absence::NotReached => {
                 "its site may not have started, or a firewall is between"
             }
             Absence::Refused(_) => {
                 "its number, its key and the address that it comes from must be those of the job"
             }
-            Absence::Mute | Absence::Closing => "its site may hang, or another program listens there",
+            Absence::NoAnswer | Absence::Closing => "its site may hang, or another program listens there",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The exchange of two hosts on a new connection, without any I/O: octets in, octets out.
+//! The handshake of two hosts on a new connection, without I/O.
 //!
 //! ```text
 //! to a foreign host                      between hosts of this project
@@ -14,14 +14,14 @@
 //! | field | octets | contents |
 //! |---|---|---|
 //! | number | 4 | the connector's global host number, big-endian (IMPI 6) |
-//! | greeting | 8 | `mpjmesh` and a version, which tells another program from another key |
+//! | greeting | 8 | `mpjmesh` and a version, which tells a host of this project from another program |
 //! | nonce | 16 | random |
 //! | proof | 32 | HMAC-SHA-256 under the key, over the fields below |
 //! | refusal | 32 | zeros instead of the acceptor's proof: the connector's proof was wrong |
 //!
 //! A proof is computed over a label of 24 octets that names the side, the connector's number, the acceptor's
 //! number, the connector's nonce, the acceptor's nonce, and the identity of the job. The connector proves
-//! itself first, so an unauthenticated client learns nothing to try keys on. Numbers are IMPI's; the rest is
+//! itself first, so an unauthenticated client gets no proof to try keys on. Numbers are IMPI's; the rest is
 //! this project's choice.
 
 use std::fmt;
@@ -65,17 +65,17 @@ pub struct Pair<'a> {
     pub job: &'a [u8],
 }
 
-/// The key is never shown.
+/// The key is not printed.
 impl fmt::Debug for Pair<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pair {{ connector: {}, acceptor: {}, .. }}", self.connector, self.acceptor)
     }
 }
 
-/// Octets that a host of this project does not send.
+/// A violation of the handshake by the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// Another start than a greeting: another program, or another version.
+    /// There is no greeting of this version: another program, or another version.
     #[error("it sent no mpjdev greeting, but {0:02x?}")]
     NoGreeting([u8; 8]),
     /// The own nonce was sent back.
@@ -89,7 +89,7 @@ pub enum Fault {
     Refused,
 }
 
-/// One end of the exchange on one connection.
+/// One end of the handshake on one connection.
 ///
 /// The caller runs a loop: it sends [`output`](Self::output) and reports the sent length to
 /// [`sent`](Self::sent), then passes at most [`needed`](Self::needed) received octets to
@@ -118,7 +118,7 @@ enum State<'a> {
     Proof(Challenge<'a>, Nonce),
     /// No further octets are expected.
     Complete,
-    /// The exchange has ended in a fault.
+    /// The handshake has failed.
     Failed,
 }
 
@@ -139,15 +139,15 @@ impl<'a> Handshake<'a> {
     /// The end that connects to a foreign host: it sends its number only.
     pub fn connect_foreign(connector: u32) -> Self {
         let mut handshake = Handshake::new(State::Complete);
-        handshake.say(&connector.to_be_bytes());
+        handshake.push(&connector.to_be_bytes());
         handshake
     }
 
     /// The end that connects to a host of this project. The nonce is random and used nowhere else.
     pub fn connect_ours(pair: Pair<'a>, nonce: Nonce) -> Self {
         let mut handshake = Handshake::new(State::Greeting(Challenge { pair, side: Side::Connector, nonce }));
-        handshake.say(&pair.connector.to_be_bytes());
-        handshake.greet(&nonce);
+        handshake.push(&pair.connector.to_be_bytes());
+        handshake.push_greeting(&nonce);
         handshake
     }
 
@@ -186,7 +186,7 @@ impl<'a> Handshake<'a> {
         &self.output[begin..end]
     }
 
-    /// Whether all octets were exchanged: packets follow on the connection.
+    /// Whether the handshake is complete: packets follow on the connection.
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete) && self.output().is_empty()
     }
@@ -228,12 +228,12 @@ impl<'a> Handshake<'a> {
         Ok(())
     }
 
-    /// Accepts the number as a foreign host's, which completes the exchange.
+    /// Accepts the number as a foreign host's, which completes the handshake.
     ///
     /// # Panics
     /// There is no number to decide about.
     pub fn admit_foreign(&mut self) {
-        assert!(self.number().is_some(), "no number to judge");
+        assert!(self.number().is_some(), "no number to decide about");
         self.state = State::Complete;
     }
 
@@ -243,7 +243,7 @@ impl<'a> Handshake<'a> {
     /// # Panics
     /// There is no number to decide about, or the pair's connector has another.
     pub fn admit_ours(&mut self, pair: Pair<'a>, nonce: Nonce) {
-        assert_eq!(self.number(), Some(pair.connector), "the number to judge");
+        assert_eq!(self.number(), Some(pair.connector), "the number to decide about");
         self.state = State::Greeting(Challenge { pair, side: Side::Acceptor, nonce });
     }
 
@@ -277,8 +277,8 @@ impl<'a> Handshake<'a> {
             return Err(Fault::Reflected);
         }
         match challenge.side {
-            Side::Connector => self.say(&challenge.proof(Side::Connector, nonce)),
-            Side::Acceptor => self.greet(&challenge.nonce),
+            Side::Connector => self.push(&challenge.proof(Side::Connector, nonce)),
+            Side::Acceptor => self.push_greeting(&challenge.nonce),
         }
         Ok(State::Proof(challenge, nonce))
     }
@@ -288,23 +288,23 @@ impl<'a> Handshake<'a> {
             Side::Connector if self.input == REFUSAL => Err(Fault::Refused),
             Side::Connector if challenge.is_proof(Side::Acceptor, nonce, &self.input) => Ok(State::Complete),
             Side::Acceptor if challenge.is_proof(Side::Connector, nonce, &self.input) => {
-                self.say(&challenge.proof(Side::Acceptor, nonce));
+                self.push(&challenge.proof(Side::Acceptor, nonce));
                 Ok(State::Complete)
             }
             Side::Connector => Err(Fault::WrongProof),
             Side::Acceptor => {
-                self.say(&REFUSAL);
+                self.push(&REFUSAL);
                 Err(Fault::WrongProof)
             }
         }
     }
 
-    fn greet(&mut self, nonce: &Nonce) {
-        self.say(&GREETING);
-        self.say(nonce);
+    fn push_greeting(&mut self, nonce: &Nonce) {
+        self.push(&GREETING);
+        self.push(nonce);
     }
 
-    fn say(&mut self, octets: &[u8]) {
+    fn push(&mut self, octets: &[u8]) {
         let end = self.output_range.1;
         self.output[end..end + octets.len()].copy_from_slice(octets);
         self.output_range.1 += octets.len();
@@ -316,7 +316,7 @@ impl Challenge<'_> {
         self.mac(side, theirs).finalize().into_bytes().into()
     }
 
-    /// Checks a proof, in the same time for every wrong one.
+    /// Checks a proof in constant time.
     fn is_proof(&self, side: Side, theirs: Nonce, proof: &[u8; PROOF_LEN]) -> bool {
         self.mac(side, theirs).verify_slice(proof).is_ok()
     }
@@ -339,5 +339,5 @@ impl Challenge<'_> {
 }
 
 fn first<const N: usize>(octets: &[u8]) -> [u8; N] {
-    octets[..N].try_into().expect("as many octets")
+    octets[..N].try_into().expect("N octets")
 }

@@ -5,9 +5,9 @@
 //! identified by its address alone. All connections are made at the same time, in one loop that blocks only
 //! in `poll`.
 //!
-//! Any client may connect while the listener is open. A connection of no expected host is closed and
-//! recorded, and keeps no other host out. A connection has five seconds to send and to prove its number, and
-//! the number of such connections is limited. Beyond the limit, the oldest connection of the address with the
+//! Any client may connect while the listener is open. A connection that belongs to no expected host is closed
+//! and recorded; it keeps out no other host. A connection has five seconds to send and to prove its number.
+//! The number of such connections is limited. Beyond the limit, the oldest connection of the address with the
 //! most of them is closed.
 
 mod accept;
@@ -58,7 +58,7 @@ pub struct Mesh<'a> {
     /// The source address of the own connections: the announced one, since peers may check it. Connections to
     /// addresses of the other family have any source.
     pub bind: Option<IpAddr>,
-    /// The key of all hosts of this project. Without one the exchange is the same, with an empty key.
+    /// The key of all hosts of this project. Without one the handshake is the same, with an empty key.
     pub key: Option<&'a [u8]>,
     /// The identity of this job, the same at all hosts of this project. It is part of their proofs.
     pub job: &'a [u8],
@@ -71,7 +71,7 @@ pub struct Mesh<'a> {
     pub peer_timeout: Duration,
 }
 
-/// The key is never shown.
+/// The key is not printed.
 impl fmt::Debug for Mesh<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mesh {{ number: {}, hosts: {}, .. }}", self.number, self.hosts.len())
@@ -91,7 +91,7 @@ pub struct Connected {
 /// The limits on unauthenticated connections.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Connections that have not proved their number, besides those of the hosts that are waited for.
+    /// Connections that have not proved their number, beyond one for each missing host.
     pending_max: usize,
     /// The time that such a connection may take.
     pending_time: Duration,
@@ -112,8 +112,8 @@ const ACCEPTS_MAX: usize = 64;
 /// ms.
 ///
 /// # Errors
-/// A host is not there in time, is another host, or cannot be reached; the wait control ended the wait; the
-/// system refuses.
+/// A host does not connect in time, is another host, or cannot be reached; the wait control ends the wait;
+/// the system refuses.
 ///
 /// # Panics
 /// The own number names no host.
@@ -250,7 +250,7 @@ impl MeshState<'_, '_> {
     fn absence(&self, after: Duration) -> MeshError {
         let lower = self.outgoing.iter().map(|outgoing| (outgoing.host(), outgoing.absence()));
         let mut absent = lower.chain(self.incoming.absent(&self.sockets));
-        let (host, why) = absent.next().expect("a host is not there");
+        let (host, why) = absent.next().expect("a missing host");
         let others = absent.map(|(host, _)| host).collect();
         MeshError::Absent { host, address: self.plan.host(host).address, why, after, others }
     }
@@ -288,7 +288,7 @@ fn nonce() -> Result<Nonce, MeshError> {
     let mut nonce = [0; NONCE_LEN];
     loop {
         match getrandom(&mut nonce, GetRandomFlags::empty()) {
-            // Such a small number is delivered in full, or not at all.
+            // The system delivers so few octets in full, or none.
             Ok(_) => return Ok(nonce),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(MeshError::system("get random octets", errno)),
@@ -297,4 +297,4 @@ fn nonce() -> Result<Nonce, MeshError> {
 }
 
 /// A poll entry with its events.
-type Watched<'s> = (BorrowedFd<'s>, PollFlags);
+type PollEntry<'s> = (BorrowedFd<'s>, PollFlags);

@@ -1,4 +1,4 @@
-//! Sockets of the mesh: their options, and the exchange on one connection.
+//! Sockets of the mesh: their options, and the handshake on one connection.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -130,9 +130,9 @@ pub(super) fn is_its_own_peer(socket: BorrowedFd<'_>) -> bool {
     here.is_some() && here == getpeername(socket).ok().flatten()
 }
 
-/// The reason why an exchange has ended before it is complete.
+/// The reason why a handshake has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum HandshakeError {
     /// The other end closed the connection.
     Closed,
     /// The system refuses.
@@ -141,65 +141,65 @@ pub(super) enum Ended {
     Fault(Fault),
 }
 
-/// A connection with its exchange.
+/// A connection with its handshake.
 #[derive(Debug)]
-pub(super) struct Talk<'a> {
+pub(super) struct HandshakeStream<'a> {
     pub(super) socket: OwnedFd,
-    pub(super) exchange: Handshake<'a>,
+    pub(super) handshake: Handshake<'a>,
 }
 
-impl Talk<'_> {
+impl HandshakeStream<'_> {
     /// The poll events.
     pub(super) fn events(&self) -> PollFlags {
-        if self.exchange.output().is_empty() { PollFlags::IN } else { PollFlags::OUT }
+        if self.handshake.output().is_empty() { PollFlags::IN } else { PollFlags::OUT }
     }
 
-    /// Makes all progress that is possible now: until the exchange is complete, or waits, or a number needs a
-    /// decision.
+    /// Makes all progress that is possible now: until the handshake is complete, or waits for the other end,
+    /// or a number needs a decision.
     ///
     /// # Errors
-    /// The exchange has ended.
-    pub(super) fn advance(&mut self) -> Result<(), Ended> {
+    /// The handshake has failed.
+    pub(super) fn advance(&mut self) -> Result<(), HandshakeError> {
         loop {
-            let went_on = if self.exchange.output().is_empty() { self.listen()? } else { self.speak()? };
-            if !went_on {
+            let has_advanced =
+                if self.handshake.output().is_empty() { self.receive()? } else { self.send_output()? };
+            if !has_advanced {
                 return Ok(());
             }
         }
     }
 
     /// Sends output; true if anything was sent.
-    fn speak(&mut self) -> Result<bool, Ended> {
-        match send(self.socket.as_fd(), self.exchange.output(), SendFlags::NOSIGNAL) {
+    fn send_output(&mut self) -> Result<bool, HandshakeError> {
+        match send(self.socket.as_fd(), self.handshake.output(), SendFlags::NOSIGNAL) {
             Ok(len) => {
-                self.exchange.sent(len);
+                self.handshake.sent(len);
                 Ok(true)
             }
             Err(Errno::AGAIN) => Ok(false),
             Err(Errno::INTR) => Ok(true),
-            Err(Errno::PIPE | Errno::CONNRESET) => Err(Ended::Closed),
-            Err(error) => Err(Ended::System(error)),
+            Err(Errno::PIPE | Errno::CONNRESET) => Err(HandshakeError::Closed),
+            Err(error) => Err(HandshakeError::System(error)),
         }
     }
 
-    /// Receives input; true if anything was received. Octets behind the exchange stay in the socket.
-    fn listen(&mut self) -> Result<bool, Ended> {
-        let needed = self.exchange.needed();
+    /// Receives input; true if anything was received. Octets behind the handshake stay in the socket.
+    fn receive(&mut self) -> Result<bool, HandshakeError> {
+        let needed = self.handshake.needed();
         if needed == 0 {
             return Ok(false);
         }
         let mut octets = [0; PROOF_LEN];
         match recv(self.socket.as_fd(), &mut octets[..needed], RecvFlags::empty()) {
-            Ok((_, 0)) | Err(Errno::CONNRESET) => Err(Ended::Closed),
-            Ok((_, len)) => self.exchange.handle_octets(&octets[..len]).map(|()| true).map_err(|fault| {
-                // This sends the refusal, if there is one. If the other end has closed, the refusal is not
-                // needed.
-                let _ = self.speak();
-                Ended::Fault(fault)
+            Ok((_, 0)) | Err(Errno::CONNRESET) => Err(HandshakeError::Closed),
+            Ok((_, len)) => self.handshake.handle_octets(&octets[..len]).map(|()| true).map_err(|fault| {
+                // Sends the refusal, if there is one. An end that has closed needs none.
+                let _ = self.send_output();
+                HandshakeError::Fault(fault)
             }),
             Err(Errno::AGAIN) => Ok(false),
             Err(Errno::INTR) => Ok(true),
-            Err(error) => Err(Ended::System(error)),
+            Err(error) => Err(HandshakeError::System(error)),
         }
     }
 }

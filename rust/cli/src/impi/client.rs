@@ -18,7 +18,7 @@ const PIECE: usize = 64 << 10;
 /// Maximum time to connect if there is no deadline.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 
-/// The reason why a site has not joined, or has lost the server.
+/// The reason why a site has not joined its job, or has lost the startup server.
 #[derive(Debug, Error)]
 pub enum JoinError {
     /// The server's address cannot be resolved.
@@ -75,7 +75,7 @@ pub fn join(address: &str, settings: Settings, deadline: Option<Instant>) -> Res
     Link::connect(address, deadline)?.begin(settings)?.join(deadline)
 }
 
-/// A new connection, on which no octets have been sent. The server waits some seconds for the first ones.
+/// A new connection, on which no octets have been sent. The server waits some seconds for the first octets.
 #[derive(Debug)]
 pub struct Link {
     stream: TcpStream,
@@ -120,15 +120,15 @@ impl Link {
     /// # Errors
     /// The settings are not valid for a client.
     pub fn begin(self, settings: Settings) -> Result<Joining, JoinError> {
-        let wire = Wire { stream: self.stream, client: Client::new(settings)?, queue: VecDeque::new() };
-        Ok(Joining { wire, has_joined: false })
+        let driver = Driver { stream: self.stream, client: Client::new(settings)?, queue: VecDeque::new() };
+        Ok(Joining { driver, has_joined: false })
     }
 }
 
 /// A client that waits for the others.
 #[derive(Debug)]
 pub struct Joining {
-    wire: Wire,
+    driver: Driver,
     has_joined: bool,
 }
 
@@ -139,9 +139,9 @@ impl Joining {
     /// # Errors
     /// The job does not form.
     pub fn advance(&mut self) -> Result<Option<Tables>, JoinError> {
-        self.wire.exchange()?;
+        self.driver.exchange()?;
         let mut done = None;
-        while let Some(event) = self.wire.client.poll_event() {
+        while let Some(event) = self.driver.client.poll_event() {
             match event {
                 Event::Joined { .. } => self.has_joined = true,
                 Event::Done(tables) => done = Some(*tables),
@@ -159,13 +159,13 @@ impl Joining {
     /// The events to poll the descriptor for before the next call of [`advance`](Self::advance).
     #[must_use]
     pub fn interest(&self) -> PollFlags {
-        self.wire.interest()
+        self.driver.interest()
     }
 
     /// The connection of the running job.
     #[must_use]
     pub fn into_connection(self) -> Connection {
-        Connection { wire: self.wire }
+        Connection { driver: self.driver }
     }
 
     /// Blocks until the client has joined.
@@ -177,7 +177,7 @@ impl Joining {
             if let Some(tables) = self.advance()? {
                 return Ok(Joined { tables, connection: self.into_connection() });
             }
-            if !self.wire.wait(deadline)? {
+            if !self.driver.wait(deadline)? {
                 return Err(JoinError::Deadline { has_joined: self.has_joined });
             }
         }
@@ -186,14 +186,14 @@ impl Joining {
 
 impl AsFd for Joining {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wire.stream.as_fd()
+        self.driver.stream.as_fd()
     }
 }
 
 /// The connection of a running job. Dropping it without [`finish`](Self::finish) reports this site as failed.
 #[derive(Debug)]
 pub struct Connection {
-    wire: Wire,
+    driver: Driver,
 }
 
 impl Connection {
@@ -203,7 +203,7 @@ impl Connection {
     /// # Errors
     /// The server has died, or sends a command that a running job does not have.
     pub fn watch(&mut self) -> Result<(), JoinError> {
-        self.wire.exchange()
+        self.driver.exchange()
     }
 
     /// Reports success to the server and closes the connection. Blocks until the report is sent.
@@ -211,13 +211,13 @@ impl Connection {
     /// # Errors
     /// The report cannot be sent before the deadline, or at all.
     pub fn finish(mut self, deadline: Option<Instant>) -> Result<(), JoinError> {
-        self.wire.client.finish()?;
+        self.driver.client.finish()?;
         loop {
-            self.wire.send()?;
-            if self.wire.queue.is_empty() {
+            self.driver.send()?;
+            if self.driver.queue.is_empty() {
                 return Ok(());
             }
-            if !self.wire.wait(deadline)? {
+            if !self.driver.wait(deadline)? {
                 return Err(JoinError::Io(ErrorKind::TimedOut.into()));
             }
         }
@@ -226,20 +226,20 @@ impl Connection {
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wire.stream.as_fd()
+        self.driver.stream.as_fd()
     }
 }
 
-/// The state machine and its socket.
+/// The driver of the client's state machine: its socket, and the octets to send.
 #[derive(Debug)]
-struct Wire {
+struct Driver {
     stream: TcpStream,
     client: Client,
     /// Octets that the system has not taken yet.
     queue: VecDeque<u8>,
 }
 
-impl Wire {
+impl Driver {
     /// Sends, and receives until the socket is empty.
     fn exchange(&mut self) -> Result<(), JoinError> {
         self.send()?;

@@ -1,8 +1,8 @@
-//! The processes that are the ranks. A rank sends a Hello on a socket that its program inherits. When all
-//! ranks have sent one, they receive each other's memory. The monitor watches them until they end.
+//! The ranks of a job as their monitor knows them. A rank sends a Hello on a socket that its program
+//! inherits. When all ranks have sent one, the monitor sends them each other's memory. It watches them until
+//! they end.
 //!
-//! A rank that has finished may send a Hello again. Such ranks gather beside the running job, and form the
-//! next one when all are there.
+//! A rank that has finished may send a Hello again. Such ranks form the next session when all have done so.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,8 +28,8 @@ struct Member {
     segment: Arc<OwnedFd>,
     /// The socket for the answer, while the process waits for the other ranks.
     answer: Option<OwnedFd>,
-    /// The process has sent a Cancel that is not answered yet.
-    cancels: bool,
+    /// The process has sent a Cancel, which is not answered yet.
+    has_cancelled: bool,
 }
 
 impl Member {
@@ -38,39 +38,39 @@ impl Member {
     }
 
     /// Whether the process waits for the other ranks.
-    fn waits(&self) -> bool {
-        self.answer.is_some() && !self.cancels
+    fn is_waiting(&self) -> bool {
+        self.answer.is_some() && !self.has_cancelled
     }
 
     /// Answers a Cancel of the process, if there is one.
     fn release(&mut self) {
-        let Some(answer) = self.answer.as_ref().filter(|_| self.cancels) else { return };
+        let Some(answer) = self.answer.as_ref().filter(|_| self.has_cancelled) else { return };
         match control::send(answer.as_fd(), Packet::Cancelled, &[]) {
             Err(error) if control::is_passing(&error) => {}
-            _ => (self.answer, self.cancels) = (None, false),
+            _ => (self.answer, self.has_cancelled) = (None, false),
         }
     }
 }
 
-/// The processes that are the ranks from one `Comm.init` to the next, with the memory that they share.
+/// The processes of the ranks from one `Comm.init` to the next, with the memory that they share.
 #[derive(Debug)]
 struct Session {
     status_page: StatusPage,
     /// Time of the first Hello; `None` once the late ranks are reported.
     since: Option<Instant>,
-    /// Processes that live and have not sent a Hello for the next session.
+    /// Running processes that have not sent a Hello for the next session.
     members: Vec<Option<Member>>,
     /// The segments of ranks that share memory.
     files: Vec<Arc<OwnedFd>>,
     /// The world description, if ranks have to connect.
     description: Option<OwnedFd>,
-    /// The listening socket of each rank, until all ranks are there.
+    /// The listening socket of each rank, until all ranks have joined.
     listeners: Vec<OwnedFd>,
-    /// Ranks to which not everything has been sent.
+    /// Ranks that have not been sent all packets.
     pending: Vec<PendingMember>,
 }
 
-/// A rank to which not everything has been sent.
+/// A rank that has not been sent all packets.
 #[derive(Debug)]
 struct PendingMember {
     answer: OwnedFd,
@@ -105,7 +105,7 @@ impl Session {
         })
     }
 
-    /// All ranks are there: prepares what they receive.
+    /// Prepares the packets to the ranks, when all have joined.
     fn begin(&mut self, shares_memory: bool) {
         if shares_memory {
             self.files = self.members.iter().flatten().map(|member| member.segment.clone()).collect();
@@ -116,13 +116,13 @@ impl Session {
         self.pending = pending.collect();
     }
 
-    /// Whether all ranks are there and wait. A rank that has sent a Cancel comes again, or ends.
+    /// Whether all ranks wait. A rank that has sent a Cancel does not.
     fn is_complete(&self) -> bool {
-        self.members.iter().all(|member| member.as_ref().is_some_and(Member::waits))
+        self.members.iter().all(|member| member.as_ref().is_some_and(Member::is_waiting))
     }
 
-    /// Sends to the ranks what their sockets take now.
-    fn inform(&mut self) {
+    /// Sends the pending packets that the sockets take now.
+    fn send_pending(&mut self) {
         if self.pending.is_empty() {
             return;
         }
@@ -132,9 +132,9 @@ impl Session {
             packets = control::welcome(self.status_page.files(), &segments);
         }
         let description = self.description.as_ref();
-        self.pending.retain_mut(|rank| match rank.inform(description, &packets) {
+        self.pending.retain_mut(|rank| match rank.send_all(description, &packets) {
             Ok(()) => false,
-            // A rank that has ended reads nothing; its end is noticed elsewhere.
+            // A rank that has ended needs no packets. `unhandled_ends` reports its end.
             Err(error) => control::is_passing(&error),
         });
         if self.pending.is_empty() {
@@ -145,11 +145,11 @@ impl Session {
 }
 
 impl PendingMember {
-    /// Sends everything to the rank.
+    /// Sends all packets to the rank.
     ///
     /// # Errors
-    /// As of [`control::send`]. The next call continues behind what has been sent.
-    fn inform(
+    /// As of [`control::send`]. The next call continues with the packet that failed.
+    fn send_all(
         &mut self,
         description: Option<&OwnedFd>,
         packets: &[(Packet, Vec<BorrowedFd<'_>>)],
@@ -191,9 +191,9 @@ pub struct Roster {
     ended: Vec<bool>,
     /// The peer that each ended rank had reported as failed, by world rank.
     reported_peers: Vec<Option<u32>>,
-    /// The reason why not all ranks can send a Hello again, if there is one.
+    /// The reason why some rank cannot send a Hello any more.
     missing: Option<Refusal>,
-    /// Whether ranks that connect also share memory.
+    /// Whether ranks with connections also share memory.
     shares_memory: bool,
 }
 
@@ -214,11 +214,12 @@ impl Roster {
         }
     }
 
-    /// The socket that a rank's program inherits. The caller drops it when the program has started.
+    /// A new control socket: the end that a rank's program inherits. The caller drops it when the program has
+    /// started.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn line_to(&mut self, rank: u32) -> io::Result<OwnedFd> {
+    pub fn control_socket(&mut self, rank: u32) -> io::Result<OwnedFd> {
         let (ours, theirs) = control::socket_pair()?;
         set_socket_passcred(&ours, true)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
@@ -233,23 +234,24 @@ impl Roster {
         self.controls.iter().flatten().map(AsFd::as_fd).chain(members.map(|member| member.process.as_fd()))
     }
 
-    /// Whether some ranks wait for packets. Nothing reports when their sockets have room.
+    /// Whether packets to some ranks are pending. No event reports that their sockets have room.
     pub fn is_busy(&self) -> bool {
-        let cancels = |session: &Session| session.members.iter().flatten().any(|member| member.cancels);
+        let has_cancelled =
+            |session: &Session| session.members.iter().flatten().any(|member| member.has_cancelled);
         self.running.as_ref().is_some_and(|session| !session.pending.is_empty())
-            || self.forming.as_ref().is_some_and(cancels)
+            || self.forming.as_ref().is_some_and(has_cancelled)
     }
 
     fn sessions(&self) -> impl Iterator<Item = &Session> {
         [&self.forming, &self.running].into_iter().flatten()
     }
 
-    /// The process of a rank, while it lives.
+    /// The process of a rank, while it runs.
     fn member(&self, rank: usize) -> Option<&Member> {
         self.sessions().find_map(|session| session.members[rank].as_ref())
     }
 
-    /// The process of a rank, while it lives: its number and its pidfd.
+    /// The id and the pidfd of a rank's process, while it runs.
     pub fn process(&self, rank: u32) -> Option<(Pid, BorrowedFd<'_>)> {
         self.member(rank as usize).map(|member| (member.pid, member.process.as_fd()))
     }
@@ -270,35 +272,38 @@ impl Roster {
 
     /// Sends the packets that are due.
     pub fn answer(&mut self) {
-        self.gather();
-        self.running.iter_mut().for_each(Session::inform);
+        self.start_session();
+        self.running.iter_mut().for_each(Session::send_pending);
     }
 
     fn handle(&mut self, rank: usize, received: control::Received) {
         match (received.packet, received.pid) {
-            (Some(Packet::Hello { rank: said }), Some(pid)) => self.handle_hello(rank, said, pid, received),
+            (Some(Packet::Hello { rank: claimed }), Some(pid)) => {
+                self.handle_hello(rank, claimed, pid, received)
+            }
             (Some(Packet::Cancel { .. }), Some(pid)) => self.handle_cancel(rank, pid),
             _ => {}
         }
     }
 
-    /// A process waits no longer. If its session has started, it receives the world and no `Cancelled`.
+    /// Handles the Cancel of a process. If its session has started, the process receives the world instead of
+    /// `Cancelled`.
     fn handle_cancel(&mut self, rank: usize, pid: Pid) {
         let waiting = self.forming.as_mut().and_then(|session| session.members[rank].as_mut());
         if let Some(member) = waiting.filter(|member| member.pid == pid && member.answer.is_some()) {
-            member.cancels = true;
+            member.has_cancelled = true;
             debug!(target: "mpjdev::job", member = rank, "rank waits no longer");
         }
     }
 
-    fn handle_hello(&mut self, rank: usize, said: u32, pid: Pid, mut received: control::Received) {
-        // Without these descriptors there is no way to answer. The process notices that.
+    fn handle_hello(&mut self, rank: usize, claimed: u32, pid: Pid, mut received: control::Received) {
+        // Without these descriptors the monitor cannot answer. The process sees its socket closed.
         let (Some(answer), Some(segment)) = (received.fds.pop(), received.fds.pop()) else { return };
-        let taken = if said as usize == rank { self.check(rank, pid) } else { Err(Refusal::Taken) };
+        let taken = if claimed as usize == rank { self.check(rank, pid) } else { Err(Refusal::Taken) };
         match taken.and_then(|()| self.room_for(pid)) {
             Ok((process, session)) => {
                 let (segment, answer) = (Arc::new(segment), Some(answer));
-                session.members[rank] = Some(Member { pid, process, segment, answer, cancels: false });
+                session.members[rank] = Some(Member { pid, process, segment, answer, has_cancelled: false });
                 self.pids[rank] = Some(pid);
                 debug!(
                     target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(),
@@ -313,7 +318,7 @@ impl Roster {
     /// Whether a process may become this rank.
     fn check(&self, rank: usize, pid: Pid) -> Result<(), Refusal> {
         let has_finished = |member: &Member| member.has_finished(self.ended.len(), rank);
-        // A process that waits already has given up, and comes again.
+        // A process that waited for this rank has cancelled and asks again.
         let is_free = |session: &Session| session.members[rank].as_ref().is_none_or(has_finished);
         if self.pids[rank].is_some_and(|known| known != pid) || !self.running.as_ref().is_none_or(is_free) {
             return Err(Refusal::Taken);
@@ -324,7 +329,7 @@ impl Roster {
         self.missing.map_or(Ok(()), Err)
     }
 
-    /// A pidfd of a new rank, and the session that it waits for.
+    /// A pidfd of a new rank, and the session that it joins.
     fn room_for(&mut self, pid: Pid) -> Result<(OwnedFd, &mut Session), Refusal> {
         let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Refusal::NoRoom)?;
         let session = match &mut self.forming {
@@ -334,17 +339,17 @@ impl Roster {
         Ok((process, session))
     }
 
-    /// Finds a rank that cannot send a Hello any more, after the end of a program or process.
+    /// Finds a rank that cannot send a Hello any more, since its program or process has ended.
     fn note_missing(&mut self) {
         let is_over = |rank: usize| self.ended[rank] || self.pids[rank].is_some();
         let has_ended = |rank: &usize| is_over(*rank) && self.member(*rank).is_none();
         let ended = (0..self.ended.len()).find(has_ended).map(|rank| Refusal::Ended(rank as u32));
-        // The first reason stays: later ends may follow from it.
+        // The first reason is kept: later ends may follow from it.
         self.missing = self.missing.or(ended);
     }
 
-    /// Starts the session when all ranks are there. Refuses the waiting ranks if one cannot come.
-    fn gather(&mut self) {
+    /// Starts the session when all ranks have joined. Refuses the waiting ranks if one cannot join.
+    fn start_session(&mut self) {
         let Some(session) = &mut self.forming else { return };
         if let Some(why) = self.missing {
             let answers = session.members.iter().flatten().filter_map(|member| member.answer.as_ref());
@@ -361,7 +366,7 @@ impl Roster {
         }
     }
 
-    /// The processes of all ranks, when all are there and need a world description.
+    /// The processes of all ranks, when all have sent a Hello and need a world description.
     pub fn undescribed(&self) -> Option<Vec<Pid>> {
         let session = self.forming.as_ref().filter(|session| session.description.is_none())?;
         let is_ready = self.extent != Extent::Memory && self.missing.is_none() && session.is_complete();
@@ -378,12 +383,12 @@ impl Roster {
         }
     }
 
-    /// Whether all ranks may still come.
+    /// Whether all ranks can still join.
     pub fn may_form(&self) -> bool {
         self.missing.is_none()
     }
 
-    /// The job cannot form, for a reason that is reported elsewhere. Waiting ranks are refused.
+    /// Refuses waiting ranks from now on. The caller reports why the job cannot form.
     pub fn give_up(&mut self) {
         self.missing = self.missing.or(Some(Refusal::NoJob));
     }
@@ -393,12 +398,12 @@ impl Roster {
         self.forming.as_ref()?.since?.checked_add(after)
     }
 
-    /// The ranks that delay the start; once for each session.
+    /// The late ranks, once for each session.
     pub fn overdue(&mut self) -> Option<Vec<u32>> {
         let session = self.forming.as_mut()?;
         session.since = None;
-        let waits = |member: &Option<Member>| member.as_ref().is_some_and(Member::waits);
-        let missing = (0..).zip(&session.members).filter(|(_, member)| !waits(member));
+        let is_waiting = |member: &Option<Member>| member.as_ref().is_some_and(Member::is_waiting);
+        let missing = (0..).zip(&session.members).filter(|(_, member)| !is_waiting(member));
         let missing: Vec<u32> = missing.map(|(rank, _)| rank).collect();
         (!missing.is_empty()).then_some(missing)
     }
@@ -420,7 +425,7 @@ impl Roster {
         ended.map(|((rank, _), _)| *rank).collect()
     }
 
-    /// World rank of the peer that an ended rank had seen fail over a connection.
+    /// World rank of the peer that an ended rank had reported as failed.
     pub fn reported_peer(&self, rank: u32) -> Option<u32> {
         self.reported_peers[rank as usize]
     }
@@ -431,7 +436,7 @@ impl Roster {
         self.note_missing();
     }
 
-    /// A process has ended in a known way. Returns its rank, and whether it had not finished.
+    /// A process has ended with this status. Returns its rank, and whether it had not finished.
     pub fn handle_exit(&mut self, pid: Pid, status: ExitStatus) -> Option<(u32, bool)> {
         let is = |rank: &u32| self.process(*rank).is_some_and(|(process, _)| process == pid);
         let rank = (0..self.ended.len() as u32).find(is)?;
@@ -442,7 +447,8 @@ impl Roster {
         Some((rank, self.note_end(rank as usize, death)))
     }
 
-    /// A rank's process has ended, and only its parent knows how; true if it had not finished.
+    /// A rank's process has ended with a status that only its parent knows. Returns whether it had not
+    /// finished.
     pub fn handle_loss(&mut self, rank: u32) -> bool {
         self.note_end(rank as usize, Death::Unknown)
     }
@@ -466,15 +472,14 @@ impl Roster {
             session.status_page.record_death(rank as u32, death);
             self.missing = self.missing.or(Some(Refusal::Failed(rank as u32)));
         }
-        // The loans of the ended process are free again, also in the session that it had finished before
-        // it joined the next one.
+        // Peers reclaim their loans to the ended process, also those of a session before the last.
         self.sessions().for_each(|session| session.status_page.note_end(rank as u32));
         self.note_missing();
         is_lost
     }
 }
 
-/// Refuses a process. It may have ended before it reads the answer.
+/// Refuses a process, which may have ended.
 fn refuse(answer: &OwnedFd, why: Refusal) {
     info!(target: "mpjdev::job", ?why, "process is refused as a rank");
     drop(control::send(answer.as_fd(), Packet::Refused(why), &[]));

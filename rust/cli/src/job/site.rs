@@ -1,10 +1,10 @@
-//! The life of a site in a job of several. It joins at the startup server when its ranks are there, and
+//! State machine of a site. It joins its job at the startup server when all its ranks have called `init`, and
 //! reports success at the end.
 //!
 //! ```text
 //!   Waiting --begin--> Connecting --> Joining --tables--> Running --finish--> Over
-//!     for the ranks      a thread       the server's        the server's       FINI is sent
-//!                        connects       replies              life
+//!   for the ranks      in a thread    exchanges with      watches the         has sent FINI
+//!                                     the server          server
 //! ```
 //!
 //! Only [`finish`](Site::finish) blocks, and for a short time. The caller polls [`ready_fd`](Site::ready_fd)
@@ -32,8 +32,7 @@ use crate::impi::auth;
 use crate::impi::client::{Connection, JoinError, Joining, Link};
 
 const RETRY_EVERY: Duration = Duration::from_millis(100);
-/// Maximum attempts to join a server that closes the connection before it has answered. A flooded server does
-/// that.
+/// Maximum attempts to join. A flooded server may close a connection before it has answered.
 const JOINS_MAX: u32 = 4;
 /// Maximum time to report success to the server.
 const FINISH_MAX: Duration = Duration::from_secs(5);
@@ -74,7 +73,7 @@ pub enum SiteError {
         /// This site.
         client: u32,
     },
-    /// Ranks of ours that send messages in different ways.
+    /// mpjdev ranks of the job use different transports.
     #[error(
         "the ranks of client {client} send {} and those of this site {}: give all sites of the job \
          --transport udp, or none",
@@ -83,9 +82,9 @@ pub enum SiteError {
     Ways {
         /// The client of those ranks.
         client: u32,
-        /// The way of those ranks.
+        /// The transport of those ranks.
         way: Way,
-        /// The way of this site's ranks.
+        /// The transport of this site's ranks.
         own: Way,
     },
     /// The tables do not describe a valid world.
@@ -122,7 +121,7 @@ pub struct Formed {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum SiteState {
     Waiting,
     Connecting { pids: Vec<Pid>, result: Receiver<Result<Link, JoinError>>, bell: UnixStream },
     Joining(Box<Pending>),
@@ -146,7 +145,7 @@ struct Pending {
 pub struct Site {
     plan: SitePlan,
     network: Network,
-    stage: Stage,
+    state: SiteState,
     /// Number of attempts to join.
     joins: u32,
 }
@@ -155,15 +154,15 @@ impl Site {
     /// A site whose ranks have not called `init`.
     #[must_use]
     pub fn new(plan: SitePlan, network: Network) -> Site {
-        Site { plan, network, stage: Stage::Waiting, joins: 0 }
+        Site { plan, network, state: SiteState::Waiting, joins: 0 }
     }
 
-    /// All ranks are there, with these processes: begins to join, once. Does not block.
+    /// Begins to join, once: all ranks have called `init`, in these processes. Does not block.
     ///
     /// # Errors
     /// The system has no thread left.
     pub fn begin(&mut self, pids: Vec<Pid>) -> Result<(), SiteError> {
-        if !matches!(self.stage, Stage::Waiting) {
+        if !matches!(self.state, SiteState::Waiting) {
             return Ok(());
         }
         // The first attempt is made at once, the next ones after 0.1, 0.2 and 0.4 s.
@@ -179,18 +178,18 @@ impl Site {
             drop(notify);
         };
         std::thread::Builder::new().spawn(connect).map_err(SiteError::Thread)?;
-        self.stage = Stage::Connecting { pids, result, bell };
+        self.state = SiteState::Connecting { pids, result, bell };
         Ok(())
     }
 
     /// The descriptor to poll, and the events to poll it for.
     #[must_use]
     pub fn ready_fd(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        match &self.stage {
-            Stage::Connecting { bell, .. } => Some((bell.as_fd(), PollFlags::IN)),
-            Stage::Joining(pending) => Some((pending.joining.as_fd(), pending.joining.interest())),
-            Stage::Running(connection) => Some((connection.as_fd(), PollFlags::IN)),
-            Stage::Waiting | Stage::Over => None,
+        match &self.state {
+            SiteState::Connecting { bell, .. } => Some((bell.as_fd(), PollFlags::IN)),
+            SiteState::Joining(pending) => Some((pending.joining.as_fd(), pending.joining.interest())),
+            SiteState::Running(connection) => Some((connection.as_fd(), PollFlags::IN)),
+            SiteState::Waiting | SiteState::Over => None,
         }
     }
 
@@ -210,25 +209,25 @@ impl Site {
     }
 
     fn step(&mut self) -> Result<Option<Formed>, SiteError> {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        match stage {
-            Stage::Connecting { pids, result, bell } => match result.try_recv() {
+        let state = std::mem::replace(&mut self.state, SiteState::Over);
+        match state {
+            SiteState::Connecting { pids, result, bell } => match result.try_recv() {
                 Ok(link) => {
-                    self.stage = Stage::Joining(Box::new(self.join(link?, &pids)?));
+                    self.state = SiteState::Joining(Box::new(self.join(link?, &pids)?));
                     // The client sends first.
                     self.step()
                 }
                 Err(TryRecvError::Empty) => {
-                    self.stage = Stage::Connecting { pids, result, bell };
+                    self.state = SiteState::Connecting { pids, result, bell };
                     Ok(None)
                 }
                 Err(TryRecvError::Disconnected) => {
                     Err(SiteError::Thread(io::Error::other("the thread that connects has ended")))
                 }
             },
-            Stage::Joining(mut pending) => match pending.joining.advance() {
+            SiteState::Joining(mut pending) => match pending.joining.advance() {
                 Err(error) if self.may_join_again(&error) => {
-                    self.stage = Stage::Waiting;
+                    self.state = SiteState::Waiting;
                     self.begin(pending.pids)?;
                     Ok(None)
                 }
@@ -236,20 +235,20 @@ impl Site {
                 Ok(Some(tables)) => {
                     let Pending { joining, listeners, announced, key, .. } = *pending;
                     let formed = self.formed(&tables, listeners, &announced, key)?;
-                    self.stage = Stage::Running(Box::new(joining.into_connection()));
+                    self.state = SiteState::Running(Box::new(joining.into_connection()));
                     Ok(Some(formed))
                 }
                 Ok(None) => {
-                    self.stage = Stage::Joining(pending);
+                    self.state = SiteState::Joining(pending);
                     Ok(None)
                 }
             },
-            Stage::Running(mut connection) => {
+            SiteState::Running(mut connection) => {
                 connection.watch()?;
-                self.stage = Stage::Running(connection);
+                self.state = SiteState::Running(connection);
                 Ok(None)
             }
-            Stage::Waiting | Stage::Over => Ok(None),
+            SiteState::Waiting | SiteState::Over => Ok(None),
         }
     }
 
@@ -259,10 +258,10 @@ impl Site {
             && matches!(error, JoinError::Protocol(ClientError::Closed { stage: startup::Stage::Auth }))
     }
 
-    /// Not all ranks will come: leaves the job, so the other sites need not wait.
+    /// Leaves the job, since not all ranks will call `init`. The other sites need not wait then.
     pub fn give_up(&mut self) {
-        if matches!(self.stage, Stage::Connecting { .. } | Stage::Joining(_)) {
-            self.stage = Stage::Over;
+        if matches!(self.state, SiteState::Connecting { .. } | SiteState::Joining(_)) {
+            self.state = SiteState::Over;
         }
     }
 
@@ -270,11 +269,11 @@ impl Site {
     /// runs.
     #[must_use]
     pub fn waits_for(&self) -> Option<&'static str> {
-        match &self.stage {
-            Stage::Connecting { .. } => Some("the startup server has not answered"),
-            Stage::Joining(pending) if pending.joining.has_joined() => Some("the job has not started"),
-            Stage::Joining(_) => Some("not all sites have joined"),
-            Stage::Waiting | Stage::Running(_) | Stage::Over => None,
+        match &self.state {
+            SiteState::Connecting { .. } => Some("the startup server has not answered"),
+            SiteState::Joining(pending) if pending.joining.has_joined() => Some("the job has not started"),
+            SiteState::Joining(_) => Some("not all sites have joined"),
+            SiteState::Waiting | SiteState::Running(_) | SiteState::Over => None,
         }
     }
 
@@ -283,8 +282,8 @@ impl Site {
     /// # Errors
     /// The site has joined no job, or the report cannot be sent.
     pub fn finish(self) -> Result<(), String> {
-        match self.stage {
-            Stage::Running(connection) => {
+        match self.state {
+            SiteState::Running(connection) => {
                 connection.finish(Some(Instant::now() + FINISH_MAX)).map_err(|error| error.to_string())
             }
             _ => {
@@ -302,9 +301,8 @@ impl Site {
             .listen(pids.len(), self.plan.first.unwrap_or(0), local.to_canonical())
             .map_err(SiteError::Listen)?;
         let (listeners, addresses): (Vec<_>, Vec<_>) = listening.into_iter().unzip();
-        let reached_from_far = addresses.iter().map(SocketAddr::ip).find(|ip| !auth::is_loopback(*ip));
-        let auth =
-            auth::allowed(reached_from_far.unwrap_or(local), self.plan.auth).map_err(SiteError::Auth)?;
+        let reachable = addresses.iter().map(SocketAddr::ip).find(|ip| !auth::is_loopback(*ip));
+        let auth = auth::allowed(reachable.unwrap_or(local), self.plan.auth).map_err(SiteError::Auth)?;
         let member = |(pid, address): (&Pid, SocketAddr)| {
             (
                 Member {
@@ -333,7 +331,7 @@ impl Site {
             tag_ub: TAG_UB_MAX,
             coll_xsize: self.network.xsize,
             coll_maxlinear: self.network.maxlinear,
-            // LAM does not pipeline either, and servers of others have seen nothing else.
+            // LAM does not pipeline either, so servers of other implementations may not support it.
             pipelines: false,
         };
         let key = auth.key.map_or_else(Vec::new, |key| key.0.to_be_bytes().to_vec());
@@ -351,10 +349,10 @@ impl Site {
         check_ways(tables, &self.network)?;
         let world = world(tables, &self.plan, &self.network, key);
         let own = world.members.get(world.base as usize..).unwrap_or_default().iter().take(announced.len());
-        let is_said = |(member, said): (&Member, &(Member, SocketAddr))| {
-            member.proc == said.0.proc && world.hosts[member.host as usize].address == said.1
+        let is_unchanged = |(member, announced): (&Member, &(Member, SocketAddr))| {
+            member.proc == announced.0.proc && world.hosts[member.host as usize].address == announced.1
         };
-        if world.count as usize != announced.len() || !own.zip(announced).all(is_said) {
+        if world.count as usize != announced.len() || !own.zip(announced).all(is_unchanged) {
             return Err(SiteError::Changed { client: self.plan.client });
         }
         let world = World::parse(&world.emit())?;
@@ -366,16 +364,16 @@ impl Site {
     }
 }
 
-/// The first loopback address in a job whose sites also announce addresses of a network. Only its own machine
-/// reaches it.
+/// The first loopback address in a job whose sites also announce addresses of a network. Other machines
+/// cannot reach it.
 fn lone_loopback(tables: &Tables) -> Option<(u32, IpAddr)> {
     let addresses = || tables.hosts.iter().map(|host| (host.client, address_of(host.address).to_canonical()));
     let mixed = addresses().any(|(_, ip)| !auth::is_loopback(ip));
     addresses().find(|(_, ip)| mixed && auth::is_loopback(*ip))
 }
 
-/// Connects to a server that may start later than its sites. Blocks; it retries for `patience` while
-/// connections are refused.
+/// Connects to the startup server. Blocks. Retries for `patience` while connections are refused, since the
+/// server may start later.
 fn connect(server: &str, patience: Duration) -> Result<Link, JoinError> {
     let begun = Instant::now();
     loop {
@@ -390,7 +388,7 @@ fn connect(server: &str, patience: Duration) -> Result<Link, JoinError> {
     }
 }
 
-/// Checks that all ranks of ours send messages in the same way.
+/// Checks that all mpjdev ranks of the job use the transport of this site.
 fn check_ways(tables: &Tables, network: &Network) -> Result<(), SiteError> {
     let own = network.way();
     for proc in &tables.procs {
@@ -521,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_are_the_world_with_this_site_in_its_place() {
+    fn world_has_the_ranks_and_terms_of_the_tables() {
         let formed = site().formed(&tables(), Vec::new(), &announced(), vec![7]).expect("a job");
         assert_eq!((formed.first, formed.size, formed.foreign), (2, 4, 2));
         assert!(formed.grant.shares_memory);
@@ -563,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn orderly_end_of_a_site_that_has_not_joined_is_refused() {
+    fn finish_of_a_site_that_has_not_joined_fails() {
         let why = site().finish().expect_err("it has not");
         assert!(why.starts_with("the site has not joined its job"), "{why}");
     }

@@ -205,14 +205,14 @@ fn slow_reader_delays_neither_timeout_nor_signal() {
         child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
         assert_eq!(job.left(), Vec::<String>::new());
         let text = format!(
-            "mpjrun: the time of {seconds} s is over (--timeout): all ranks have ended, and nobody reads their output\n"
+            "mpjrun: the time of {seconds} s is over (--timeout): all ranks have ended, and their output is not read\n"
         );
         err.starts_with(&text).then_some(err)
     };
     let err = ["2", "10", "50"].into_iter().find_map(ended).expect("all was written");
     assert!(
         err.ends_with(
-            "mpjrun: the last output of the ranks is lost: nobody has read it within the time of --grace\n"
+            "mpjrun: the last output of the ranks is lost: it was not read within the time of --grace\n"
         ),
         "{err}"
     );

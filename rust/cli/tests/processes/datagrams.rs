@@ -226,8 +226,8 @@ fn datagrams_go_to_addresses_of_both_families() {
     }
 }
 
-/// A relay whose port receives datagrams and forwards none, as a firewall does: both addresses are named before
-/// any rank runs.
+/// A relay whose port receives datagrams and forwards none, as a firewall does: both addresses are named
+/// before any rank runs.
 fn datagrams_that_a_firewall_drops_fail_the_start_by_name() {
     let firewall = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = firewall.local_addr().expect("bound").port();

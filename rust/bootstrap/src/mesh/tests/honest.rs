@@ -76,13 +76,13 @@ fn two_foreign_hosts_are_connected_with_a_warning() {
 }
 
 #[test]
-fn eight_hosts_are_connected_each_with_each() {
+fn all_pairs_of_eight_hosts_are_connected() {
     check(connect_all(Job::ours(8), all), all);
 }
 
 /// Hosts 0 to 3 are of one site and need no connections between them, and so are hosts 4 to 15.
 #[test]
-fn sixteen_hosts_are_connected_where_it_is_wanted() {
+fn only_wanted_pairs_of_hosts_are_connected() {
     let across = |a: u32, b: u32| (a < 4) != (b < 4);
     check(connect_all(Job::ours(16), across), across);
 }
@@ -95,7 +95,7 @@ fn hosts_at_one_address_are_connected() {
 }
 
 #[test]
-fn hosts_at_addresses_of_the_later_protocol_are_connected() {
+fn hosts_at_ipv6_addresses_are_connected() {
     if lacks_v6() {
         return;
     }
@@ -104,7 +104,7 @@ fn hosts_at_addresses_of_the_later_protocol_are_connected() {
 }
 
 #[test]
-fn hosts_with_addresses_of_both_protocols_are_connected() {
+fn hosts_at_ipv4_and_ipv6_addresses_are_connected() {
     if lacks_v6() {
         return;
     }
@@ -118,7 +118,7 @@ fn hosts_with_addresses_of_both_protocols_are_connected() {
 
 /// A listener for both families reports IPv4 addresses in the form of IPv6.
 #[test]
-fn a_source_is_the_same_in_both_forms_of_an_address() {
+fn ipv4_mapped_source_address_is_accepted() {
     if lacks_v6() {
         return;
     }
@@ -131,14 +131,14 @@ fn a_source_is_the_same_in_both_forms_of_an_address() {
 }
 
 #[test]
-fn a_host_alone_has_nothing_to_wait_for() {
+fn single_host_connects_at_once() {
     let mut job = Job::ours(1);
     let connected = connect(job.mesh(0, LONG), &mut Uninterruptible).expect("a mesh");
     assert!(connected.sockets.iter().all(Option::is_none) && connected.warnings.is_empty());
 }
 
 #[test]
-fn the_listener_is_closed_when_all_are_there() {
+fn listener_is_closed_when_all_hosts_are_connected() {
     let mut job = Job::new(&[v4(66), v4(67)], |_| true);
     let address = job.hosts[0].address;
     let mesh = Mesh { wanted: &|_| false, ..job.mesh(0, LONG) };
@@ -149,9 +149,9 @@ fn the_listener_is_closed_when_all_are_there() {
 
 /// IMPI allows packets directly behind the number.
 #[test]
-fn packets_right_behind_the_number_are_left_alone() {
+fn packets_behind_the_number_stay_in_the_socket() {
     let mut job = Job::foreign(2);
-    let mut one = stranger(v4(3), job.hosts[0].address);
+    let mut one = unknown_client(v4(3), job.hosts[0].address);
     one.write_all(b"\0\0\0\x01packets").expect("sent");
     let connected = connect(job.mesh(0, LONG), &mut Uninterruptible).expect("a mesh");
     drop(one);
@@ -166,7 +166,7 @@ fn packets_right_behind_the_number_are_left_alone() {
 fn connections_have_the_options_that_find_dead_peers() {
     use rustix::net::sockopt;
     let mut job = Job::foreign(3);
-    let (lower, higher) = (job.listener(0), stranger(v4(4), job.hosts[1].address));
+    let (lower, higher) = (job.listener(0), unknown_client(v4(4), job.hosts[1].address));
     (&higher).write_all(&[0, 0, 0, 2]).expect("sent");
     let connected = connect(job.mesh(1, LONG), &mut Uninterruptible).expect("a mesh");
     for socket in connected.sockets.iter().flatten() {
@@ -186,7 +186,7 @@ fn connections_have_the_options_that_find_dead_peers() {
 }
 
 #[test]
-fn a_range_of_ports_is_used_up_in_order() {
+fn listen_takes_the_ports_of_a_range_in_order() {
     // Two adjacent ports that were free a moment ago.
     let (first, second, port) = (0..100)
         .find_map(|_| {
@@ -209,7 +209,7 @@ fn a_range_of_ports_is_used_up_in_order() {
 }
 
 #[test]
-fn an_address_of_another_machine_cannot_be_listened_at() {
+fn listen_at_an_address_of_another_machine_fails() {
     // An address that is reserved for documentation (RFC 5737).
     let error = listen(Ipv4Addr::new(192, 0, 2, 1).into(), 0..=0).expect_err("not ours");
     assert_eq!(error.kind(), std::io::ErrorKind::AddrNotAvailable);
@@ -226,7 +226,7 @@ fn bind_takes_no_port_before_the_connection() {
 }
 
 #[test]
-fn lack_of_ports_is_named_and_a_foreign_address_too() {
+fn error_tells_lack_of_ports_from_a_wrong_address() {
     let address = SocketAddr::new(v4(3), 7);
     let bind = |errno: Errno| MeshError::Bind { host: 1, address, bind: v4(2), error: errno.into() };
     let connect = |errno: Errno| MeshError::Connect { host: 1, address, error: errno.into() };

@@ -11,8 +11,8 @@ fn pair(key: &[u8]) -> Pair<'_> {
     Pair { connector: 1, acceptor: 0, key, job: JOB }
 }
 
-/// Runs one end on a stream until the exchange is complete, or `most` octets were sent.
-fn speak(stream: &TcpStream, end: &mut Handshake<'_>, mut most: usize) -> Result<(), Fault> {
+/// Runs one end on a stream until the handshake is complete, or `most` octets were sent.
+fn run_end(stream: &TcpStream, end: &mut Handshake<'_>, mut most: usize) -> Result<(), Fault> {
     let mut stream = stream;
     while !end.is_complete() && most > 0 {
         if let Some(octet) = end.output().first() {
@@ -30,14 +30,14 @@ fn speak(stream: &TcpStream, end: &mut Handshake<'_>, mut most: usize) -> Result
     Ok(())
 }
 
-/// Host 0 waits in a thread for host 1 while `worst` attacks its listener. Then host 1 connects, and both
-/// succeed. Returns the warnings.
-fn withstands(mut job: Job, limits: Limits, worst: impl FnOnce(SocketAddr)) -> Vec<Warning> {
+/// Host 0 waits in a thread for host 1 during the attack on its listener. Then host 1 connects, and both
+/// succeed. Returns the warnings of host 0.
+fn warnings_under_attack(mut job: Job, limits: Limits, attack: impl FnOnce(SocketAddr)) -> Vec<Warning> {
     let at = job.hosts[0].address;
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
     thread::scope(|scope| {
         let zero = scope.spawn(|| connect_within(mesh(hosts, zero, 0, LONG), limits, &mut Uninterruptible));
-        worst(at);
+        attack(at);
         connect(mesh(hosts, one, 1, LONG), &mut Uninterruptible).expect("a mesh");
         let connected = zero.join().expect("no panic").expect("a mesh");
         assert!(connected.sockets[1].is_some());
@@ -50,8 +50,8 @@ fn withstands(mut job: Job, limits: Limits, worst: impl FnOnce(SocketAddr)) -> V
 fn refusal_of(is_ours: bool, from: IpAddr, said: &[u8]) -> Refusal {
     let mut job = Job::new(&[v4(2), v4(3), v4(4), v4(5)], |_| is_ours);
     let (one, two, hosts) = (job.listener(1), job.listener(2), &job.hosts);
-    let somebody = stranger(from, hosts[1].address);
-    (&somebody).write_all(said).expect("sent");
+    let client = unknown_client(from, hosts[1].address);
+    (&client).write_all(said).expect("sent");
     let connected = thread::scope(|scope| {
         let meet = |number, listener| {
             let wanted = &|host| host == 3 - number;
@@ -62,7 +62,7 @@ fn refusal_of(is_ours: bool, from: IpAddr, said: &[u8]) -> Refusal {
         two.join().expect("no panic").expect("a mesh");
         connected
     });
-    wait_until_closed(&somebody);
+    wait_until_closed(&client);
     match refusals(&connected.warnings)[..] {
         [why] => why,
         ref other => panic!("{other:?}"),
@@ -70,7 +70,7 @@ fn refusal_of(is_ours: bool, from: IpAddr, said: &[u8]) -> Refusal {
 }
 
 #[test]
-fn numbers_of_no_host_that_is_waited_for_are_refused() {
+fn number_of_an_unexpected_host_is_refused() {
     for is_ours in [true, false] {
         let why = |said: &[u8]| refusal_of(is_ours, v4(9), said);
         assert_eq!(why(b"\0\0\0\x01"), Refusal::NotHigher { number: 1, own: 1 });
@@ -84,13 +84,13 @@ fn numbers_of_no_host_that_is_waited_for_are_refused() {
 }
 
 #[test]
-fn a_foreign_number_from_elsewhere_is_refused() {
+fn foreign_number_from_another_address_is_refused() {
     let why = refusal_of(false, v4(9), b"\0\0\0\x02");
     assert_eq!(why, Refusal::Source { number: 2, source_address: v4(4) });
 }
 
 #[test]
-fn a_number_of_ours_without_a_greeting_is_refused() {
+fn number_of_our_host_without_a_greeting_is_refused() {
     let why = refusal_of(true, v4(4), b"\0\0\0\x02ACKNOWLEDGED? NO SUCH THING.");
     assert_eq!(why, Refusal::Fault { number: 2, fault: Fault::NoGreeting(*b"ACKNOWLE") });
 }
@@ -102,7 +102,7 @@ fn connection_that_closes_early_is_refused() {
         let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
         // One connection ends in order, the other by a reset.
         for linger in [None, Some(Duration::ZERO)] {
-            let scanner = stranger(v4(9), hosts[0].address);
+            let scanner = unknown_client(v4(9), hosts[0].address);
             (&scanner).write_all(&b"\0\0\0\x01mpjmesh\x010123456789abcdef"[..said]).expect("sent");
             rustix::net::sockopt::set_socket_linger(&scanner, linger).expect("an option");
         }
@@ -120,14 +120,14 @@ fn connection_that_closes_early_is_refused() {
 }
 
 #[test]
-fn a_second_foreign_connection_with_one_number_is_refused() {
+fn second_foreign_connection_with_the_same_number_is_refused() {
     let mut job = Job::foreign(3);
     let at = job.hosts[0].address;
-    let [first, second] = [(); 2].map(|()| stranger(v4(3), at));
+    let [first, second] = [(); 2].map(|()| unknown_client(v4(3), at));
     for mut stream in [&first, &second] {
         stream.write_all(&[0, 0, 0, 1]).expect("sent");
     }
-    let last = stranger(v4(4), at);
+    let last = unknown_client(v4(4), at);
     (&last).write_all(&[0, 0, 0, 2]).expect("sent");
     let connected = connect(job.mesh(0, LONG), &mut Uninterruptible).expect("a mesh");
     assert_eq!(refusals(&connected.warnings), [Refusal::Taken { number: 1 }]);
@@ -137,16 +137,16 @@ fn a_second_foreign_connection_with_one_number_is_refused() {
     assert_eq!(peer.map(SocketAddr::try_from), Some(Ok(first)), "the first keeps its place");
 }
 
-/// This holds for a host with the key too.
+/// The first connection has proved that it has the key.
 #[test]
-fn a_second_connection_of_ours_with_one_number_is_refused() {
+fn connection_is_refused_when_its_number_is_proved_already() {
     let mut job = Job::ours(3);
     let (zero, two, hosts) = (job.listener(0), job.listener(2), &job.hosts);
     thread::scope(|scope| {
         let zero = scope.spawn(|| connect(mesh(hosts, zero, 0, LONG), &mut Uninterruptible));
-        let first = stranger(v4(3), hosts[0].address);
-        speak(&first, &mut Handshake::connect_ours(pair(KEY), [2; 16]), usize::MAX).expect("taken");
-        let second = stranger(v4(3), hosts[0].address);
+        let first = unknown_client(v4(3), hosts[0].address);
+        run_end(&first, &mut Handshake::connect_ours(pair(KEY), [2; 16]), usize::MAX).expect("taken");
+        let second = unknown_client(v4(3), hosts[0].address);
         (&second).write_all(&[0, 0, 0, 1]).expect("sent");
         wait_until_closed(&second);
         let wanted = &|host| host == 0;
@@ -156,15 +156,15 @@ fn a_second_connection_of_ours_with_one_number_is_refused() {
     });
 }
 
-/// A claimed number keeps out no host that can prove it.
+/// A claim to a number does not block the host that can prove it.
 #[test]
 fn host_with_the_key_connects_while_others_claim_its_number() {
     let mut claims = Vec::new();
-    withstands(Job::ours(2), Limits { pending_time: LONG, ..Limits::default() }, |at| {
-        claims.extend((0..10).map(|_| stranger(v4(3), at)));
+    warnings_under_attack(Job::ours(2), Limits { pending_time: LONG, ..Limits::default() }, |at| {
+        claims.extend((0..10).map(|_| unknown_client(v4(3), at)));
         for claim in &claims {
             let mut end = Handshake::connect_ours(pair(b"guessed"), [2; 16]);
-            speak(claim, &mut end, NUMBER_LEN + GREETING_LEN).expect("no fault");
+            run_end(claim, &mut end, NUMBER_LEN + GREETING_LEN).expect("no fault");
             let mut octets = [0; GREETING_LEN];
             let mut claim = claim;
             claim.read_exact(&mut octets).expect("its nonce");
@@ -176,10 +176,10 @@ fn host_with_the_key_connects_while_others_claim_its_number() {
 #[test]
 fn connection_that_ends_at_any_step_does_not_block_the_mesh() {
     let steps = [1, 4, 5, 12, 28, 29, 59];
-    let warnings = withstands(Job::ours(2), Limits::default(), |at| {
+    let warnings = warnings_under_attack(Job::ours(2), Limits::default(), |at| {
         for most in steps {
             let mut end = Handshake::connect_ours(pair(KEY), [2; 16]);
-            speak(&stranger(v4(9), at), &mut end, most).expect("no fault");
+            run_end(&unknown_client(v4(9), at), &mut end, most).expect("no fault");
         }
     });
     let why = refusals(&warnings);
@@ -204,7 +204,7 @@ fn connector_retries_a_listener_that_closes_connections() {
         let listener = blocking(zero);
         for most in [0, 1, 8, GREETING_LEN, GREETING_LEN + 1, GREETING_LEN + PROOF_LEN - 1] {
             let (stream, _) = listener.accept().expect("a connection");
-            speak(&stream, &mut Handshake::accept(), most).expect("no fault");
+            run_end(&stream, &mut Handshake::accept(), most).expect("no fault");
         }
         listener.set_nonblocking(true).expect("an option");
         connect(mesh(hosts, listener.into(), 0, LONG), &mut Uninterruptible).expect("a mesh");
@@ -212,7 +212,7 @@ fn connector_retries_a_listener_that_closes_connections() {
     });
 }
 
-/// The error of a host that connects to this listener in the place of host 0.
+/// The error of host 1 when this function answers at the address of host 0.
 fn error_with_listener(says: impl FnOnce(TcpStream) + Send) -> MeshError {
     let mut job = Job::ours(2);
     let (zero, one, hosts) = (job.listener(0), job.listener(1), &job.hosts);
@@ -224,7 +224,7 @@ fn error_with_listener(says: impl FnOnce(TcpStream) + Send) -> MeshError {
 }
 
 #[test]
-fn another_program_in_the_place_of_a_host_is_found_at_once() {
+fn listener_without_a_greeting_fails_the_mesh() {
     let error = error_with_listener(|mut stream| {
         stream.write_all(b"220 mail.example.com ESMTP at your service\r\n").expect("sent");
         wait_until_closed(&stream);
@@ -241,19 +241,19 @@ fn another_program_in_the_place_of_a_host_is_found_at_once() {
     );
 }
 
-/// The listener must not learn from this host whether the key is right.
+/// The connector does not tell the listener whether its key is right.
 #[test]
-fn a_listener_without_the_key_is_found_at_once() {
+fn listener_with_a_wrong_proof_fails_the_mesh() {
     let error = error_with_listener(|mut stream| {
         let mut end = Handshake::accept();
-        speak(&stream, &mut end, GREETING_LEN).expect("no fault");
+        run_end(&stream, &mut end, GREETING_LEN).expect("no fault");
         stream.write_all(&[1; PROOF_LEN]).expect("sent");
         wait_until_closed(&stream);
     });
     assert!(matches!(error, MeshError::WrongHost { host: 0, fault: Fault::WrongProof, .. }), "{error}");
 }
 
-/// Both sites notice it: the connecting one at once, the other one continues to wait for the right host.
+/// The connector fails at once. The acceptor continues to wait for the right host.
 #[test]
 fn host_with_another_key_is_refused_at_once() {
     let mut job = Job::ours(2);
@@ -273,36 +273,35 @@ fn host_with_another_key_is_refused_at_once() {
     });
 }
 
-/// A port may have passed from one job to another.
+/// Another job may have taken the port of an earlier one.
 #[test]
 fn host_of_another_job_with_the_same_key_is_refused_at_once() {
-    let warnings = withstands(Job::ours(2), Limits::default(), |at| {
+    let warnings = warnings_under_attack(Job::ours(2), Limits::default(), |at| {
         let mut end = Handshake::connect_ours(Pair { job: b"another", ..pair(KEY) }, [2; 16]);
-        assert_eq!(speak(&stranger(v4(3), at), &mut end, usize::MAX), Err(Fault::Refused));
+        assert_eq!(run_end(&unknown_client(v4(3), at), &mut end, usize::MAX), Err(Fault::Refused));
     });
     assert_eq!(refusals(&warnings), [Refusal::Fault { number: 1, fault: Fault::WrongProof }]);
 }
 
-/// At the deadline, the refused connection is known.
 #[test]
-fn a_missing_host_is_named_with_the_reason_why_it_was_refused() {
+fn error_of_a_missing_host_contains_its_refusal() {
     let mut job = Job::foreign(2);
-    let somebody = stranger(v4(9), job.hosts[0].address);
-    (&somebody).write_all(&[0, 0, 0, 1]).expect("sent");
+    let client = unknown_client(v4(9), job.hosts[0].address);
+    (&client).write_all(&[0, 0, 0, 1]).expect("sent");
     let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("nobody came");
     let because = "did not connect (a connection from 127.0.0.9 was refused: it claims to be host 1, whose connections come from \
                    127.0.0.3) within 0.0 s (--connect-timeout sets this time); its number, its key and the address";
     assert!(error.to_string().contains(because), "{error}");
-    wait_until_closed(&somebody);
+    wait_until_closed(&client);
 }
 
-/// Each octet arrives within the time limit of the connection, and the exchange is never complete.
+/// Each octet arrives within the time limit of the connection, and the handshake is never complete.
 #[test]
 fn slow_connection_is_refused_after_the_time_limit() {
     const TIME: Duration = Duration::from_secs(1);
     let limits = Limits { pending_time: TIME, ..Limits::default() };
-    let warnings = withstands(Job::ours(2), limits, |at| {
-        let slow = stranger(v4(9), at);
+    let warnings = warnings_under_attack(Job::ours(2), limits, |at| {
+        let slow = unknown_client(v4(9), at);
         slow.set_read_timeout(Some(TIME / 2)).expect("an option");
         let said = b"\0\0\0\x01mpjmesh\x010123456789abcdef".iter().chain([0; PROOF_LEN - 1].iter());
         for octet in said {
@@ -322,15 +321,15 @@ fn slow_connection_is_refused_after_the_time_limit() {
     assert!(warnings.iter().any(|warning| warning.to_string().contains("127.0.0.9")), "{warnings:?}");
 }
 
-/// Their time has not ended: room is made for others.
+/// Silent connections are closed before their time limit to make room for others.
 #[test]
 fn flood_of_silent_connections_does_not_block_the_mesh() {
     let limits = Limits { pending_time: LONG, ..Limits::default() };
     for is_ours in [true, false] {
         let mut flood = Vec::new();
         let job = Job::new(&[v4(2), v4(3)], |_| is_ours);
-        let warnings = withstands(job, limits, |at| {
-            flood.extend((0..200).map(|_| stranger(v4(9), at)));
+        let warnings = warnings_under_attack(job, limits, |at| {
+            flood.extend((0..200).map(|_| unknown_client(v4(9), at)));
             // One more connection is that of the expected host.
             flood[..200 - limits.pending_max - 1].iter().for_each(wait_until_closed);
         });
@@ -350,14 +349,14 @@ fn flood_closes_only_its_own_connections() {
             let zero =
                 scope.spawn(|| connect_within(mesh(hosts, zero, 0, LONG), limits, &mut Uninterruptible));
             let at = hosts[0].address;
-            let (one, mut end) = (stranger(from, at), Handshake::connect_ours(pair(KEY), [2; 16]));
-            speak(&one, &mut end, most).expect("no fault");
+            let (one, mut end) = (unknown_client(from, at), Handshake::connect_ours(pair(KEY), [2; 16]));
+            run_end(&one, &mut end, most).expect("no fault");
             if end.output().is_empty() {
                 assert_eq!(one.peek(&mut [0]).expect("its greeting"), 1);
             }
-            let flood: Vec<_> = (0..200).map(|_| stranger(v4(9), at)).collect();
+            let flood: Vec<_> = (0..200).map(|_| unknown_client(v4(9), at)).collect();
             flood[..100].iter().for_each(wait_until_closed);
-            speak(&one, &mut end, usize::MAX).expect("taken");
+            run_end(&one, &mut end, usize::MAX).expect("taken");
             let wanted = &|host| host == 0;
             connect(Mesh { wanted, ..mesh(hosts, two, 2, LONG) }, &mut Uninterruptible).expect("a mesh");
             zero.join().expect("no panic").expect("a mesh");
@@ -383,10 +382,10 @@ fn record_of_refusals_is_bounded() {
 }
 
 #[test]
-fn nothing_stays_open_when_patience_ends() {
+fn interrupted_mesh_closes_all_sockets() {
     let mut job = Job::new(&[v4(68), v4(69)], |_| true);
     let at = job.hosts[0].address;
-    let silent = stranger(v4(9), at);
+    let silent = unknown_client(v4(9), at);
     let mut asked = 0;
     let mut wait_control = || {
         asked += 1;

@@ -33,11 +33,11 @@ fn missing_host_is_named_at_the_deadline() {
         "{text}"
     );
     assert!(text.ends_with(" (also missing: host 2, 3)"), "{text}");
-    assert_eq!(absence(error), (1, Absence::Away, vec![2, 3]));
+    assert_eq!(absence(error), (1, Absence::NotConnected, vec![2, 3]));
 }
 
 #[test]
-fn some_of_many_missing_hosts_are_named() {
+fn error_names_eight_missing_hosts_and_counts_the_rest() {
     let mut job = Job::ours(12);
     let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("nobody came");
     assert!(error.to_string().ends_with("(also missing: host 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)"), "{error}");
@@ -60,13 +60,13 @@ fn unreachable_host_is_named_at_the_deadline() {
 /// The system accepts the connection for a slow host, or for another program.
 #[test]
 fn unresponsive_host_is_named_at_the_deadline() {
-    let error = at_the_deadline(1, Absence::Mute, || {
+    let error = at_the_deadline(1, Absence::NoAnswer, || {
         let mut job = Job::ours(2);
         let silent = job.listener(0);
         (job, Some(silent))
     });
     assert!(error.to_string().contains("accepted the connection and did not answer"), "{error}");
-    assert_eq!(absence(error), (0, Absence::Mute, vec![]));
+    assert_eq!(absence(error), (0, Absence::NoAnswer, vec![]));
 }
 
 /// The first connections find no listener: the number of calls of the wait control proves that.
@@ -95,7 +95,7 @@ fn late_host_is_connected_before_the_deadline() {
 }
 
 #[test]
-fn patience_ends_the_wait() {
+fn wait_control_interrupts_the_mesh() {
     let mut job = Job::ours(3);
     let mut asked = 0;
     let mut wait_control = || {
@@ -110,7 +110,7 @@ fn patience_ends_the_wait() {
 }
 
 #[test]
-fn an_own_address_that_is_none_of_this_machine_is_named() {
+fn bind_to_an_address_of_another_machine_fails() {
     let mut job = Job::ours(2);
     let mesh = Mesh { bind: Some(Ipv4Addr::new(192, 0, 2, 1).into()), ..job.mesh(1, LONG) };
     let error = connect(mesh, &mut Uninterruptible).expect_err("not ours");
@@ -120,7 +120,7 @@ fn an_own_address_that_is_none_of_this_machine_is_named() {
 
 /// A multicast address cannot be connected to.
 #[test]
-fn an_address_that_cannot_be_connected_to_is_named() {
+fn connect_to_a_multicast_address_fails() {
     let mut job = Job::ours(2);
     job.hosts[0].address = SocketAddr::new(Ipv4Addr::new(224, 0, 0, 1).into(), 4000);
     let mesh = Mesh { bind: None, ..job.mesh(1, LONG) };
@@ -133,7 +133,7 @@ fn an_address_that_cannot_be_connected_to_is_named() {
 #[test]
 fn self_connected_socket_is_detected() {
     let (listener, at) = listen(v4(2), 0..=0).expect("a listener");
-    let other = stranger(v4(2), at);
+    let other = unknown_client(v4(2), at);
     assert!(!socket::is_its_own_peer(other.as_fd()));
     drop((listener, other));
     let own = socket::open(&at).expect("a socket");

@@ -1,6 +1,6 @@
 //! Tests of the mesh: hosts in threads, on addresses of this machine, and clients that are no hosts.
 
-mod exchange;
+mod handshake;
 mod honest;
 mod hostile;
 mod late;
@@ -99,7 +99,7 @@ fn mesh(hosts: &[Host], listener: OwnedFd, number: u32, time: Duration) -> Mesh<
 }
 
 /// A connection of an unknown client from an address to a host; its reads time out.
-fn stranger(from: IpAddr, to: SocketAddr) -> TcpStream {
+fn unknown_client(from: IpAddr, to: SocketAddr) -> TcpStream {
     let socket = socket::open(&to).expect("a socket");
     rustix::io::ioctl_fionbio(&socket, false).expect("a socket that blocks");
     rustix::net::bind(&socket, &SocketAddr::new(from, 0)).expect("an address");

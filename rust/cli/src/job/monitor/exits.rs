@@ -1,15 +1,15 @@
-//! Reactions of a job to the ends of its ranks.
+//! Reactions of a monitor to the ends of its ranks.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use tracing::{debug, info};
 
-use super::Job;
+use super::Monitor;
 use crate::job::exit_status::{ExitStatus, RankExit};
 
-/// Time to wait for the failure that explains another one. A connection ends before its process does, and a
-/// rank that is killed for the others' sake could not show how it would have ended.
+/// Time to wait for the failure that explains another one. A connection ends before its process does. The
+/// other ranks are not killed during that time, since the status of a killed rank shows no cause.
 const ROOT_CAUSE_WAIT: Duration = Duration::from_secs(2);
 /// The status of a rank that has died while its program runs on.
 const LOST: u8 = 1;
@@ -26,14 +26,14 @@ pub(super) struct ProgramExit {
     pub(super) is_lost: bool,
 }
 
-impl Job {
-    /// A rank's process has died. Its program, which would know how, runs on.
+impl Monitor {
+    /// A rank's process has died, and its program still runs.
     pub(super) fn handle_loss(&mut self, rank: u32) {
         let is_first = self.result.handle_lost(rank);
         if is_first {
             info!(target: "mpjdev::failure", member = rank, "root cause of the job's failure is chosen");
         }
-        // The end of the program does not explain the death any more.
+        // A later end of the program no longer explains the death.
         self.result.handle_own(LOST);
         if !is_first || self.closing.is_some() {
             return;
@@ -49,39 +49,39 @@ impl Job {
         }
     }
 
-    /// Takes the end of a rank's program or process. An end that may follow from another one is held back.
-    pub(super) fn take_end(&mut self, end: ProgramExit) {
+    /// Handles the end of a rank's program or process, or defers it if it may follow from another failure.
+    pub(super) fn handle_or_defer_exit(&mut self, end: ProgramExit) {
         let is_good = end.status.is_good() && !end.is_lost;
-        if !is_good && self.is_explained_soon(end.rank) {
+        if !is_good && self.may_be_explained(end.rank) {
             let ProgramExit { rank, status, .. } = end;
             debug!(target: "mpjdev::failure", member = rank, %status, "failure may follow from another one");
-            return self.held.push((end, Instant::now() + ROOT_CAUSE_WAIT));
+            return self.deferred_exits.push((end, Instant::now() + ROOT_CAUSE_WAIT));
         }
-        self.handle_end(&end);
+        self.handle_exit(&end);
     }
 
-    /// Whether a rank had reported a peer whose end is not known yet, while some ranks may still end by
-    /// themselves.
-    fn is_explained_soon(&self, rank: u32) -> bool {
-        let Some(blamed) = self.roster.reported_peer(rank) else { return false };
-        // The ends of other launchers' ranks are not known here.
-        let own = blamed.checked_sub(self.names.first.unwrap_or(0)).map(|own| own as usize);
-        let is_known = own.is_some_and(|own| own < self.ranks.len() && !self.runs(own));
-        self.closing.is_none() && !is_known && self.left() > 0
+    /// Whether the failure of a peer may explain the end of a rank: the rank had reported the peer, whose end
+    /// is not known yet, and some ranks still run.
+    fn may_be_explained(&self, rank: u32) -> bool {
+        let Some(reported) = self.roster.reported_peer(rank) else { return false };
+        // This monitor does not see the ends of other sites' ranks.
+        let own = reported.checked_sub(self.names.first.unwrap_or(0)).map(|own| own as usize);
+        let is_known = own.is_some_and(|own| own < self.ranks.len() && !self.is_running(own));
+        self.closing.is_none() && !is_known && self.running_count() > 0
     }
 
-    /// Handles the held ends that need not wait any more.
-    pub(super) fn let_go(&mut self) {
+    /// Handles the deferred exits whose wait is over.
+    pub(super) fn handle_deferred_exits(&mut self) {
         let now = Instant::now();
-        let held = std::mem::take(&mut self.held);
-        let waits = |(end, until): &(ProgramExit, Instant)| *until > now && self.is_explained_soon(end.rank);
-        let (held, over): (Vec<_>, Vec<_>) = held.into_iter().partition(waits);
-        self.held = held;
-        over.into_iter().for_each(|(end, _)| self.handle_end(&end));
+        let deferred = std::mem::take(&mut self.deferred_exits);
+        let waits = |(end, until): &(ProgramExit, Instant)| *until > now && self.may_be_explained(end.rank);
+        let (deferred, over): (Vec<_>, Vec<_>) = deferred.into_iter().partition(waits);
+        self.deferred_exits = deferred;
+        over.into_iter().for_each(|(end, _)| self.handle_exit(&end));
     }
 
     /// Handles the end of a rank's program or process.
-    fn handle_end(&mut self, end: &ProgramExit) {
+    fn handle_exit(&mut self, end: &ProgramExit) {
         let ProgramExit { rank, pid, status, is_lost } = *end;
         let was_lost = self.losses.iter().any(|(lost, _)| *lost == rank);
         self.losses.retain(|(lost, _)| *lost != rank);
@@ -106,7 +106,8 @@ impl Job {
         if status.is_good() && !is_lost {
             return;
         }
-        // A program that writes to a closed output ends so. The user who closed it needs no report.
+        // A program that writes to a closed output ends by SIGPIPE. The user has closed it, and needs no
+        // report.
         let is_unread =
             status == ExitStatus::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
         // A site that exits has reported the reason itself.
@@ -130,7 +131,7 @@ impl Job {
 
     /// Reports the failure of a rank, and the consequence for the others.
     fn say_end(&mut self, end: &str, is_first: bool) {
-        let left = self.left();
+        let left = self.running_count();
         if self.plan.keep_going || left == 0 {
             self.say(end);
         } else if is_first {

@@ -1,8 +1,8 @@
-//! The process that is the parent of a job's ranks. It starts them, forwards their output, and ends
-//! everything that they leave behind.
+//! The monitor: the parent of a job's ranks. It starts them, forwards their output, and ends all processes
+//! that they leave behind.
 //!
 //! Launcher and monitor are two processes, so that each can clean up when the other is killed. Both are
-//! subreapers, so no descendant of a rank escapes them. The ranks die with the monitor.
+//! subreapers, so they adopt every orphaned descendant of a rank. The ranks end with the monitor.
 
 mod exits;
 mod site_reports;
@@ -42,11 +42,11 @@ use startup_server::StartupServer;
 const PIECE: usize = 64 << 10;
 /// The status of a job that took too long, as in timeout(1).
 const TIMED_OUT: u8 = 124;
-/// Time for a program to end after its rank's process has died, as a shell does that has waited for it.
+/// Time for a program, such as a shell, to end after its rank's process has died.
 const LOSS_WAIT: Duration = Duration::from_millis(500);
-/// Time for processes to end by themselves that ranks have left behind.
-const BEHIND_MAX: Duration = Duration::from_millis(500);
-/// Time to write the last messages if nobody reads.
+/// Time for orphaned processes to end by themselves.
+const ORPHANS_MAX: Duration = Duration::from_millis(500);
+/// Time to write the last messages when the reader of the output is too slow.
 const LAST_MAX: Duration = Duration::from_millis(200);
 /// Exit statuses of shells for a command that is not found, and for one that cannot be started.
 const NOT_FOUND: u8 = 127;
@@ -69,26 +69,26 @@ struct Rank {
     has_ended: bool,
 }
 
-/// The end of a job that has begun to end.
+/// The state of a job that is ending.
 #[derive(Clone, Copy, Debug)]
 struct Closing {
     /// Time at which the remaining processes are killed.
     kill_at: Instant,
-    /// A signal or the timeout asked for it. Slow readers are not awaited then.
+    /// Whether a signal or the timeout is the reason. Then the monitor does not wait for slow readers.
     asked: bool,
 }
 
-/// A running job.
+/// The monitor of a running job.
 #[derive(Debug)]
-struct Job {
+struct Monitor {
     plan: Plan,
     names: Names,
     /// The site, in a job of several.
     site: Option<Site>,
     /// The startup server, if the ranks are sites.
     server: Option<StartupServer>,
-    /// The messages of that server.
-    heard: Vec<u8>,
+    /// The output of that server.
+    server_output: Vec<u8>,
     /// The reports of the sites, if the ranks are sites.
     site_reports: Option<SiteReports>,
     /// The pipe in which a site reports its failed ranks.
@@ -104,31 +104,31 @@ struct Job {
     err: Sink,
     result: JobResult,
     roster: Roster,
-    /// Ranks whose process has died while their program runs, each with the time until which the program's
-    /// end may explain it.
+    /// Ranks whose process has died while their program runs, each with the deadline for the end of the
+    /// program, which may explain it.
     losses: Vec<(u32, Instant)>,
-    /// Held ends that may follow from others, each with the end of its wait.
-    held: Vec<(ProgramExit, Instant)>,
+    /// Exits that may follow from the failure of another rank, each with its deadline.
+    deferred_exits: Vec<(ProgramExit, Instant)>,
     closing: Option<Closing>,
     /// Signals that were sent to end ranks.
     sent: Vec<i32>,
-    /// Whether the launcher lives.
-    is_led: bool,
+    /// Whether the launcher runs.
+    has_launcher: bool,
     /// Whether the remaining processes were killed.
-    given_up: bool,
+    has_killed: bool,
 }
 
 /// Runs a job to its end and returns the exit status.
 ///
-/// Standard input is the launcher's socket. First it carries the pipe that rank 0 reads, then signals of one
-/// octet each. Its end is the death of the launcher.
+/// Standard input is the launcher's socket. Its first packet carries the pipe that rank 0 reads. Each further
+/// octet is a signal. The socket ends when the launcher has died.
 ///
 /// # Errors
-/// The system refuses what a monitor needs.
+/// The system refuses a resource that a monitor needs.
 pub fn run(plan: Plan) -> io::Result<u8> {
     set_child_subreaper(Some(getpid()))?;
-    // No terminal: the ranks are never in its foreground, and the system may stop background processes that
-    // write to it.
+    // Leaves the terminal. The ranks are never in its foreground, and the system may stop background
+    // processes that write to it.
     setsid()?;
     let launcher = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let input = receive_input(&launcher)?;
@@ -138,15 +138,15 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     }
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, notify)?;
     let limit = limits::raise(plan.ranks, plan.network.is_some())?;
-    let mut job = Job {
+    let mut monitor = Monitor {
         names: plan.names(),
         site: site_startup::site(&plan),
         server: None,
-        heard: Vec::new(),
+        server_output: Vec::new(),
         site_reports: SiteReports::new(&plan)?,
         report_pipe: site_reports::report_pipe(&plan),
         roster: Roster::new(plan.ranks, site_startup::extent(&plan)),
-        // Without it each rank unpacks its own, or reports why it cannot.
+        // After an error each rank unpacks its own library, or reports why it cannot.
         library: plan.jar.as_deref().and_then(|jar| Library::unpack(jar).ok()),
         plan,
         limit,
@@ -157,26 +157,26 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         err: Sink::new(io::stderr()),
         result: JobResult::default(),
         losses: Vec::new(),
-        held: Vec::new(),
+        deferred_exits: Vec::new(),
         closing: None,
         sent: Vec::new(),
-        is_led: true,
-        given_up: false,
+        has_launcher: true,
+        has_killed: false,
     };
-    info!(target: "mpjdev::job", ranks = job.plan.ranks, "job starts");
-    match job.serve() {
-        Ok(()) => job.start(input),
-        Err(error) => job.give_up(&error.to_string()),
+    info!(target: "mpjdev::job", ranks = monitor.plan.ranks, "job starts");
+    match monitor.start_server() {
+        Ok(()) => monitor.start(input),
+        Err(error) => monitor.give_up(&error.to_string()),
     }
-    job.watch(&launcher, &children);
-    job.settle();
-    job.leave(&launcher, &children);
-    job.end(&launcher, &children);
-    info!(target: "mpjdev::job", status = job.result.status(), "job is over");
-    Ok(job.result.status())
+    monitor.watch(&launcher, &children);
+    monitor.settle_root_cause();
+    monitor.leave_job(&launcher, &children);
+    monitor.clean_up(&launcher, &children);
+    info!(target: "mpjdev::job", status = monitor.result.status(), "job is over");
+    Ok(monitor.result.status())
 }
 
-impl Job {
+impl Monitor {
     fn start(&mut self, input: OwnedFd) {
         let mut input = Some(input);
         for rank in 0..self.plan.ranks {
@@ -201,8 +201,8 @@ impl Job {
         let mut command = self.command(&self.plan.words(rank, server, &report_pipe), place);
         command.envs(self.plan.environment(rank));
         command.env_remove(LIBRARY).envs(self.library.as_ref().map(|library| (LIBRARY, library.word())));
-        self.hand_on_key(&mut command);
-        let line = self.roster.line_to(rank)?;
+        self.set_server_key(&mut command);
+        let line = self.roster.control_socket(rank)?;
         command.env(mpjdev_bootstrap::control::CONTROL, line.as_raw_fd().to_string());
         command.stdin(input.map_or(Stdio::null(), Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -236,14 +236,14 @@ impl Job {
 
     /// Runs the job until all ranks have ended.
     fn watch(&mut self, launcher: &UnixStream, children: &UnixStream) {
-        while self.left() > 0 {
+        while self.running_count() > 0 {
             self.wait(launcher, children);
             self.listen(launcher, children);
             self.forward();
             self.roster.listen();
             self.read_site_reports();
             self.reap();
-            self.form();
+            self.advance_formation();
             self.roster.answer();
             self.keep_time();
         }
@@ -254,8 +254,8 @@ impl Job {
         drain(children);
         match signals(launcher) {
             Some(signals) => signals.into_iter().for_each(|signal| self.handle_signal(signal)),
-            None if self.is_led => {
-                self.is_led = false;
+            None if self.has_launcher => {
+                self.has_launcher = false;
                 warn!(target: "mpjdev::job", "launcher has died");
                 self.kill_ranks();
             }
@@ -266,7 +266,7 @@ impl Job {
     /// Sleeps until an event.
     fn wait(&self, launcher: &UnixStream, children: &UnixStream) {
         let mut fds = vec![PollFd::new(children, PollFlags::IN)];
-        if self.is_led {
+        if self.has_launcher {
             fds.push(PollFd::new(launcher, PollFlags::IN));
         }
         let (out_free, err_free) = (self.out.is_free(), self.err.is_free());
@@ -287,20 +287,21 @@ impl Job {
         fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let settle_at = self.site_reports.as_ref().and_then(SiteReports::settle_at);
         let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_timeout), settle_at];
-        let losses = self.losses.iter().map(|(_, at)| *at).chain(self.held.iter().map(|(_, at)| *at));
+        let losses =
+            self.losses.iter().map(|(_, at)| *at).chain(self.deferred_exits.iter().map(|(_, at)| *at));
         let mut most = deadlines
             .into_iter()
             .flatten()
             .chain(losses)
             .min()
             .map(|at| at.saturating_duration_since(Instant::now()));
-        // Neither the writing threads nor the sockets of waiting ranks report that they have room again.
-        if !(out_free && err_free && self.left() > 0) || self.roster.is_busy() {
+        // No event reports that a writing thread or the socket of a waiting rank has room again.
+        if !(out_free && err_free && self.running_count() > 0) || self.roster.is_busy() {
             let soon = Duration::from_millis(5);
             most = Some(most.map_or(soon, |most| most.min(soon)));
         }
         let most = most.and_then(|most| Timespec::try_from(most).ok());
-        // An error is a signal. Everything is polled after it as well.
+        // After an error, such as an interrupting signal, the caller polls every source as well.
         let _ = poll(&mut fds, most.as_ref());
     }
 
@@ -312,12 +313,12 @@ impl Job {
 
     fn keep_time(&mut self) {
         if self.roster.overdue_at(self.plan.init_timeout).is_some_and(|at| at <= Instant::now()) {
-            self.name_the_late();
+            self.report_late_ranks();
         }
         let now = Instant::now();
         let over: Vec<_> = self.losses.extract_if(.., |(_, at)| *at <= now).collect();
         over.into_iter().for_each(|(rank, _)| self.handle_loss(rank));
-        self.let_go();
+        self.handle_deferred_exits();
         if self.next_deadline().is_none_or(|at| Instant::now() < at) {
             return;
         }
@@ -325,8 +326,8 @@ impl Job {
             return self.kill_ranks();
         }
         let timeout = self.plan.timeout.unwrap_or_default().as_secs_f64();
-        let what = match self.left() {
-            0 => "all ranks have ended, and nobody reads their output".to_owned(),
+        let what = match self.running_count() {
+            0 => "all ranks have ended, and their output is not read".to_owned(),
             left => format!("{left} of {} {}s are running", self.plan.ranks, self.names.noun()),
         };
         let waits = self.site.as_ref().and_then(Site::waits_for).map(|waits| format!(", {waits}"));
@@ -336,8 +337,8 @@ impl Job {
         self.close(Signal::TERM, true);
     }
 
-    /// Reports the ranks that delay the start.
-    fn name_the_late(&mut self) {
+    /// Warns of late ranks.
+    fn report_late_ranks(&mut self) {
         if let Some(late) = self.roster.overdue() {
             let after = self.plan.init_timeout.as_secs_f64();
             let late = self.names.ranks(&late);
@@ -353,7 +354,7 @@ impl Job {
         if !crate::signals::ends(signal) {
             return self.signal_ranks(signal);
         }
-        // A second request ends the job at once.
+        // A second signal kills the ranks at once.
         if self.closing.is_some() { self.kill_ranks() } else { self.close(signal, true) }
     }
 
@@ -363,14 +364,14 @@ impl Job {
             info!(target: "mpjdev::job", signal = signal.as_raw(), asked, "ranks are asked to end");
             self.closing = Some(Closing { kill_at: Instant::now() + self.plan.grace, asked });
             self.sent.push(signal.as_raw());
-            self.signal_ranks_but(signal, !asked && !self.plan.keep_going);
+            self.signal_unfailed(signal, !asked && !self.plan.keep_going);
         }
     }
 
     fn kill_ranks(&mut self) {
-        warn!(target: "mpjdev::job", running = self.left(), "remaining ranks are killed");
-        self.given_up = true;
-        // Not again at once: killed processes end soon.
+        warn!(target: "mpjdev::job", running = self.running_count(), "remaining ranks are killed");
+        self.has_killed = true;
+        // Killed processes take some time to end.
         let kill_at = Instant::now() + Duration::from_secs(1);
         self.closing = Some(Closing { kill_at, asked: self.closing.is_none_or(|closing| closing.asked) });
         if !self.sent.contains(&Signal::KILL.as_raw()) {
@@ -380,13 +381,14 @@ impl Job {
     }
 
     fn signal_ranks(&self, signal: Signal) {
-        self.signal_ranks_but(signal, false);
+        self.signal_unfailed(signal, false);
     }
 
-    /// Signals all ranks. With `leaves`, sites that are ending by themselves are left out.
-    fn signal_ranks_but(&self, signal: Signal, leaves: bool) {
+    /// Signals all ranks. With `skips_failed`, sites that have reported a failure get no signal: they end by
+    /// themselves.
+    fn signal_unfailed(&self, signal: Signal, skips_failed: bool) {
         for (at, rank) in self.ranks.iter().enumerate() {
-            if leaves && self.has_reported(at as u32) {
+            if skips_failed && self.has_reported(at as u32) {
                 continue;
             }
             // A process that has ended meanwhile needs no signal.
@@ -405,14 +407,14 @@ impl Job {
 
     /// Forwards the output of the ranks.
     fn forward(&mut self) {
-        let Job { pipes, out, err, heard, .. } = self;
+        let Monitor { pipes, out, err, server_output, .. } = self;
         let mut octets = vec![0; PIECE];
         pipes.retain_mut(|pipe| {
             if pipe.rank.is_none() {
-                return startup_server::hear(pipe.fd.as_fd(), heard, &mut octets);
+                return startup_server::keep_server_output(pipe.fd.as_fd(), server_output, &mut octets);
             }
             let sink = if pipe.is_error { &mut *err } else { &mut *out };
-            // A rank whose output has no reader gets SIGPIPE, as if it wrote to the reader itself.
+            // Closes the pipe: a rank whose output has no reader gets SIGPIPE.
             if sink.is_unread() {
                 return false;
             }
@@ -434,18 +436,16 @@ impl Job {
 
     /// Records which programs and ranks have ended.
     fn reap(&mut self) {
-        // This comes before reaping: ended ranks that are our children are reaped next and show how they
-        // ended.
+        // Before reaping, so that the statuses of these ranks are known below if they are children.
         let unhandled = self.roster.unhandled_ends();
         let mut ended = Vec::new();
         descendants::reap(|pid, status| ended.push((pid, status)));
-        // A killed process may be the cause of an exit at the same time, but an exit is not the cause of a
-        // kill.
+        // Killed processes first: a kill may cause an exit at the same time, and an exit causes no kill.
         ended.sort_by_key(|(_, status)| matches!(status, ExitStatus::Exited(_)));
         if ended.is_empty() && unhandled.is_empty() {
             return;
         }
-        // The last output of a rank, and the reports of a site, come before its end.
+        // Forwards the last output of a rank, and reads the reports of a site, before handling its end.
         self.forward();
         self.read_site_reports();
         for (pid, status) in ended {
@@ -462,9 +462,11 @@ impl Job {
                 self.roster.handle_program_end(at as u32);
             }
             match member {
-                Some((rank, is_lost)) => self.take_end(ProgramExit { rank, pid, status, is_lost }),
+                Some((rank, is_lost)) => {
+                    self.handle_or_defer_exit(ProgramExit { rank, pid, status, is_lost })
+                }
                 None => program.into_iter().for_each(|at| {
-                    self.take_end(ProgramExit { rank: at as u32, pid, status, is_lost: false });
+                    self.handle_or_defer_exit(ProgramExit { rank: at as u32, pid, status, is_lost: false });
                 }),
             }
         }
@@ -475,16 +477,16 @@ impl Job {
                 self.losses.push((rank, Instant::now() + LOSS_WAIT));
             }
         }
-        self.let_go();
+        self.handle_deferred_exits();
     }
 
     /// Number of ranks that run.
-    fn left(&self) -> usize {
-        (0..self.ranks.len()).filter(|at| self.runs(*at)).count()
+    fn running_count(&self) -> usize {
+        (0..self.ranks.len()).filter(|at| self.is_running(*at)).count()
     }
 
     /// Whether a rank's program or process runs.
-    fn runs(&self, at: usize) -> bool {
+    fn is_running(&self, at: usize) -> bool {
         !self.ranks[at].has_ended || self.roster.process(at as u32).is_some()
     }
 
@@ -493,29 +495,30 @@ impl Job {
     }
 
     /// Ends and reaps all processes that the ranks have left behind, and writes the remaining output.
-    fn end(&mut self, launcher: &UnixStream, children: &UnixStream) {
-        let behind = self.left_behind(launcher, children);
-        if behind > 0 {
-            self.say(&format!("killed {behind} processes that ranks have left behind"));
+    fn clean_up(&mut self, launcher: &UnixStream, children: &UnixStream) {
+        let orphans = self.wait_for_orphans(launcher, children);
+        if orphans > 0 {
+            self.say(&format!("killed {orphans} processes that ranks have left behind"));
         }
         let left = descendants::kill_all(|_, _| {});
         if left > 0 {
             self.say(&format!("{left} processes of the job could not be killed"));
         }
-        self.given_up = false;
+        self.has_killed = false;
         self.closing = self.closing.filter(|closing| closing.asked);
         if let Some(closing) = &mut self.closing {
             closing.kill_at = Instant::now() + self.plan.grace;
         }
-        // Only while somebody may read: a process that could not be ended may hold a pipe for ever.
-        while self.is_led && !self.given_up && !self.is_written(left == 0) {
+        // Not longer than a reader may read: a process that could not be killed may keep a pipe open for
+        // ever.
+        while self.has_launcher && !self.has_killed && !self.is_written(left > 0) {
             self.wait(launcher, children);
             self.listen(launcher, children);
             self.forward();
             self.keep_time();
         }
-        if self.is_led && self.given_up && !self.err.is_unread() {
-            self.say("the last output of the ranks is lost: nobody has read it within the time of --grace");
+        if self.has_launcher && self.has_killed && !self.err.is_unread() {
+            self.say("the last output of the ranks is lost: it was not read within the time of --grace");
             let deadline = Instant::now() + LAST_MAX;
             while !self.err.is_done() && Instant::now() < deadline {
                 self.wait(launcher, children);
@@ -524,11 +527,11 @@ impl Job {
         }
     }
 
-    /// Gives the processes that ranks have left behind some time to end by themselves, as a filter behind a
-    /// shell does. Returns the number of those that run on.
-    fn left_behind(&mut self, launcher: &UnixStream, children: &UnixStream) -> usize {
-        let deadline = Instant::now() + BEHIND_MAX;
-        while self.is_led && self.closing.is_none() {
+    /// Gives orphaned processes some time to end by themselves, as a filter behind a shell does. Returns the
+    /// number of those that still run.
+    fn wait_for_orphans(&mut self, launcher: &UnixStream, children: &UnixStream) -> usize {
+        let deadline = Instant::now() + ORPHANS_MAX;
+        while self.has_launcher && self.closing.is_none() {
             let left = descendants::left();
             if left == 0 || Instant::now() > deadline {
                 return left;
@@ -541,17 +544,18 @@ impl Job {
         0
     }
 
-    /// Whether all output of the ranks is written.
-    fn is_written(&mut self, to_the_end: bool) -> bool {
-        let Job { pipes, out, err, .. } = self;
-        if !to_the_end {
+    /// Whether all output of the ranks is written. With `drops_pipes`, output that the pipes still hold is
+    /// dropped.
+    fn is_written(&mut self, drops_pipes: bool) -> bool {
+        let Monitor { pipes, out, err, .. } = self;
+        if drops_pipes {
             for mut pipe in pipes.drain(..) {
                 let sink = if pipe.is_error { &mut *err } else { &mut *out };
                 sink.put(pipe.lines.handle_end());
             }
         }
         let all_read = self.pipes.is_empty();
-        // Standard error stays open for messages about standard output.
+        // Standard error is closed last, for messages about standard output.
         all_read && self.out.is_done() && self.err.is_done()
     }
 }

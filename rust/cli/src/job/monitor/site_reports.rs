@@ -1,5 +1,5 @@
-//! Reports of failed ranks from sites to the launcher that started all of them. One line and the exit status
-//! then name the root cause and not its consequences.
+//! Reports of failed ranks from sites to the launcher that started all of them. With these reports its
+//! message and its exit status name the root cause instead of a consequence.
 
 use std::fs::OpenOptions;
 use std::io::{self, PipeReader, PipeWriter, Write};
@@ -13,23 +13,23 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getpid};
 use tracing::info;
 
-use super::Job;
+use super::Monitor;
 use crate::job::exit_status::ExitStatus;
 use crate::job::plan::Plan;
 use crate::job::root_cause::{Failure, RootCause};
 
-/// Time to wait for the report of a rank that others have seen fail.
+/// Time to wait for the report of a rank that others have reported as failed.
 const ROOT_CAUSE_WAIT: Duration = Duration::from_secs(5);
 /// Octets of one read.
 const PIECE: usize = 4096;
-/// Maximum octets of an incomplete line. Our sites never exceed it.
+/// Maximum octets of an incomplete line, more than a site sends.
 const LINE_MAX: usize = 4096;
 
 /// The launcher's end of the pipe for reports.
 #[derive(Debug)]
 pub(super) struct SiteReports {
     reader: PipeReader,
-    /// The sites open the pipe by its name in /proc, so no rank inherits it.
+    /// The sites open the pipe by its path in /proc, so that no rank inherits it.
     writer: PipeWriter,
     octets: Vec<u8>,
     root_cause: RootCause,
@@ -60,7 +60,7 @@ impl SiteReports {
         }))
     }
 
-    /// The name of the pipe for the sites.
+    /// The path of the pipe for the sites.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", getpid().as_raw_nonzero(), self.writer.as_raw_fd())
     }
@@ -95,11 +95,11 @@ impl SiteReports {
 /// reports to its own standard error.
 pub(super) fn report_pipe(plan: &Plan) -> Option<std::fs::File> {
     let path = plan.report_pipe.as_ref()?;
-    // The site does not wait for a reader that has stopped.
+    // A write must not block when the reader is stopped.
     OpenOptions::new().write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).ok()
 }
 
-impl Job {
+impl Monitor {
     /// The world ranks of a site.
     fn ranks_of(&self, site: u32) -> Range<u32> {
         let ranks = self.plan.sites.as_ref().map_or(0, |sites| sites.ranks);
@@ -116,9 +116,9 @@ impl Job {
     /// Receives the reports of the sites.
     pub(super) fn read_site_reports(&mut self) {
         let Some(site_reports) = &mut self.site_reports else { return };
-        let told = site_reports.read();
+        let failures = site_reports.read();
         let all = self.ranks_of(0).end * self.plan.ranks;
-        for failure in told.into_iter().filter(|failure| failure.rank < all) {
+        for failure in failures.into_iter().filter(|failure| failure.rank < all) {
             if self.plan.keep_going && !failure.text.is_empty() {
                 self.say(&failure.text);
             }
@@ -134,13 +134,13 @@ impl Job {
         if site_reports.root_cause.first().is_some() {
             let at = *site_reports.settle_at.get_or_insert(now + ROOT_CAUSE_WAIT);
             if site_reports.root_cause.is_sure() || at <= now {
-                self.settle();
+                self.settle_root_cause();
             }
         }
     }
 
-    /// Settles the root cause, as far as the reports show it: it gives the message and the exit status.
-    pub(super) fn settle(&mut self) {
+    /// Takes the best report so far as the root cause, prints it, and sets the exit status.
+    pub(super) fn settle_root_cause(&mut self) {
         let Some(site_reports) = self.site_reports.as_mut().filter(|site_reports| !site_reports.is_settled)
         else {
             return;
@@ -171,23 +171,23 @@ impl Job {
         let Some(report_pipe) = &mut self.report_pipe else { return false };
         if is_own {
             let failure = Failure { rank, reported_peer, status, text: text.to_owned() };
-            // The launcher of all sites may have died; the job is ended in that case anyway.
+            // An error means that the launcher of all sites has died, which ends the job.
             let _ = report_pipe.write_all(failure.emit().as_bytes());
         }
         true
     }
 
-    /// Whether a rank that ended while the job is ending had failed before: a signal that was not sent from
-    /// here killed it, or others had seen it fail.
+    /// Whether a rank that ended while the job is ending had failed before: a signal of another sender killed
+    /// it, or other ranks had reported it.
     fn has_failed_before(&self, rank: u32, status: ExitStatus) -> bool {
         let is_sent = |signal: u8| self.sent.contains(&i32::from(signal));
         match status {
             ExitStatus::Killed(signal) => !is_sent(signal),
             ExitStatus::Exited(status) => {
                 let world_rank = self.names.first.unwrap_or(0) + rank;
-                let is_blamed =
+                let is_reported =
                     (0..self.plan.ranks).any(|other| self.roster.reported_peer(other) == Some(world_rank));
-                is_blamed && !(status > 128 && is_sent(status - 128))
+                is_reported && !(status > 128 && is_sent(status - 128))
             }
         }
     }

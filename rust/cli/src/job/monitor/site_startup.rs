@@ -1,11 +1,11 @@
-//! The formation of a job whose ranks connect to each other, in one launcher or with other sites.
+//! Formation of a job whose ranks connect to each other, with one launcher or several sites.
 
 use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
 use tracing::{info, warn};
 
-use super::Job;
+use super::Monitor;
 use crate::job::plan::Plan;
 use crate::job::roster::Extent;
 use crate::job::site::{Formed, Site, SiteError};
@@ -27,11 +27,11 @@ pub(super) fn site(plan: &Plan) -> Option<Site> {
     plan.site.clone().zip(plan.network.clone()).map(|(site, network)| Site::new(site, network))
 }
 
-impl Job {
+impl Monitor {
     /// Advances the formation.
-    pub(super) fn form(&mut self) {
+    pub(super) fn advance_formation(&mut self) {
         if self.site.is_some() {
-            return self.follow_site();
+            return self.advance_site();
         }
         let (Some(network), Some(pids)) = (&self.plan.network, self.roster.undescribed()) else { return };
         match network.describe_alone(&pids) {
@@ -40,8 +40,8 @@ impl Job {
         }
     }
 
-    /// Joins when all ranks are there, and watches the server from then on.
-    fn follow_site(&mut self) {
+    /// Joins when all ranks have called `init`, and watches the server from then on.
+    fn advance_site(&mut self) {
         let Some(site) = &mut self.site else { return };
         if !self.roster.may_form() {
             site.give_up();
@@ -51,14 +51,14 @@ impl Job {
             None => Ok(()),
         };
         match begun.and_then(|()| site.advance()) {
-            Ok(Some(formed)) => self.take_place(formed),
+            Ok(Some(formed)) => self.handle_formed(formed),
             Ok(None) => {}
-            Err(error) => self.lose_site(&error),
+            Err(error) => self.handle_site_error(&error),
         }
     }
 
-    /// The job has formed: the ranks get their numbers in the world.
-    fn take_place(&mut self, formed: Formed) {
+    /// The job has formed: names the ranks by their world ranks, and grants them the world.
+    fn handle_formed(&mut self, formed: Formed) {
         let Formed { grant, first, size, foreign, loopback } = formed;
         info!(target: "mpjdev::job", first, ranks = size, foreign, "site has joined its job");
         self.names.first = Some(first);
@@ -85,15 +85,15 @@ impl Job {
     }
 
     /// The site has not joined its job, or has lost it.
-    fn lose_site(&mut self, error: &SiteError) {
-        let (left, noun) = (self.left(), self.names.noun());
+    fn handle_site_error(&mut self, error: &SiteError) {
+        let (left, noun) = (self.running_count(), self.names.noun());
         let ranks = if left == 1 { format!("the {noun}") } else { format!("{left} {noun}s") };
         let ending =
             if left == 0 || self.closing.is_some() { String::new() } else { format!("; ending {ranks}") };
         self.give_up(&format!("{error}{ending}"));
     }
 
-    /// Ends a job that cannot form, or has lost other sites.
+    /// Ends a job that cannot form, or whose site is lost.
     pub(super) fn give_up(&mut self, why: &str) {
         warn!(target: "mpjdev::job", why, "job cannot run");
         self.say(why);
@@ -102,8 +102,8 @@ impl Job {
         self.close(Signal::TERM, false);
     }
 
-    /// Reports success to the startup server and ends our own one.
-    pub(super) fn leave(&mut self, launcher: &UnixStream, children: &UnixStream) {
+    /// Reports success to the startup server, and ends the server if this monitor has started it.
+    pub(super) fn leave_job(&mut self, launcher: &UnixStream, children: &UnixStream) {
         let is_good = self.result.status() == 0;
         if let Some(site) = self.site.take().filter(|_| is_good)
             && let Err(why) = site.finish()

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use tracing::debug;
 
-use super::{Job, Pipe};
+use super::{Monitor, Pipe};
 use crate::impi::auth::{AUTH_KEY, AUTH_KEY_FILE, AUTH_NONE};
 use crate::job::exit_status::ExitStatus;
 use crate::job::lines::Lines;
@@ -21,10 +21,10 @@ use crate::job::network::random;
 
 /// Maximum time until the server prints its address.
 const START_MAX: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
-/// Maximum time until the server ends after all sites have.
+/// Maximum time from the end of all sites to that of the server.
 const END_MAX: Duration = Duration::from_secs(5);
-/// Maximum octets of the server's messages that are kept.
-const HEARD_MAX: usize = 64 << 10;
+/// Maximum octets of the server's output that are kept.
+const OUTPUT_MAX: usize = 64 << 10;
 /// The status if the server has failed and no site has.
 const FAILED: u8 = 1;
 
@@ -45,12 +45,12 @@ impl StartupServer {
     }
 }
 
-impl Job {
+impl Monitor {
     /// Starts the server, if the plan has sites.
     ///
     /// # Errors
     /// The server does not start, or does not print its address.
-    pub(super) fn serve(&mut self) -> io::Result<()> {
+    pub(super) fn start_server(&mut self) -> io::Result<()> {
         let Some(sites) = &self.plan.sites else { return Ok(()) };
         // A number that every implementation can read.
         let key = (u64::from_ne_bytes(random()?) >> 1).to_string();
@@ -71,8 +71,8 @@ impl Job {
         Ok(())
     }
 
-    /// Gives the key to a program that needs it, and removes it for all others.
-    pub(super) fn hand_on_key(&self, command: &mut Command) {
+    /// Sets the key in the environment of a site, and removes it from that of a rank.
+    pub(super) fn set_server_key(&self, command: &mut Command) {
         if let Some(server) = &self.server {
             set_key(command, &server.key);
         } else if self.plan.site.is_some() {
@@ -94,9 +94,9 @@ impl Job {
         self.forward();
         let deadline = Instant::now() + END_MAX;
         while let Some(StartupServer { pid, status: None, .. }) = self.server {
-            let is_over = self.result.status() != 0 || !self.is_led || self.closing.is_some();
+            let is_over = self.result.status() != 0 || !self.has_launcher || self.closing.is_some();
             if is_over || Instant::now() > deadline {
-                // The server has nothing more to report.
+                // Its report is not needed any more.
                 let _ = kill_process(pid, Signal::KILL);
             }
             self.wait(launcher, children);
@@ -107,7 +107,7 @@ impl Job {
         }
         let status = self.server.take().map(|server| server.status);
         let is_its_fault = match status {
-            // A failed site has reported the reason; the server would only repeat it.
+            // A failed site has reported the reason already.
             Some(status) => self.result.status() == 0 && status.is_some_and(|status| !status.is_good()),
             None => true,
         };
@@ -115,17 +115,17 @@ impl Job {
             self.result.handle_own(FAILED);
         }
         if is_its_fault || mpjdev_logging::is_on() {
-            self.err.put(std::mem::take(&mut self.heard));
+            self.err.put(std::mem::take(&mut self.server_output));
         }
     }
 }
 
-/// Keeps the server's messages; false at their end.
-pub(super) fn hear(fd: BorrowedFd<'_>, heard: &mut Vec<u8>, octets: &mut [u8]) -> bool {
+/// Keeps the server's output; false at its end.
+pub(super) fn keep_server_output(fd: BorrowedFd<'_>, server_output: &mut Vec<u8>, octets: &mut [u8]) -> bool {
     loop {
         match rustix::io::read(fd, &mut *octets) {
             Ok(0) => return false,
-            Ok(n) => heard.extend_from_slice(&octets[..n.min(HEARD_MAX - heard.len())]),
+            Ok(n) => server_output.extend_from_slice(&octets[..n.min(OUTPUT_MAX - server_output.len())]),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return true,
             Err(_) => return false,

@@ -1,13 +1,13 @@
-//! Ranks that send Hello and Cancel, in every order of their packets and of the monitor's turns.
+//! Tests of ranks that send Hello and Cancel, in every order of their packets and of the monitor's turns.
 
 use super::*;
 
-/// A packet of a rank; the monitor may take a turn behind it.
+/// A packet of a rank; the monitor may take a turn after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     rank: usize,
     is_cancel: bool,
-    is_heard: bool,
+    takes_turn: bool,
 }
 
 /// The answer to a rank.
@@ -64,7 +64,7 @@ impl Asker {
 struct Scene {
     roster: Roster,
     askers: Vec<Asker>,
-    /// Turns of the monitor before a site hands out the world. The network of one launcher does it at once.
+    /// Turns of the monitor before a site grants the world. One launcher without sites grants it at once.
     grant_after: usize,
     turns: usize,
 }
@@ -72,7 +72,7 @@ struct Scene {
 impl Scene {
     fn new(ranks: usize, extent: Extent, grant_after: usize) -> Scene {
         let mut roster = Roster::new(ranks as u32, extent);
-        let line = |rank| Asker { line: roster.line_to(rank).expect("a socket"), answers: None };
+        let line = |rank| Asker { line: roster.control_socket(rank).expect("a socket"), answers: None };
         let askers = (0..ranks as u32).map(line).collect();
         Scene { roster, askers, grant_after, turns: 0 }
     }
@@ -82,7 +82,7 @@ impl Scene {
             true => self.askers[step.rank].cancel(step.rank),
             false => self.askers[step.rank].hello(step.rank),
         }
-        if step.is_heard {
+        if step.takes_turn {
             self.turn();
         }
     }
@@ -106,8 +106,7 @@ impl Scene {
     }
 }
 
-/// All orders of the ranks' steps, each rank's in its own order, with and without a turn of the monitor
-/// behind each step.
+/// All interleavings of the ranks' steps, with and without a turn of the monitor after each step.
 fn orders(left: &[Vec<bool>]) -> Vec<Vec<Step>> {
     if left.iter().all(Vec::is_empty) {
         return vec![Vec::new()];
@@ -117,8 +116,8 @@ fn orders(left: &[Vec<bool>]) -> Vec<Vec<Step>> {
         let mut rest = left.to_vec();
         let is_cancel = rest[rank].remove(0);
         for order in orders(&rest) {
-            for is_heard in [false, true] {
-                let step = Step { rank, is_cancel, is_heard };
+            for takes_turn in [false, true] {
+                let step = Step { rank, is_cancel, takes_turn };
                 all.push([vec![step], order.clone()].concat());
             }
         }
@@ -140,7 +139,7 @@ fn ranks_join_all_or_none_in_every_order_of_hello_cancel_and_welcome() {
     for script in &scripts {
         for order in orders(script) {
             for (extent, grant_after) in extents {
-                let what = format!("{extent:?}, handed out after {grant_after}: {order:?}");
+                let what = format!("{extent:?}, granted after {grant_after}: {order:?}");
                 let mut scene = Scene::new(script.len(), extent, grant_after);
                 order.iter().for_each(|step| scene.send(*step));
                 (0..=grant_after).for_each(|_| scene.turn());
@@ -152,7 +151,7 @@ fn ranks_join_all_or_none_in_every_order_of_hello_cancel_and_welcome() {
     assert!(seen.iter().all(|count| *count > 100), "{seen:?} orders without and with a job");
 }
 
-/// Whether all have joined. If not, none has joined, and all join when the ranks that gave up send a Hello
+/// Whether all have joined. If not, none has joined, and all join when the cancelled ranks send a Hello
 /// again.
 fn check(scene: &mut Scene, script: &[Vec<bool>], what: &str) -> bool {
     let answers = scene.answers();
@@ -173,35 +172,35 @@ fn check(scene: &mut Scene, script: &[Vec<bool>], what: &str) -> bool {
 }
 
 #[test]
-fn rank_that_has_given_up_keeps_others_waiting() {
+fn cancelled_rank_is_reported_as_late() {
     let mut scene = Scene::new(3, Extent::Memory, 0);
     for rank in [0, 1] {
-        scene.send(Step { rank, is_cancel: false, is_heard: true });
+        scene.send(Step { rank, is_cancel: false, takes_turn: true });
     }
-    scene.send(Step { rank: 1, is_cancel: true, is_heard: true });
+    scene.send(Step { rank: 1, is_cancel: true, takes_turn: true });
     assert!(scene.roster.overdue_at(Duration::ZERO).is_some());
     assert_eq!(scene.roster.overdue(), Some(vec![1, 2]));
 }
 
 #[test]
-fn cancel_of_another_time_or_process_changes_nothing() {
+fn cancel_before_hello_after_joining_or_by_another_process_is_ignored() {
     let mut scene = Scene::new(2, Extent::Memory, 0);
     // No rank has sent a Hello.
-    scene.send(Step { rank: 0, is_cancel: true, is_heard: true });
-    scene.send(Step { rank: 0, is_cancel: false, is_heard: true });
+    scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
+    scene.send(Step { rank: 0, is_cancel: false, takes_turn: true });
     scene.roster.handle_cancel(0, Pid::INIT);
-    assert!(!scene.roster.is_busy(), "another process has not said hello");
-    scene.send(Step { rank: 1, is_cancel: false, is_heard: true });
+    assert!(!scene.roster.is_busy(), "the process has sent no Hello");
+    scene.send(Step { rank: 1, is_cancel: false, takes_turn: true });
     // Both ranks have joined.
-    scene.send(Step { rank: 0, is_cancel: true, is_heard: true });
+    scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
     assert_eq!(scene.answers(), [Answer::Joined; 2]);
 }
 
 #[test]
-fn rank_that_gives_up_when_another_has_ended_is_refused_once() {
+fn cancel_after_the_end_of_another_rank_gets_one_refusal() {
     let mut scene = Scene::new(2, Extent::Memory, 0);
-    scene.send(Step { rank: 0, is_cancel: false, is_heard: true });
+    scene.send(Step { rank: 0, is_cancel: false, takes_turn: true });
     scene.roster.handle_program_end(1);
-    scene.send(Step { rank: 0, is_cancel: true, is_heard: true });
+    scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
     assert_eq!(scene.askers[0].answer(), Answer::Refused(Refusal::Ended(1)));
 }

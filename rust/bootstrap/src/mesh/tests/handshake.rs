@@ -1,4 +1,4 @@
-//! Tests of the exchange between two ends, octet by octet. The proofs come from another implementation of
+//! Tests of the handshake between two ends, octet by octet. The proofs come from another implementation of
 //! HMAC-SHA-256.
 
 use super::super::handshake::{Fault, GREETING_LEN, Handshake, NONCE_LEN, PROOF_LEN, Pair};
@@ -22,21 +22,21 @@ fn greeting(nonce: [u8; NONCE_LEN]) -> Vec<u8> {
 }
 
 /// All current output of this end.
-fn say(end: &mut Handshake<'_>) -> Vec<u8> {
+fn take_output(end: &mut Handshake<'_>) -> Vec<u8> {
     let octets = end.output().to_vec();
     end.sent(octets.len());
     octets
 }
 
 /// Passes octets to this end, one by one.
-fn tell(end: &mut Handshake<'_>, octets: &[u8]) -> Result<(), Fault> {
+fn feed(end: &mut Handshake<'_>, octets: &[u8]) -> Result<(), Fault> {
     octets.iter().try_for_each(|octet| end.handle_octets(&[*octet]))
 }
 
 /// An acceptor that has received the number 3, and accepts it as that of a host of this project.
 fn acceptor() -> Handshake<'static> {
     let mut end = Handshake::accept();
-    tell(&mut end, &[0, 0, 0, 3]).expect("a number");
+    feed(&mut end, &[0, 0, 0, 3]).expect("a number");
     end.admit_ours(PAIR, NONCE_1);
     end
 }
@@ -44,23 +44,23 @@ fn acceptor() -> Handshake<'static> {
 /// A connector that has sent its first octets.
 fn connector(pair: Pair<'static>) -> Handshake<'static> {
     let mut end = Handshake::connect_ours(pair, NONCE_3);
-    say(&mut end);
+    take_output(&mut end);
     end
 }
 
 /// Runs both ends until neither has output; returns the results of the connector and the acceptor.
-fn talk<'a>(
+fn run_both<'a>(
     connector: &mut Handshake<'a>,
     acceptor: &mut Handshake<'a>,
     pair: Pair<'a>,
 ) -> [Result<(), Fault>; 2] {
     let mut ends = [Ok(()), Ok(())];
     loop {
-        let (forth, back) = (say(connector), say(acceptor));
+        let (forth, back) = (take_output(connector), take_output(acceptor));
         if forth.is_empty() && back.is_empty() {
             return ends;
         }
-        ends[0] = ends[0].and(tell(connector, &back));
+        ends[0] = ends[0].and(feed(connector, &back));
         for octet in forth {
             ends[1] = ends[1].and(acceptor.handle_octets(&[octet]));
             if acceptor.number().is_some() {
@@ -75,14 +75,14 @@ fn talk<'a>(
 fn handshake_with_a_foreign_host_is_the_number_only() {
     let mut one = Handshake::connect_foreign(1);
     assert_eq!((one.needed(), one.is_complete()), (0, false));
-    assert_eq!(say(&mut one), [0, 0, 0, 1]);
+    assert_eq!(take_output(&mut one), [0, 0, 0, 1]);
     assert!(one.is_complete());
 
     let mut zero = Handshake::accept();
     assert_eq!(zero.needed(), 4);
-    tell(&mut zero, &[0, 0, 0]).expect("three octets");
+    feed(&mut zero, &[0, 0, 0]).expect("three octets");
     assert_eq!((zero.needed(), zero.number()), (1, None));
-    tell(&mut zero, &[1]).expect("the last");
+    feed(&mut zero, &[1]).expect("the last");
     assert_eq!((zero.needed(), zero.number(), zero.is_complete()), (0, Some(1), false));
     zero.admit_foreign();
     assert_eq!((zero.needed(), zero.number(), zero.is_complete()), (0, None, true));
@@ -92,29 +92,29 @@ fn handshake_with_a_foreign_host_is_the_number_only() {
 #[test]
 fn handshake_has_the_recorded_octets() {
     let mut three = Handshake::connect_ours(PAIR, NONCE_3);
-    assert_eq!(three.needed(), 0, "it has to speak first");
-    assert_eq!(say(&mut three), [vec![0, 0, 0, 3], greeting(NONCE_3)].concat());
+    assert_eq!(three.needed(), 0, "it sends first");
+    assert_eq!(take_output(&mut three), [vec![0, 0, 0, 3], greeting(NONCE_3)].concat());
     assert_eq!(three.needed(), GREETING_LEN);
-    tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
-    assert_eq!(three.needed(), 0, "it has to speak");
-    assert_eq!(say(&mut three), octets(PROOF_OF_3));
+    feed(&mut three, &greeting(NONCE_1)).expect("a greeting");
+    assert_eq!(three.needed(), 0, "it has output");
+    assert_eq!(take_output(&mut three), octets(PROOF_OF_3));
     assert_eq!((three.needed(), three.is_complete()), (PROOF_LEN, false));
-    tell(&mut three, &octets(PROOF_OF_1)).expect("a proof");
+    feed(&mut three, &octets(PROOF_OF_1)).expect("a proof");
     assert_eq!((three.needed(), three.is_complete()), (0, true));
 
     let mut one = acceptor();
     assert_eq!((one.output(), one.needed()), ([].as_slice(), GREETING_LEN));
-    tell(&mut one, &greeting(NONCE_3)).expect("a greeting");
-    assert_eq!(say(&mut one), greeting(NONCE_1));
+    feed(&mut one, &greeting(NONCE_3)).expect("a greeting");
+    assert_eq!(take_output(&mut one), greeting(NONCE_1));
     assert_eq!((one.needed(), one.is_complete()), (PROOF_LEN, false));
-    tell(&mut one, &octets(PROOF_OF_3)).expect("a proof");
-    assert!(!one.is_complete(), "its own proof has not left");
-    assert_eq!(say(&mut one), octets(PROOF_OF_1));
+    feed(&mut one, &octets(PROOF_OF_3)).expect("a proof");
+    assert!(!one.is_complete(), "its own proof is not sent");
+    assert_eq!(take_output(&mut one), octets(PROOF_OF_1));
     assert_eq!((one.needed(), one.is_complete()), (0, true));
 }
 
 #[test]
-fn output_leaves_in_pieces() {
+fn output_is_sent_in_pieces() {
     let mut three = Handshake::connect_ours(PAIR, NONCE_3);
     let mut all = Vec::new();
     while let Some(octet) = three.output().first() {
@@ -126,17 +126,16 @@ fn output_leaves_in_pieces() {
     assert_eq!(three.needed(), GREETING_LEN);
 }
 
-/// Without a key all hosts use the empty key, and the exchange is the same.
 #[test]
-fn without_a_key_the_exchange_is_the_same() {
+fn proof_without_a_key_is_made_with_the_empty_key() {
     let open = Pair { key: b"", ..PAIR };
     let mut three = connector(open);
-    tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
-    assert_eq!(say(&mut three), octets(OPEN_PROOF_OF_3));
+    feed(&mut three, &greeting(NONCE_1)).expect("a greeting");
+    assert_eq!(take_output(&mut three), octets(OPEN_PROOF_OF_3));
 }
 
 #[test]
-fn two_ends_agree_only_when_they_have_everything_in_common() {
+fn handshake_with_another_key_job_or_number_fails() {
     let others = [
         Pair { key: b"secret keys", ..PAIR },
         Pair { key: b"", ..PAIR },
@@ -145,7 +144,7 @@ fn two_ends_agree_only_when_they_have_everything_in_common() {
     ];
     let run = |pair| {
         let (mut connector, mut acceptor) = (Handshake::connect_ours(PAIR, NONCE_3), Handshake::accept());
-        let ends = talk(&mut connector, &mut acceptor, pair);
+        let ends = run_both(&mut connector, &mut acceptor, pair);
         (ends, connector.is_complete(), acceptor.is_complete())
     };
     assert_eq!(run(PAIR), ([Ok(()), Ok(())], true, true));
@@ -155,14 +154,13 @@ fn two_ends_agree_only_when_they_have_everything_in_common() {
     }
 }
 
-/// A listener in the place of a host, without the key, is not taken for that host.
 #[test]
 fn connector_refuses_an_acceptor_without_proof() {
     for wrong in [octets(PROOF_OF_3), [octets(PROOF_OF_1)[..31].to_vec(), vec![0]].concat(), vec![1; 32]] {
         let mut three = connector(PAIR);
-        tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
-        say(&mut three);
-        assert_eq!(tell(&mut three, &wrong), Err(Fault::WrongProof));
+        feed(&mut three, &greeting(NONCE_1)).expect("a greeting");
+        take_output(&mut three);
+        assert_eq!(feed(&mut three, &wrong), Err(Fault::WrongProof));
         assert_eq!((three.needed(), three.output(), three.is_complete()), (0, [].as_slice(), false));
     }
 }
@@ -171,12 +169,12 @@ fn connector_refuses_an_acceptor_without_proof() {
 fn acceptor_refuses_a_proof_with_any_wrong_bit() {
     for bit in 0..8 * PROOF_LEN {
         let mut one = acceptor();
-        tell(&mut one, &greeting(NONCE_3)).expect("a greeting");
-        say(&mut one);
+        feed(&mut one, &greeting(NONCE_3)).expect("a greeting");
+        take_output(&mut one);
         let mut proof = octets(PROOF_OF_3);
         proof[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(tell(&mut one, &proof), Err(Fault::WrongProof), "bit {bit}");
-        assert_eq!((one.needed(), say(&mut one)), (0, vec![0; PROOF_LEN]));
+        assert_eq!(feed(&mut one, &proof), Err(Fault::WrongProof), "bit {bit}");
+        assert_eq!((one.needed(), take_output(&mut one)), (0, vec![0; PROOF_LEN]));
         assert!(!one.is_complete());
     }
 }
@@ -185,36 +183,36 @@ fn acceptor_refuses_a_proof_with_any_wrong_bit() {
 #[test]
 fn replayed_proof_is_refused() {
     let mut one = Handshake::accept();
-    tell(&mut one, &[0, 0, 0, 3]).expect("a number");
+    feed(&mut one, &[0, 0, 0, 3]).expect("a number");
     one.admit_ours(PAIR, [7; NONCE_LEN]);
-    tell(&mut one, &greeting(NONCE_3)).expect("a greeting");
-    say(&mut one);
-    assert_eq!(tell(&mut one, &octets(PROOF_OF_3)), Err(Fault::WrongProof));
+    feed(&mut one, &greeting(NONCE_3)).expect("a greeting");
+    take_output(&mut one);
+    assert_eq!(feed(&mut one, &octets(PROOF_OF_3)), Err(Fault::WrongProof));
 }
 
 #[test]
 fn reflected_greeting_and_proof_are_refused() {
     let mut three = connector(PAIR);
-    assert_eq!(tell(&mut three, &greeting(NONCE_3)), Err(Fault::Reflected));
+    assert_eq!(feed(&mut three, &greeting(NONCE_3)), Err(Fault::Reflected));
     let mut one = acceptor();
-    assert_eq!(tell(&mut one, &greeting(NONCE_1)), Err(Fault::Reflected));
+    assert_eq!(feed(&mut one, &greeting(NONCE_1)), Err(Fault::Reflected));
     // The own proof, sent back with another nonce.
     let mut three = connector(PAIR);
-    tell(&mut three, &greeting(NONCE_1)).expect("a greeting");
-    let proof = say(&mut three);
-    assert_eq!(tell(&mut three, &proof), Err(Fault::WrongProof));
+    feed(&mut three, &greeting(NONCE_1)).expect("a greeting");
+    let proof = take_output(&mut three);
+    assert_eq!(feed(&mut three, &proof), Err(Fault::WrongProof));
 }
 
 #[test]
-fn another_program_differs_from_another_key() {
+fn missing_greeting_and_other_version_are_faults() {
     let mut three = connector(PAIR);
     let answer = b"HTTP/1.1 400 Bad Request";
-    assert_eq!(tell(&mut three, answer), Err(Fault::NoGreeting(*b"HTTP/1.1")));
+    assert_eq!(feed(&mut three, answer), Err(Fault::NoGreeting(*b"HTTP/1.1")));
     let mut one = acceptor();
     let mut other_version = greeting(NONCE_3);
     other_version[7] = 2;
-    assert_eq!(tell(&mut one, &other_version), Err(Fault::NoGreeting(*b"mpjmesh\x02")));
-    assert_eq!((one.needed(), one.output()), (0, [].as_slice()), "nobody there would understand a refusal");
+    assert_eq!(feed(&mut one, &other_version), Err(Fault::NoGreeting(*b"mpjmesh\x02")));
+    assert_eq!((one.needed(), one.output()), (0, [].as_slice()), "another program gets no refusal");
 }
 
 #[test]
@@ -223,25 +221,25 @@ fn truncated_handshake_is_incomplete() {
     for len in 0..whole.len() {
         let mut one = acceptor();
         for octet in &whole[..len] {
-            say(&mut one);
+            take_output(&mut one);
             one.handle_octets(&[*octet]).expect("no fault");
         }
-        say(&mut one);
+        take_output(&mut one);
         assert!(!one.is_complete() && one.needed() > 0, "{len} octets");
     }
 }
 
-/// The octets behind the exchange belong to the next protocol.
+/// The octets behind the handshake belong to the next protocol.
 #[test]
 #[should_panic(expected = "2 octets where 1 are needed")]
-fn octets_beyond_the_exchange_panic() {
+fn octets_behind_the_handshake_panic() {
     let mut end = Handshake::accept();
-    tell(&mut end, &[0, 0, 0]).expect("three octets");
+    feed(&mut end, &[0, 0, 0]).expect("three octets");
     let _ = end.handle_octets(&[3, 0]);
 }
 
 #[test]
-fn the_key_is_not_shown() {
+fn debug_output_omits_the_key() {
     let shown = format!("{:?} {:?}", connector(PAIR), PAIR);
     let key = format!("{:?}", PAIR.key);
     assert!(!shown.contains("secret") && !shown.contains(key.trim_matches(['[', ']'])), "{shown}");
