@@ -1,12 +1,13 @@
 //! `mpjdev impi-server`: the startup server of a job of several sites.
 
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use mpjdev_proto::impi::startup::{Failure, Limits, Server, ServerSettings};
+use mpjdev_proto::impi::startup::{Failure, Limits, Server, ServerSettings, SettingsError};
+use thiserror::Error;
 
 use super::Text;
 use super::run::seconds;
@@ -78,6 +79,28 @@ pub struct ImpiServer {
     dialect: Text,
 }
 
+/// The reason why the server cannot listen.
+#[derive(Debug, Error)]
+enum ListenError {
+    /// A key is unusable.
+    #[error(transparent)]
+    Auth(#[from] auth::AuthError),
+    /// The address needs a key.
+    #[error(transparent)]
+    KeyNeeded(#[from] auth::KeyNeeded),
+    /// The settings contradict each other.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The system refuses.
+    #[error("cannot listen on {address}: {error}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        error: io::Error,
+    },
+}
+
 /// Maximum time from the last client's joining until the job runs.
 const EXCHANGE_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of connections that have not joined.
@@ -89,8 +112,8 @@ impl ImpiServer {
     /// Serves one job and returns the exit status.
     pub fn run(&self) -> ExitCode {
         let status = match self.listen() {
-            Err(why) => {
-                say(&why);
+            Err(error) => {
+                say(&error.to_string());
                 super::UNUSABLE
             }
             Ok(rim) => match announce(&rim).and_then(|()| rim.run()) {
@@ -112,8 +135,8 @@ impl ImpiServer {
         ExitCode::from(status)
     }
 
-    fn listen(&self) -> Result<Rim, String> {
-        let enabled = auth::from_environment(say).map_err(|error| error.to_string())?;
+    fn listen(&self) -> Result<Rim, ListenError> {
+        let enabled = auth::from_environment(say)?;
         let auth = auth::allowed(self.host, enabled)?;
         let limits = Limits {
             join_ms: ms(self.join_timeout),
@@ -124,10 +147,9 @@ impl ImpiServer {
         };
         let dialect = self.dialect.into();
         let settings = ServerSettings { clients: self.server, dialect, auth, limits };
-        let server = Server::new(settings, 0).map_err(|error| error.to_string())?;
+        let server = Server::new(settings, 0)?;
         let address = (self.host, self.port).into();
-        let rim =
-            Rim::bind(address, server).map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        let rim = Rim::bind(address, server).map_err(|error| ListenError::Bind { address, error })?;
         if !auth::is_loopback(self.host) && auth.none {
             say(&format!(
                 "warning: {} is set, so every client that reaches {} may join without a key",

@@ -14,14 +14,15 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use mpjdev_bootstrap::job::world::{Carrier, Datagrams};
 use mpjdev_proto::impi::startup::layout::CLIENTS_MAX;
+use thiserror::Error;
 
 use super::{Text, words};
 use crate::impi::auth;
 
-use crate::job::network::{self, Network};
+use crate::job::network::{self, Network, VariableError};
 use crate::job::plan::{Plan, SitesPlan};
 use crate::job::site::SitePlan;
-use crate::job::target::{Surroundings, resolve};
+use crate::job::target::{JarError, Surroundings, TargetError, resolve};
 use crate::job::{launcher, monitor};
 
 /// Arguments of `mpjdev run`.
@@ -166,7 +167,7 @@ pub struct Run {
     peer_timeout: Option<Duration>,
 
     /// Rate of a link without other traffic, such as 10gbit, with --transport udp: datagrams are sent at this
-    /// rate whatever is lost [default: congestion control as in TCP]
+    /// rate regardless of loss [default: congestion control as in TCP]
     #[arg(long, value_name = "RATE", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
@@ -182,6 +183,48 @@ pub struct Run {
     /// Program, after options of its JVM
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
+}
+
+/// The reason why a command line cannot be run.
+#[derive(Debug, Error)]
+enum RunError {
+    /// The dialect is for sites.
+    #[error("--dialect is for sites of a job: with -client or --sites")]
+    Dialect,
+    /// Options of datagrams without datagrams.
+    #[error(
+        "--link-rate, --datagram-len and --checksum are for ranks that send datagrams: with --transport udp"
+    )]
+    Datagrams,
+    /// Options of connections without connections.
+    #[error(
+        "--address, --ports, --connect-timeout and --peer-timeout are for ranks that connect: with \
+         --transport tcp or udp, -client or --sites"
+    )]
+    Connections,
+    /// A variable is not valid.
+    #[error(transparent)]
+    Variable(#[from] VariableError),
+    /// The key is unusable.
+    #[error(transparent)]
+    Auth(#[from] auth::AuthError),
+    /// There is no such program.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The rank of the client is no number of a client.
+    #[error("-client {client}: a client's rank is a number from 0 to {most}", most = CLIENTS_MAX - 1)]
+    Client {
+        /// The text in place of the rank.
+        client: String,
+    },
+    /// The address of the startup server has no port.
+    #[error("-client {client} {server}: the startup server is HOST:PORT, as its first line of output states")]
+    Server {
+        /// The rank of the client.
+        client: u32,
+        /// The text in place of the address.
+        server: String,
+    },
 }
 
 /// Time of the launcher of all sites beyond the sites' own time of grace.
@@ -212,7 +255,7 @@ enum Transport {
 impl Run {
     /// Runs the job or its monitor, and returns the exit status. `args` is the command line of both.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
-        let result = self.plan(args).map_err(|why| (super::UNUSABLE, why)).and_then(|plan| {
+        let result = self.plan(args).map_err(|error| (super::UNUSABLE, error.to_string())).and_then(|plan| {
             let result = if is_monitor { monitor::run(plan) } else { launcher::run(args) };
             result.map_err(|error| (1, error.to_string()))
         });
@@ -225,14 +268,14 @@ impl Run {
         }
     }
 
-    fn plan(&self, args: &[OsString]) -> Result<Plan, String> {
+    fn plan(&self, args: &[OsString]) -> Result<Plan, RunError> {
         let is_of_sites = self.sites.is_some();
         if self.dialect.is_some() && !is_of_sites && self.client.is_empty() {
-            return Err("--dialect is for sites of a job: with -client or --sites".to_owned());
+            return Err(RunError::Dialect);
         }
         let network = self.network()?;
         // Also in a launcher of sites, which would only see them fail.
-        let program = resolve(&self.program, &Machine).map_err(|e| e.to_string())?;
+        let program = resolve(&self.program, &Machine)?;
         let grace = if is_of_sites { self.grace.saturating_add(SITE_GRACE) } else { self.grace };
         Ok(Plan {
             ranks: self.sites.unwrap_or(self.ranks),
@@ -258,22 +301,18 @@ impl Run {
     }
 
     /// The network settings, if ranks listen.
-    fn network(&self) -> Result<Option<Network>, String> {
+    fn network(&self) -> Result<Option<Network>, RunError> {
         let is_over_datagrams = self.transport == Transport::Udp;
         let datagrams =
             Datagrams { rate_kbit: self.link_rate, len_max: self.datagram_len, are_checked: self.checksum };
         if datagrams != Datagrams::default() && !is_over_datagrams {
-            let why = "--link-rate, --datagram-len and --checksum are for ranks that send datagrams: with \
-                       --transport udp";
-            return Err(why.to_owned());
+            return Err(RunError::Datagrams);
         }
         let is_over_network = is_over_datagrams || self.transport == Transport::Tcp;
         if !is_over_network && self.client.is_empty() && self.sites.is_none() {
             let times = [self.connect_timeout, self.peer_timeout];
             let none_given = self.address.is_empty() && self.ports.is_none() && times == [None; 2];
-            let why = "--address, --ports, --connect-timeout and --peer-timeout are for ranks that connect: \
-                       with --transport tcp or udp, -client or --sites";
-            return if none_given { Ok(None) } else { Err(why.to_owned()) };
+            return if none_given { Ok(None) } else { Err(RunError::Connections) };
         }
         let dialect = self.dialect.unwrap_or(Text::Final).into();
         let network = Network::from_environment(self.address.clone(), self.ports.clone(), dialect)?;
@@ -287,26 +326,20 @@ impl Run {
     }
 
     /// The place of this site in a job of sites, if it is one.
-    fn site(&self) -> Result<Option<SitePlan>, String> {
+    fn site(&self) -> Result<Option<SitePlan>, RunError> {
         let [client, server] = &self.client[..] else { return Ok(None) };
         let number = client.parse().ok().filter(|client| *client < CLIENTS_MAX);
-        let most = CLIENTS_MAX - 1;
-        let client = number
-            .ok_or_else(|| format!("-client {client}: a client's rank is a number from 0 to {most}"))?;
+        let client = number.ok_or_else(|| RunError::Client { client: client.clone() })?;
         let is_address = server
             .rsplit_once(':')
             .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
         if !is_address {
-            return Err(format!(
-                "-client {client} {server}: the startup server is HOST:PORT, as its first line of output \
-                 states"
-            ));
+            return Err(RunError::Server { client, server: server.clone() });
         }
         Ok(Some(SitePlan {
             client,
             server: server.clone(),
-            auth: auth::from_environment(|why| eprintln!("mpjrun: {why}"))
-                .map_err(|error| error.to_string())?,
+            auth: auth::from_environment(|why| eprintln!("mpjrun: {why}"))?,
             shares_memory: matches!(self.transport, Transport::Auto | Transport::Shm),
             first: self.first_rank,
         }))
@@ -327,13 +360,11 @@ impl Surroundings for Machine {
         env::split_paths(&path).any(|folder| is_executable(&folder.join(name)))
     }
 
-    fn main_class(&self, jar: &Path) -> Result<String, String> {
-        let file = std::fs::File::open(jar).map_err(|e| e.to_string())?;
-        let mut archive = zip::ZipArchive::new(file).map_err(|e| e.to_string())?;
-        let manifest =
-            archive.by_name("META-INF/MANIFEST.MF").map_err(|_| "it has no manifest".to_owned())?;
-        let text = io::read_to_string(io::Read::take(manifest, MANIFEST_MAX)).map_err(|e| e.to_string())?;
-        main_class(&text).ok_or_else(|| "its manifest names no Main-Class".to_owned())
+    fn main_class(&self, jar: &Path) -> Result<String, JarError> {
+        let mut archive = zip::ZipArchive::new(std::fs::File::open(jar)?)?;
+        let manifest = archive.by_name("META-INF/MANIFEST.MF").map_err(|_| JarError::NoManifest)?;
+        let text = io::read_to_string(io::Read::take(manifest, MANIFEST_MAX))?;
+        main_class(&text).ok_or(JarError::NoMainClass)
     }
 
     fn java(&self) -> OsString {
@@ -400,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_main_class_is_found_in_a_manifest_of_any_shape() {
+    fn main_class_is_read_from_any_form_of_manifest() {
         let found = |text| main_class(text);
         assert_eq!(found("Manifest-Version: 1.0\r\nMain-Class: a.B\r\n\r\n"), Some("a.B".into()));
         assert_eq!(found("main-class: very.lo\n ng.Name\n"), Some("very.long.Name".into()));
@@ -408,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_given_a_value_or_keeps_its_own() {
+    fn variable_without_a_value_takes_that_of_the_environment() {
         assert_eq!(variable("A=b=c"), Ok(("A".into(), "b=c".into())));
         assert!(variable("PATH").is_ok_and(|(_, value)| !value.is_empty()));
         assert!(variable("MPJDEV_NO_SUCH_VARIABLE").is_err());

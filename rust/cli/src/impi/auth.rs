@@ -63,6 +63,17 @@ pub enum AuthError {
     },
 }
 
+/// There is no key for an address that needs one.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error(
+    "{host} can be reached from other machines, so a key is needed: put the same number into {AUTH_KEY} for \
+     the server and for each client, or into a file that {AUTH_KEY_FILE} names"
+)]
+pub struct KeyNeeded {
+    /// The address.
+    pub host: IpAddr,
+}
+
 /// The methods that the environment of this process enables; `None` if no variable is set. `warn` receives
 /// warnings about the key file.
 ///
@@ -76,15 +87,12 @@ pub fn from_environment(warn: impl FnMut(&str)) -> Result<Option<Auth>, AuthErro
 ///
 /// # Errors
 /// The address needs a key, and there is none.
-pub fn allowed(host: IpAddr, enabled: Option<Auth>) -> Result<Auth, String> {
-    let everybody = Auth { none: true, key: None };
+pub fn allowed(host: IpAddr, enabled: Option<Auth>) -> Result<Auth, KeyNeeded> {
+    let no_key = Auth { none: true, key: None };
     match enabled {
         Some(auth) if auth.key.is_some() || is_loopback(host) => Ok(auth),
-        None if is_loopback(host) => Ok(everybody),
-        _ => Err(format!(
-            "{host} can be reached from other machines, so a key is needed: put the same number into \
-             {AUTH_KEY} for the server and for each client, or into a file that {AUTH_KEY_FILE} names"
-        )),
+        None if is_loopback(host) => Ok(no_key),
+        _ => Err(KeyNeeded { host }),
     }
 }
 
@@ -165,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_a_decimal_number_of_64_bits_with_a_sign() {
+    fn key_is_a_decimal_number_of_64_bits_with_a_sign() {
         assert_eq!(
             [key("0"), key("42"), key("+42"), key("-1")],
             [Some(0), Some(42), Some(42), Some(u64::MAX)]
@@ -181,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_be_hexadecimal() {
+    fn hexadecimal_key_is_accepted() {
         assert_eq!(
             [key("0x2a"), key("0X2A\n"), key("0xffffffffffffffff")],
             [Some(42), Some(42), Some(u64::MAX)]
@@ -190,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_enable_methods_and_the_file_wins() {
+    fn key_file_precedes_the_key_variable() {
         let file = env::temp_dir().join(format!("mpjdev-key-{}", std::process::id()));
         write(&file, b"0x07\n", 0o600);
         let of = |set: &[(&str, &str)]| {
@@ -268,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_refused_and_not_waited_for() {
+    fn pipe_as_key_file_is_refused_without_blocking() {
         let (reader, _writer) = std::io::pipe().expect("a pipe");
         let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
         let why = from_file(path.clone().into(), |why| panic!("{why}")).expect_err("no file").to_string();
@@ -287,7 +295,8 @@ mod tests {
             let of = |enabled| allowed(host.parse().expect("an address"), enabled).map(|auth| auth.mask());
             assert_eq!(of(key), Ok(2));
             for refused in [of(None), of(none)] {
-                assert!(refused.expect_err(host).contains("so a key is needed: put"), "{host}");
+                let text = refused.expect_err(host).to_string();
+                assert!(text.contains("so a key is needed: put"), "{text}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Network settings of a job: listening addresses and ports, and what the ranks agree on.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
@@ -17,6 +17,7 @@ use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_transport::tcp::{Member, Terms};
 use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
+use thiserror::Error;
 
 use super::roster::WorldGrant;
 
@@ -44,6 +45,65 @@ pub const XSIZE: &str = "IMPI_COLL_XSIZE";
 pub const MAXLINEAR: &str = "IMPI_COLL_MAXLINEAR";
 /// The variable with the ports that ranks listen at.
 pub const PORT_RANGE: &str = "IMPI_PORT_RANGE";
+
+/// The reason why the text of a setting is not valid.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum ValueError {
+    /// It is no range of ports.
+    #[error("not a range of ports FIRST:LAST, from 1 to 65535")]
+    Ports,
+    /// It is no time to connect.
+    #[error("not a number of seconds from 0.001 to 86400")]
+    ConnectTime,
+    /// It is no peer timeout.
+    #[error("not a number of seconds from 1 to 86400")]
+    PeerTimeout,
+    /// It is no rate of a link.
+    #[error("not a rate such as 100mbit or 2.5gbit, from 1kbit to 4tbit")]
+    Rate,
+    /// It is no length of a datagram.
+    #[error("not a number of octets from {min} to {max}")]
+    DatagramLen {
+        /// The shortest datagram in octets.
+        min: u32,
+        /// The longest datagram in octets.
+        max: u32,
+    },
+    /// It is no address.
+    #[error("not an address in numbers")]
+    Address,
+    /// It is an unspecified or a multicast address.
+    #[error("not an address that others can connect to")]
+    NotConnectable,
+}
+
+/// The reason why a variable of the environment is not valid.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum VariableError {
+    /// It is no number within the limits.
+    #[error("{name} is {text:?}, it must be a number from {min} to {max}")]
+    Number {
+        /// The name of the variable.
+        name: &'static str,
+        /// Its value.
+        text: OsString,
+        /// The least number.
+        min: u32,
+        /// The largest number.
+        max: u32,
+    },
+    /// It is no range of ports.
+    #[error("{PORT_RANGE}: {0}")]
+    Ports(ValueError),
+    /// The maximum number of unacknowledged packets is less than that of packets in one acknowledgment.
+    #[error("{HIWATER} is {hiwater}, it must not be less than {ACKMARK}, {ackmark}")]
+    Marks {
+        /// The maximum number of unacknowledged packets.
+        hiwater: u32,
+        /// The number of packets that one ProtoAck acknowledges.
+        ackmark: u32,
+    },
+}
 
 /// Network settings of the user. The variables have the names and meanings of other implementations (IMPI
 /// 12).
@@ -78,7 +138,7 @@ impl Network {
         addresses: Vec<IpAddr>,
         ports: Option<RangeInclusive<u16>>,
         dialect: Dialect,
-    ) -> Result<Network, String> {
+    ) -> Result<Network, VariableError> {
         Network::from_variables(addresses, ports, dialect, |name| env::var_os(name))
     }
 
@@ -87,22 +147,21 @@ impl Network {
         ports: Option<RangeInclusive<u16>>,
         dialect: Dialect,
         variable: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Network, String> {
-        let number = |name: &str, min: u32, max: u32| {
+    ) -> Result<Network, VariableError> {
+        let number = |name: &'static str, min: u32, max: u32| {
             let Some(text) = variable(name) else { return Ok(None) };
             let number = text.to_str().and_then(|text| text.trim().parse().ok());
             match number.filter(|number| (min..=max).contains(number)) {
                 Some(number) => Ok(Some(number)),
-                None => Err(format!("{name} is {text:?}, it must be a number from {min} to {max}")),
+                None => Err(VariableError::Number { name, text, min, max }),
             }
         };
-        let range =
-            || variable(PORT_RANGE).map(|text| in_text(&text).map_err(|why| format!("{PORT_RANGE}: {why}")));
-        let ports = ports.map(Ok).or_else(range).unwrap_or(Ok(0..=0))?;
+        let range = |text: OsString| self::ports(&text.to_string_lossy()).map_err(VariableError::Ports);
+        let ports = ports.map(Ok).or_else(|| variable(PORT_RANGE).map(range)).unwrap_or(Ok(0..=0))?;
         let default = Terms::default();
         let maxdatalen = number(DATALEN, DATALEN_MIN, u32::MAX)?.unwrap_or(default.maxdatalen);
         let (ackmark, hiwater) = (number(ACKMARK, 1, u32::MAX)?, number(HIWATER, 1, u32::MAX)?);
-        // If the user sets one of the two, the other one adapts.
+        // The default of one adapts to the other.
         let (ackmark, hiwater) = match (ackmark, hiwater) {
             (None, None) => (default.ackmark, default.hiwater),
             (Some(ackmark), None) => (ackmark, default.hiwater.max(ackmark)),
@@ -110,7 +169,7 @@ impl Network {
             (Some(ackmark), Some(hiwater)) => (ackmark, hiwater),
         };
         if ackmark > hiwater {
-            return Err(format!("{HIWATER} is {hiwater}, it must not be less than {ACKMARK}, {ackmark}"));
+            return Err(VariableError::Marks { hiwater, ackmark });
         }
         let terms = Terms { dialect, maxdatalen, ackmark, hiwater };
         let (xsize, maxlinear) = (number(XSIZE, 0, TAG_UB_MAX)?, number(MAXLINEAR, 0, TAG_UB_MAX)?);
@@ -143,7 +202,7 @@ impl Network {
         addresses.map(|address| mesh::listen(*address, self.ports.clone())).collect()
     }
 
-    /// The way in which the ranks send messages. It is the same in the whole job.
+    /// The transport of the ranks between processes. It is the same in the whole job.
     #[must_use]
     pub const fn way(&self) -> Way {
         match self.carrier {
@@ -204,76 +263,69 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(octets)
 }
 
-fn in_text(text: &OsStr) -> Result<RangeInclusive<u16>, String> {
-    ports(&text.to_string_lossy())
-}
-
 /// Parses a range of ports, `FIRST:LAST`.
 ///
 /// # Errors
 /// The text is no range of ports.
-pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+pub fn ports(text: &str) -> Result<RangeInclusive<u16>, ValueError> {
     let range = text.split_once(':').and_then(|(first, last)| {
         let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
         (1 <= first && first <= last).then_some(first..=last)
     });
-    range.ok_or_else(|| "not a range of ports FIRST:LAST, from 1 to 65535".to_owned())
+    range.ok_or(ValueError::Ports)
 }
 
 /// Parses the seconds for making all connections.
 ///
 /// # Errors
 /// The text is no number from 0.001 to a day.
-pub fn connect_time(text: &str) -> Result<Duration, String> {
+pub fn connect_time(text: &str) -> Result<Duration, ValueError> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = time.filter(|time| (CONNECT_MIN..=DAY).contains(time));
-    time.ok_or_else(|| "not a number of seconds from 0.001 to 86400".to_owned())
+    time.ok_or(ValueError::ConnectTime)
 }
 
 /// Parses the rate of a link into kilobits per second, in the notation of `tc`: 100mbit, 2.5gbit, 800kbit.
 ///
 /// # Errors
 /// The text is no rate from 1 kbit to 4 Tbit.
-pub fn rate(text: &str) -> Result<NonZeroU32, String> {
+pub fn rate(text: &str) -> Result<NonZeroU32, ValueError> {
     let units = [("kbit", 1.0), ("mbit", 1e3), ("gbit", 1e6), ("tbit", 1e9)];
     let lower = text.trim().to_ascii_lowercase();
     let number = units.iter().find_map(|(unit, kbit)| Some((lower.strip_suffix(unit)?, kbit)));
     let kbit = number.and_then(|(number, kbit)| Some(number.parse::<f64>().ok()? * kbit));
     let kbit = kbit.filter(|kbit| (1.0..=4e9).contains(kbit)).map(|kbit| kbit.round() as u32);
-    kbit.and_then(NonZeroU32::new)
-        .ok_or_else(|| "not a rate such as 100mbit or 2.5gbit, from 1kbit to 4tbit".to_owned())
+    kbit.and_then(NonZeroU32::new).ok_or(ValueError::Rate)
 }
 
 /// Parses the maximum octets of a datagram.
 ///
 /// # Errors
 /// The text is no number, or no datagram can have that length.
-pub fn datagram_len(text: &str) -> Result<NonZeroU32, String> {
+pub fn datagram_len(text: &str) -> Result<NonZeroU32, ValueError> {
     let len = text.parse().ok().filter(|len| Datagrams::LENS.contains(len)).and_then(NonZeroU32::new);
-    let [min, max] = [Datagrams::LENS.start(), Datagrams::LENS.end()];
-    len.ok_or_else(|| format!("not a number of octets from {min} to {max}"))
+    let (min, max) = (*Datagrams::LENS.start(), *Datagrams::LENS.end());
+    len.ok_or(ValueError::DatagramLen { min, max })
 }
 
 /// Parses the seconds of the peer timeout.
 ///
 /// # Errors
 /// The text is no number from 1 (the system counts whole seconds) to a day.
-pub fn peer_timeout(text: &str) -> Result<Duration, String> {
+pub fn peer_timeout(text: &str) -> Result<Duration, ValueError> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = time.filter(|time| (Duration::from_secs(1)..=DAY).contains(time));
-    time.ok_or_else(|| "not a number of seconds from 1 to 86400".to_owned())
+    time.ok_or(ValueError::PeerTimeout)
 }
 
 /// Parses an address that ranks can listen at and announce. The unspecified address is not one.
 ///
 /// # Errors
 /// The text is no such address.
-pub fn address(text: &str) -> Result<IpAddr, String> {
-    let address: IpAddr = text.trim().parse().map_err(|_| "not an address in numbers".to_owned())?;
+pub fn address(text: &str) -> Result<IpAddr, ValueError> {
+    let address: IpAddr = text.trim().parse().map_err(|_| ValueError::Address)?;
     match address {
-        _ if address.is_unspecified() || address.is_multicast() => {
-            Err("not an address that others can connect to".to_owned())
-        }
+        _ if address.is_unspecified() || address.is_multicast() => Err(ValueError::NotConnectable),
         _ => Ok(address),
     }
 }
@@ -282,7 +334,7 @@ pub fn address(text: &str) -> Result<IpAddr, String> {
 mod tests {
     use super::*;
 
-    fn terms(variables: &[(&str, &str)]) -> Result<[Option<u32>; 5], String> {
+    fn terms(variables: &[(&str, &str)]) -> Result<[Option<u32>; 5], VariableError> {
         let variable = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
         let network = Network::from_variables(Vec::new(), None, Dialect::Final, variable)?;
         let Terms { maxdatalen, ackmark, hiwater, .. } = network.terms;
@@ -290,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_come_from_the_environment_and_marks_fit_each_other() {
+    fn terms_from_the_environment_have_consistent_marks() {
         let Terms { maxdatalen, ackmark, hiwater, .. } = Terms::default();
         assert_eq!(terms(&[]), Ok([Some(maxdatalen), Some(ackmark), Some(hiwater), None, None]));
         let all = [(DATALEN, "16"), (ACKMARK, "1"), (HIWATER, "2"), (XSIZE, "0"), (MAXLINEAR, "7")];
@@ -304,15 +356,15 @@ mod tests {
     fn invalid_limits_are_refused_with_the_variable() {
         let wrong = [(DATALEN, "0"), (ACKMARK, "x"), (HIWATER, "-1"), (XSIZE, "2147483648"), (MAXLINEAR, "")];
         for (name, value) in wrong {
-            let why = terms(&[(name, value)]).expect_err(name);
+            let why = terms(&[(name, value)]).expect_err(name).to_string();
             assert!(why.starts_with(&format!("{name} is {value:?}, it must be a number from ")), "{why}");
         }
         let why = terms(&[(ACKMARK, "3"), (HIWATER, "2")]).expect_err("too low");
-        assert_eq!(why, "IMPI_H_HIWATER is 2, it must not be less than IMPI_H_ACKMARK, 3");
+        assert_eq!(why.to_string(), "IMPI_H_HIWATER is 2, it must not be less than IMPI_H_ACKMARK, 3");
     }
 
     #[test]
-    fn ranges_of_ports_and_addresses_are_taken_when_others_could_use_them() {
+    fn unusable_ports_and_addresses_are_refused() {
         assert_eq!([ports("5000:5010"), ports("1:65535")], [Ok(5000..=5010), Ok(1..=65535)]);
         for text in ["", "5000", "5010:5000", "0:5", "1:65536", "a:b", "5000:"] {
             assert!(ports(text).is_err(), "{text}");
@@ -325,18 +377,14 @@ mod tests {
     }
 
     #[test]
-    fn the_time_to_connect_is_some_time_and_a_day_at_most() {
+    fn connect_time_out_of_range_is_refused() {
         let ms = |text| connect_time(text).map(|time| time.as_millis());
         assert_eq!(
             [ms("30"), ms("0.5"), ms("0.001"), ms("86400")],
             [Ok(30_000), Ok(500), Ok(1), Ok(86_400_000)]
         );
         for text in ["", "x", "0", "-1", "0.0001", "86401", "1e300", "inf", "NaN", "30s", "1,5"] {
-            assert_eq!(
-                connect_time(text),
-                Err("not a number of seconds from 0.001 to 86400".to_owned()),
-                "{text}"
-            );
+            assert_eq!(connect_time(text), Err(ValueError::ConnectTime), "{text}");
         }
     }
 
@@ -353,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_one_of_a_link() {
+    fn rate_out_of_range_is_refused() {
         let kbit = |text| rate(text).map(NonZeroU32::get);
         assert_eq!([kbit("100mbit"), kbit("2.5Gbit")], [Ok(100_000), Ok(2_500_000)]);
         assert_eq!([kbit("1kbit"), kbit("4tbit")], [Ok(1), Ok(4_000_000_000)]);
@@ -367,7 +415,8 @@ mod tests {
         let octets = |text| datagram_len(text).map(NonZeroU32::get);
         assert_eq!([octets("76"), octets("1200"), octets("65507")], [Ok(76), Ok(1200), Ok(65_507)]);
         for text in ["", "67", "65508", "-1", "1e3", "x"] {
-            assert_eq!(octets(text), Err("not a number of octets from 76 to 65507".to_owned()), "{text}");
+            let error = octets(text).expect_err(text).to_string();
+            assert_eq!(error, "not a number of octets from 76 to 65507", "{text}");
         }
     }
 
@@ -381,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn each_world_has_the_terms_the_addresses_and_a_key_of_its_own() {
+    fn world_has_terms_addresses_and_a_random_key() {
         let variable =
             |name: &str| [(ACKMARK, "3"), (DATALEN, "99")].iter().find(|v| v.0 == name).map(|v| v.1.into());
         let network = Network::from_variables(Vec::new(), None, Dialect::Final, variable).expect("sound");

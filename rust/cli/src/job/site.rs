@@ -62,8 +62,8 @@ pub enum SiteError {
     #[error("{0}")]
     Listen(io::Error),
     /// An address needs a key, and there is none.
-    #[error("{0}")]
-    Auth(String),
+    #[error(transparent)]
+    Auth(#[from] auth::KeyNeeded),
     /// The tables differ from this site's announcement.
     #[error(
         "the startup server has changed the announcement of client {client}: another server may answer at \
@@ -93,6 +93,9 @@ pub enum SiteError {
     /// The system refuses.
     #[error("the description of the world: {0}")]
     Seal(io::Error),
+    /// The site ends before it has joined.
+    #[error("the site has not joined its job: not all of its ranks have called Comm.init")]
+    NotJoined,
     /// The thread that connects has ended.
     #[error("cannot connect to the startup server: {0}")]
     Thread(io::Error),
@@ -281,14 +284,10 @@ impl Site {
     ///
     /// # Errors
     /// The site has joined no job, or the report cannot be sent.
-    pub fn finish(self) -> Result<(), String> {
+    pub fn finish(self) -> Result<(), SiteError> {
         match self.state {
-            SiteState::Running(connection) => {
-                connection.finish(Some(Instant::now() + FINISH_MAX)).map_err(|error| error.to_string())
-            }
-            _ => {
-                Err("the site has not joined its job: not all of its ranks have called Comm.init".to_owned())
-            }
+            SiteState::Running(connection) => Ok(connection.finish(Some(Instant::now() + FINISH_MAX))?),
+            _ => Err(SiteError::NotJoined),
         }
     }
 
@@ -302,7 +301,7 @@ impl Site {
             .map_err(SiteError::Listen)?;
         let (listeners, addresses): (Vec<_>, Vec<_>) = listening.into_iter().unzip();
         let reachable = addresses.iter().map(SocketAddr::ip).find(|ip| !auth::is_loopback(*ip));
-        let auth = auth::allowed(reachable.unwrap_or(local), self.plan.auth).map_err(SiteError::Auth)?;
+        let auth = auth::allowed(reachable.unwrap_or(local), self.plan.auth)?;
         let member = |(pid, address): (&Pid, SocketAddr)| {
             (
                 Member {
@@ -562,7 +561,6 @@ mod tests {
 
     #[test]
     fn finish_of_a_site_that_has_not_joined_fails() {
-        let why = site().finish().expect_err("it has not");
-        assert!(why.starts_with("the site has not joined its job"), "{why}");
+        assert!(matches!(site().finish(), Err(SiteError::NotJoined)));
     }
 }

@@ -1,11 +1,12 @@
 //! The target of a launcher: a command, a jar or a class, and the command line that starts it.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 
 use thiserror::Error;
 
-/// Facts about files and environment. Tests of the rules replace them.
+/// Facts about files and environment, which tests replace.
 pub trait Surroundings {
     /// Whether the PATH has a command of this name.
     fn is_command(&self, name: &OsStr) -> bool;
@@ -13,8 +14,8 @@ pub trait Surroundings {
     /// The `Main-Class` of a jar.
     ///
     /// # Errors
-    /// The reason why there is none.
-    fn main_class(&self, jar: &Path) -> Result<String, String>;
+    /// The jar cannot be read, or has none.
+    fn main_class(&self, jar: &Path) -> Result<String, JarError>;
 
     /// The `java` command.
     fn java(&self) -> OsString;
@@ -26,8 +27,25 @@ pub trait Surroundings {
     fn class_path(&self) -> OsString;
 }
 
-/// The reason why nothing can be started.
-#[derive(Debug, Error, PartialEq, Eq)]
+/// The reason why a jar has no main class.
+#[derive(Debug, Error)]
+pub enum JarError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file is no archive.
+    #[error(transparent)]
+    Archive(#[from] zip::result::ZipError),
+    /// The archive has no manifest.
+    #[error("it has no manifest")]
+    NoManifest,
+    /// The manifest has no main class.
+    #[error("its manifest names no Main-Class")]
+    NoMainClass,
+}
+
+/// The reason why a program cannot be started.
+#[derive(Debug, Error)]
 pub enum TargetError {
     /// The command line ends behind the options of the JVM.
     #[error("no program: a class name or a jar is needed after {last}")]
@@ -51,12 +69,12 @@ pub enum TargetError {
         name: String,
     },
     /// The jar cannot be started.
-    #[error("{jar}: {why}")]
+    #[error("{jar}: {error}")]
     Jar {
         /// The jar.
         jar: String,
         /// The reason.
-        why: String,
+        error: JarError,
     },
 }
 
@@ -99,7 +117,7 @@ pub fn resolve(words: &[OsString], around: &dyn Surroundings) -> Result<Vec<OsSt
     }
     if is_jar {
         let main = around.main_class(Path::new(name));
-        let main = main.map_err(|why| TargetError::Jar { jar: text.into_owned(), why })?;
+        let main = main.map_err(|error| TargetError::Jar { jar: text.into_owned(), error })?;
         return Ok(java(jvm, Some(name), main.into(), args, around));
     }
     if is_class_name(&text) {
@@ -175,8 +193,8 @@ mod tests {
             name == "java" || name == "hostname"
         }
 
-        fn main_class(&self, jar: &Path) -> Result<String, String> {
-            if jar == Path::new("app.jar") { Ok("app.Main".into()) } else { Err("no Main-Class".into()) }
+        fn main_class(&self, jar: &Path) -> Result<String, JarError> {
+            if jar == Path::new("app.jar") { Ok("app.Main".into()) } else { Err(JarError::NoMainClass) }
         }
 
         fn java(&self) -> OsString {
@@ -207,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jar_is_started_by_its_main_class_with_our_jar_beside_it() {
+    fn jar_is_started_by_its_main_class_with_our_jar_on_the_class_path() {
         let expected = format!("{JAVA} -cp app.jar:/lib/mpjdev.jar app.Main -cp x");
         assert_eq!(resolved("app.jar -cp x").unwrap(), expected);
         let expected = format!("{JAVA} -Xmx1g -cp app.jar:dep.jar:/lib/mpjdev.jar app.Main");
@@ -215,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_a_class_and_options_before_it_go_to_java() {
+    fn other_name_is_a_class_and_options_before_it_go_to_java() {
         let expected = format!("{JAVA} -cp .:/lib/mpjdev.jar demo.Main 7");
         assert_eq!(resolved("demo.Main 7").unwrap(), expected);
         let expected = format!("{JAVA} -Da=b -Xss1m -cp out:/lib/mpjdev.jar Main");
@@ -228,10 +246,10 @@ mod tests {
 
     #[test]
     fn unusable_targets_are_refused_with_a_reason() {
-        assert_eq!(resolved("-cp out"), Err(TargetError::NoProgram { last: "out".into() }));
-        assert_eq!(resolved("-cp"), Err(TargetError::NoValue { option: "-cp".into() }));
-        assert_eq!(resolved("no-such-thing"), Err(TargetError::Unknown { name: "no-such-thing".into() }));
-        let why = "no Main-Class".to_owned();
-        assert_eq!(resolved("lib.jar"), Err(TargetError::Jar { jar: "lib.jar".into(), why }));
+        let error = |line| resolved(line).expect_err(line);
+        assert!(matches!(error("-cp out"), TargetError::NoProgram { last } if last == "out"));
+        assert!(matches!(error("-cp"), TargetError::NoValue { option } if option == "-cp"));
+        assert!(matches!(error("no-such-thing"), TargetError::Unknown { name } if name == "no-such-thing"));
+        assert_eq!(error("lib.jar").to_string(), "lib.jar: its manifest names no Main-Class");
     }
 }

@@ -106,9 +106,9 @@ impl Monitor {
     pub(super) fn leave_job(&mut self, launcher: &UnixStream, children: &UnixStream) {
         let is_good = self.result.status() == 0;
         if let Some(site) = self.site.take().filter(|_| is_good)
-            && let Err(why) = site.finish()
+            && let Err(error) = site.finish()
         {
-            self.say(&why);
+            self.say(&error.to_string());
             self.result.handle_own(NOT_FORMED);
         }
         self.end_server(launcher, children);
