@@ -22,6 +22,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use bytes::{Buf, BufMut};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -126,34 +127,31 @@ impl Packet {
     /// The octets of the packet.
     pub fn emit(self) -> [u8; LEN] {
         let mut octets = [0; LEN];
-        for (to, word) in octets.chunks_exact_mut(8).zip(self.words()) {
-            to.copy_from_slice(&word.to_ne_bytes());
-        }
+        let mut rest = &mut octets[..];
+        self.words().into_iter().for_each(|word| rest.put_u64_ne(word));
         octets
     }
 
     /// The packet in these octets; `None` when they are malformed.
-    pub fn parse(octets: &[u8]) -> Option<Packet> {
-        if octets.len() != LEN {
+    pub fn parse(mut octets: &[u8]) -> Option<Packet> {
+        if octets.len() != LEN || octets.get_u64_ne() != MAGIC {
             return None;
         }
-        let word = |i: usize| u64::from_ne_bytes(octets[8 * i..8 * i + 8].try_into().expect("eight octets"));
-        let number = |i| u32::try_from(word(i)).ok();
-        if word(0) != MAGIC {
-            return None;
-        }
-        Some(match word(1) {
-            1 => Packet::Hello { rank: number(2)? },
-            2 => Packet::Welcome { ranks: number(2)? },
-            3 => Packet::Segments { first: number(2)?, count: number(3)? },
+        let kind = octets.get_u64_ne();
+        let a = u32::try_from(octets.get_u64_ne()).ok()?;
+        let b = u32::try_from(octets.get_u64_ne()).ok()?;
+        Some(match kind {
+            1 => Packet::Hello { rank: a },
+            2 => Packet::Welcome { ranks: a },
+            3 => Packet::Segments { first: a, count: b },
             4 => Packet::Refused(Refusal::Taken),
-            5 => Packet::Refused(Refusal::Ended(number(2)?)),
-            6 => Packet::Refused(Refusal::Failed(number(2)?)),
+            5 => Packet::Refused(Refusal::Ended(a)),
+            6 => Packet::Refused(Refusal::Failed(a)),
             7 => Packet::Refused(Refusal::NoRoom),
             8 => Packet::World,
             9 => Packet::Refused(Refusal::NoJob),
             10 => Packet::Refused(Refusal::Once),
-            11 => Packet::Cancel { rank: number(2)? },
+            11 => Packet::Cancel { rank: a },
             12 => Packet::Cancelled,
             _ => return None,
         })

@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use bytes::Buf;
 use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, Path};
 use mpjdev_sys::datagram::options;
 use mpjdev_transport::udp::ids::numbers;
@@ -393,11 +394,10 @@ impl Other<'_> {
             Ok((0, _)) => Err(gone(io::ErrorKind::UnexpectedEof.into())),
             Ok((len, _)) => {
                 self.len += len;
-                // Another version's Hello may be shorter, and no more octets follow.
-                match self.octets.as_chunks().0 {
-                    [magic, version, ..] if self.len >= 2 * magic.len() => {
-                        check_version([magic, version].map(|word| u32::from_be_bytes(*word)), self.rank)
-                    }
+                // The Hello of another version may be shorter.
+                let mut received = &self.octets[..self.len];
+                match (received.try_get_u32(), received.try_get_u32()) {
+                    (Ok(magic), Ok(version)) => check_version([magic, version], self.rank),
                     _ => Ok(()),
                 }
             }

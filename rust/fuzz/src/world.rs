@@ -65,7 +65,7 @@ fn can_be_asked(world: &World) {
     assert!(world.terms.ackmark >= 1 && world.terms.ackmark <= world.terms.hiwater);
     assert!(world.terms.maxdatalen >= 1 && (32_767..=0x7fff_ffff).contains(&world.tag_ub));
     let key = world.key.clone();
-    let without = World { key: Vec::new(), ..world.clone() };
+    let without = World { key: Default::default(), ..world.clone() };
     assert_eq!(without.identity(), world.identity(), "the key is in no identity");
     let text = format!("{world:?}");
     assert!(key.len() < 3 || !text.contains(&format!("{key:?}")), "the key is shown");

@@ -1,9 +1,8 @@
-//! The description of a world that spans sites: the launcher gives it to each rank before the first
-//! connection.
+//! The description of a world whose ranks connect to each other. The launcher sends it to each rank before
+//! the first connection.
 //!
-//! It is sealed memory, sent beside the rank's listening socket. All ranks of a launcher get the same. It
-//! holds the key of the job, so the key is in no environment and on no command line. All integers are
-//! big-endian:
+//! It is sealed memory, sent with the rank's listening socket. All ranks of a launcher receive the same. It
+//! holds the key of the job, so that no environment and no command line does. All integers are big-endian:
 //!
 //! ```text
 //! header, 84 octets    magic 8, version 4, dialect 4, base 4, count 4, flags 4,
@@ -24,6 +23,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mpjdev_engine::Clients;
 use mpjdev_proto::datagram::reliable::settings::DATAGRAM_LEN_MIN;
 use mpjdev_proto::impi::startup::layout::{CLIENTS_MAX, HOSTS_MAX, PROCS_MAX, TAG_UB_MAX, TAG_UB_MIN};
@@ -80,7 +80,7 @@ pub struct World {
     /// The time without any sign of a peer, though it was probed, after which it counts as dead.
     pub peer_timeout: Duration,
     /// The key that all hosts of this project prove to have; empty without one.
-    pub key: Vec<u8>,
+    pub key: Bytes,
     /// Hosts by their number in the job.
     pub hosts: Vec<WorldHost>,
     /// Ranks of the world. Those of a host are contiguous.
@@ -180,9 +180,9 @@ pub fn address_of(octets: [u8; 16]) -> IpAddr {
 impl World {
     /// The octets of the description.
     #[must_use]
-    pub fn emit(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_LEN);
-        out.extend(MAGIC);
+    pub fn emit(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(HEADER_LEN + self.key.len() + self.ranks_len());
+        out.put_slice(&MAGIC);
         let dialect = DIALECTS.iter().position(|dialect| *dialect == self.terms.dialect);
         let dialect = dialect.expect("a number") as u32;
         let flags = if self.shares_memory { SHARES_MEMORY } else { 0 };
@@ -202,34 +202,39 @@ impl World {
         let limits = [self.tag_ub, self.xsize, self.maxlinear, connect_ms];
         let more = [lens[0], lens[1], lens[2], peer_timeout_ms];
         for number in numbers.into_iter().chain(limits).chain(more).chain(limits_of_datagrams) {
-            out.extend(number.to_be_bytes());
+            out.put_u32(number);
         }
         debug_assert_eq!(out.len(), HEADER_LEN);
-        out.extend(&self.key);
+        out.put_slice(&self.key);
         self.emit_ranks(&mut out);
-        out
+        out.freeze()
     }
 
-    fn emit_ranks(&self, out: &mut Vec<u8>) {
+    fn emit_ranks(&self, out: &mut BytesMut) {
         for WorldHost { address, client } in &self.hosts {
-            out.extend(address_octets(address.ip()));
-            out.extend(u32::from(address.port()).to_be_bytes());
-            out.extend(client.to_be_bytes());
+            out.put_slice(&address_octets(address.ip()));
+            out.put_u32(address.port().into());
+            out.put_u32(*client);
         }
         for Member { proc, host, is_ours } in &self.members {
-            out.extend(proc.host_id);
-            out.extend(proc.pid.to_be_bytes());
-            out.extend(host.to_be_bytes());
-            out.extend(u32::from(*is_ours).to_be_bytes());
+            out.put_slice(&proc.host_id);
+            out.put_i64(proc.pid);
+            out.put_u32(*host);
+            out.put_u32((*is_ours).into());
         }
+    }
+
+    /// Octets of all hosts and members.
+    fn ranks_len(&self) -> usize {
+        self.hosts.len() * HOST_LEN + self.members.len() * MEMBER_LEN
     }
 
     /// The identity of this job, the same at all of its hosts.
     #[must_use]
-    pub fn identity(&self) -> Vec<u8> {
-        let mut octets = Vec::new();
+    pub fn identity(&self) -> Bytes {
+        let mut octets = BytesMut::with_capacity(self.ranks_len());
         self.emit_ranks(&mut octets);
-        octets
+        octets.freeze()
     }
 
     /// Parses a description.
@@ -238,8 +243,8 @@ impl World {
     /// The octets describe no world that this launcher's ranks could be in.
     pub fn parse(octets: &[u8]) -> Result<World, WorldError> {
         let len = octets.len();
-        let (header, rest) =
-            octets.split_first_chunk().ok_or(WorldError::Len { len, expected_len: HEADER_LEN })?;
+        let (header, mut rest) =
+            octets.split_at_checked(HEADER_LEN).ok_or(WorldError::Len { len, expected_len: HEADER_LEN })?;
         let number = numbers(header)?;
         let [_, dialect, base, count, flags, maxdatalen, ackmark, hiwater, ..] = number;
         let [_, _, _, _, _, _, _, _, tag_ub, xsize, maxlinear, connect_ms, more @ ..] = number;
@@ -270,8 +275,9 @@ impl World {
         }
         within("the first port", first_port, last_port.min(1), last_port)?;
         let dialect = DIALECTS[dialect as usize];
-        let (key, rest) = rest.split_at(key_len);
-        let (hosts, members) = rest.split_at(host_count * HOST_LEN);
+        let key = rest.copy_to_bytes(key_len);
+        let hosts = (0..host_count).map(|_| host(&mut rest)).collect::<Result<_, _>>()?;
+        let members = (0..member_count).map(|_| member(&mut rest)).collect::<Result<_, _>>()?;
         let world = World {
             base,
             count,
@@ -291,9 +297,9 @@ impl World {
             maxlinear,
             connect_time: Duration::from_millis(connect_ms.into()),
             peer_timeout: Duration::from_millis(peer_timeout_ms.into()),
-            key: key.to_vec(),
-            hosts: hosts.as_chunks().0.iter().map(host).collect::<Result<_, _>>()?,
-            members: members.as_chunks().0.iter().map(member).collect::<Result<_, _>>()?,
+            key,
+            hosts,
+            members,
         };
         world.check()?;
         Ok(world)
@@ -366,8 +372,8 @@ impl World {
     #[must_use]
     pub fn ranks_here(&self) -> usize {
         let own: Vec<IpAddr> = self.own_hosts().map(|host| self.address(host).ip()).collect();
-        let is_here = |address: IpAddr| address.is_loopback() || own.contains(&address);
-        self.members.iter().filter(|member| is_here(self.address(member.host).ip())).count()
+        let is_local = |address: IpAddr| address.is_loopback() || own.contains(&address);
+        self.members.iter().filter(|member| is_local(self.address(member.host).ip())).count()
     }
 
     /// The clients of all ranks, for the barriers of a rank with foreign ones. `None` without foreign ranks,
@@ -407,13 +413,10 @@ impl World {
 }
 
 /// The numbers of a header, from the version on.
-fn numbers(header: &[u8; HEADER_LEN]) -> Result<[u32; 19], WorldError> {
-    let (magic, rest) = header.split_first_chunk().expect("long enough");
-    let mut numbers = [0; 19];
-    for (number, octets) in numbers.iter_mut().zip(rest.as_chunks().0) {
-        *number = u32::from_be_bytes(*octets);
-    }
-    if *magic != MAGIC || numbers[0] != VERSION {
+fn numbers(mut header: &[u8]) -> Result<[u32; 19], WorldError> {
+    let magic = header.get_u64().to_be_bytes();
+    let numbers = std::array::from_fn(|_| header.get_u32());
+    if magic != MAGIC || numbers[0] != VERSION {
         return Err(WorldError::Version);
     }
     Ok(numbers)
@@ -423,26 +426,17 @@ fn within(field: &'static str, value: u32, min: u32, max: u32) -> Result<(), Wor
     if (min..=max).contains(&value) { Ok(()) } else { Err(WorldError::Value { field, value: value.into() }) }
 }
 
-/// The 32-bit number at this offset.
-fn uint4(octets: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(octets[at..at + 4].try_into().expect("four octets"))
-}
-
-fn host(octets: &[u8; HOST_LEN]) -> Result<WorldHost, WorldError> {
-    let (address, _) = octets.split_first_chunk().expect("long enough");
-    let port = uint4(octets, 16);
+fn host(octets: &mut &[u8]) -> Result<WorldHost, WorldError> {
+    let (ip, port, client) = (octets.get_u128().to_be_bytes(), octets.get_u32(), octets.get_u32());
     within("the port of a host", port, 0, u16::MAX.into())?;
-    let address = SocketAddr::new(address_of(*address), port as u16);
-    Ok(WorldHost { address, client: uint4(octets, 20) })
+    Ok(WorldHost { address: SocketAddr::new(address_of(ip), port as u16), client })
 }
 
-fn member(octets: &[u8; MEMBER_LEN]) -> Result<Member, WorldError> {
-    let (host_id, rest) = octets.split_first_chunk().expect("long enough");
-    let (pid, _) = rest.split_first_chunk().expect("long enough");
-    let is_ours = uint4(octets, 28);
+fn member(octets: &mut &[u8]) -> Result<Member, WorldError> {
+    let proc = Proc { host_id: octets.get_u128().to_be_bytes(), pid: octets.get_i64() };
+    let (host, is_ours) = (octets.get_u32(), octets.get_u32());
     within("whether a rank is ours", is_ours, 0, 1)?;
-    let proc = Proc { host_id: *host_id, pid: i64::from_be_bytes(*pid) };
-    Ok(Member { proc, host: uint4(octets, 24), is_ours: is_ours == 1 })
+    Ok(Member { proc, host, is_ours: is_ours == 1 })
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@
 
 use std::fmt;
 
+use bytes::{Buf, BufMut, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use thiserror::Error;
@@ -48,9 +49,6 @@ const CONNECTOR: [u8; 24] = *b"mpjdev mesh connector\0\0\0";
 const ACCEPTOR: [u8; 24] = *b"mpjdev mesh acceptor\0\0\0\0";
 /// The notice that the other side's proof was wrong. No key gives this proof, except one in 2^256.
 pub const REFUSAL: [u8; PROOF_LEN] = [0; PROOF_LEN];
-/// The longest single output: a proof, or the first octets of a connector.
-const OUTPUT_MAX: usize =
-    if PROOF_LEN > NUMBER_LEN + GREETING_LEN { PROOF_LEN } else { NUMBER_LEN + GREETING_LEN };
 
 /// Two hosts of this project and their common secrets.
 #[derive(Clone, Copy)]
@@ -100,10 +98,10 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub struct Handshake<'a> {
     state: State<'a>,
-    input: [u8; PROOF_LEN],
-    input_len: usize,
-    output: [u8; OUTPUT_MAX],
-    output_range: (usize, usize),
+    /// The received octets of the next message.
+    input: BytesMut,
+    /// The octets to send.
+    output: BytesMut,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -139,14 +137,14 @@ impl<'a> Handshake<'a> {
     /// The end that connects to a foreign host: it sends its number only.
     pub fn connect_foreign(connector: u32) -> Self {
         let mut handshake = Handshake::new(State::Complete);
-        handshake.push(&connector.to_be_bytes());
+        handshake.output.put_u32(connector);
         handshake
     }
 
     /// The end that connects to a host of this project. The nonce is random and used nowhere else.
     pub fn connect_ours(pair: Pair<'a>, nonce: Nonce) -> Self {
         let mut handshake = Handshake::new(State::Greeting(Challenge { pair, side: Side::Connector, nonce }));
-        handshake.push(&pair.connector.to_be_bytes());
+        handshake.output.put_u32(pair.connector);
         handshake.push_greeting(&nonce);
         handshake
     }
@@ -157,19 +155,13 @@ impl<'a> Handshake<'a> {
     }
 
     fn new(state: State<'a>) -> Self {
-        Handshake {
-            state,
-            input: [0; PROOF_LEN],
-            input_len: 0,
-            output: [0; OUTPUT_MAX],
-            output_range: (0, 0),
-        }
+        Handshake { state, input: BytesMut::new(), output: BytesMut::new() }
     }
 
     /// Octets that may be taken from the connection now. 0 when no more are expected, and while there is
     /// output: the next input is an answer to it.
     pub fn needed(&self) -> usize {
-        if self.output().is_empty() { self.message_len() - self.input_len } else { 0 }
+        if self.output().is_empty() { self.message_len() - self.input.len() } else { 0 }
     }
 
     /// The received number, until the caller has decided about it.
@@ -182,8 +174,7 @@ impl<'a> Handshake<'a> {
 
     /// Octets to be sent now.
     pub fn output(&self) -> &[u8] {
-        let (begin, end) = self.output_range;
-        &self.output[begin..end]
+        &self.output
     }
 
     /// Whether the handshake is complete: packets follow on the connection.
@@ -196,11 +187,8 @@ impl<'a> Handshake<'a> {
     /// # Panics
     /// `len` exceeds the output.
     pub fn sent(&mut self, len: usize) {
-        assert!(len <= self.output().len(), "{len} octets sent of {}", self.output().len());
-        self.output_range.0 += len;
-        if self.output().is_empty() {
-            self.output_range = (0, 0);
-        }
+        assert!(len <= self.output.len(), "{len} octets sent of {}", self.output.len());
+        self.output.advance(len);
     }
 
     /// Handles received octets.
@@ -212,13 +200,12 @@ impl<'a> Handshake<'a> {
     /// There are more octets than needed.
     pub fn handle_octets(&mut self, octets: &[u8]) -> Result<(), Fault> {
         assert!(octets.len() <= self.needed(), "{} octets where {} are needed", octets.len(), self.needed());
-        self.input[self.input_len..][..octets.len()].copy_from_slice(octets);
-        self.input_len += octets.len();
+        self.input.put_slice(octets);
         if octets.is_empty() || self.needed() > 0 {
             return Ok(());
         }
-        self.input_len = 0;
-        match self.handle_message() {
+        let message = self.input.split();
+        match self.handle_message(&message) {
             Ok(state) => self.state = state,
             Err(fault) => {
                 self.state = State::Failed;
@@ -258,56 +245,55 @@ impl<'a> Handshake<'a> {
     }
 
     /// Handles a complete message; returns the next state.
-    fn handle_message(&mut self) -> Result<State<'a>, Fault> {
+    fn handle_message(&mut self, mut message: &[u8]) -> Result<State<'a>, Fault> {
         match self.state {
-            State::Number => Ok(State::Unknown(u32::from_be_bytes(first(&self.input)))),
-            State::Greeting(challenge) => self.handle_greeting(challenge),
-            State::Proof(challenge, nonce) => self.handle_proof(challenge, nonce),
+            State::Number => Ok(State::Unknown(message.get_u32())),
+            State::Greeting(challenge) => self.handle_greeting(challenge, message),
+            State::Proof(challenge, nonce) => self.handle_proof(challenge, nonce, message),
             State::Unknown(_) | State::Complete | State::Failed => Ok(self.state),
         }
     }
 
-    fn handle_greeting(&mut self, challenge: Challenge<'a>) -> Result<State<'a>, Fault> {
-        let greeting: [u8; GREETING.len()] = first(&self.input);
+    fn handle_greeting(&mut self, challenge: Challenge<'a>, mut message: &[u8]) -> Result<State<'a>, Fault> {
+        let greeting = message.get_u64().to_be_bytes();
         if greeting != GREETING {
             return Err(Fault::NoGreeting(greeting));
         }
-        let nonce: Nonce = first(&self.input[GREETING.len()..]);
+        let nonce: Nonce = message.get_u128().to_be_bytes();
         if nonce == challenge.nonce {
             return Err(Fault::Reflected);
         }
         match challenge.side {
-            Side::Connector => self.push(&challenge.proof(Side::Connector, nonce)),
+            Side::Connector => self.output.put_slice(&challenge.proof(Side::Connector, nonce)),
             Side::Acceptor => self.push_greeting(&challenge.nonce),
         }
         Ok(State::Proof(challenge, nonce))
     }
 
-    fn handle_proof(&mut self, challenge: Challenge<'a>, nonce: Nonce) -> Result<State<'a>, Fault> {
+    fn handle_proof(
+        &mut self,
+        challenge: Challenge<'a>,
+        nonce: Nonce,
+        proof: &[u8],
+    ) -> Result<State<'a>, Fault> {
         match challenge.side {
-            Side::Connector if self.input == REFUSAL => Err(Fault::Refused),
-            Side::Connector if challenge.is_proof(Side::Acceptor, nonce, &self.input) => Ok(State::Complete),
-            Side::Acceptor if challenge.is_proof(Side::Connector, nonce, &self.input) => {
-                self.push(&challenge.proof(Side::Acceptor, nonce));
+            Side::Connector if proof == REFUSAL => Err(Fault::Refused),
+            Side::Connector if challenge.is_proof(Side::Acceptor, nonce, proof) => Ok(State::Complete),
+            Side::Acceptor if challenge.is_proof(Side::Connector, nonce, proof) => {
+                self.output.put_slice(&challenge.proof(Side::Acceptor, nonce));
                 Ok(State::Complete)
             }
             Side::Connector => Err(Fault::WrongProof),
             Side::Acceptor => {
-                self.push(&REFUSAL);
+                self.output.put_slice(&REFUSAL);
                 Err(Fault::WrongProof)
             }
         }
     }
 
     fn push_greeting(&mut self, nonce: &Nonce) {
-        self.push(&GREETING);
-        self.push(nonce);
-    }
-
-    fn push(&mut self, octets: &[u8]) {
-        let end = self.output_range.1;
-        self.output[end..end + octets.len()].copy_from_slice(octets);
-        self.output_range.1 += octets.len();
+        self.output.put_slice(&GREETING);
+        self.output.put_slice(nonce);
     }
 }
 
@@ -317,7 +303,7 @@ impl Challenge<'_> {
     }
 
     /// Checks a proof in constant time.
-    fn is_proof(&self, side: Side, theirs: Nonce, proof: &[u8; PROOF_LEN]) -> bool {
+    fn is_proof(&self, side: Side, theirs: Nonce, proof: &[u8]) -> bool {
         self.mac(side, theirs).verify_slice(proof).is_ok()
     }
 
@@ -336,8 +322,4 @@ impl Challenge<'_> {
         mac.update(self.pair.job);
         mac
     }
-}
-
-fn first<const N: usize>(octets: &[u8]) -> [u8; N] {
-    octets[..N].try_into().expect("N octets")
 }

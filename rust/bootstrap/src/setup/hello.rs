@@ -13,6 +13,7 @@
 
 use std::time::Duration;
 
+use bytes::{Buf, BufMut};
 use mpjdev_proto::datagram::layout::FULL_SEQUENCE_BITS;
 use mpjdev_proto::datagram::reliable::settings::DATAGRAM_LEN_MIN;
 use mpjdev_proto::datagram::reliable::time::Nanos;
@@ -62,18 +63,15 @@ impl Hello {
             self.wants_proof.into(),
         ];
         let mut octets = [0; LEN];
-        for (place, number) in octets.as_chunks_mut().0.iter_mut().zip(numbers) {
-            *place = number.to_be_bytes();
-        }
+        let mut rest = &mut octets[..];
+        numbers.into_iter().for_each(|number| rest.put_u32(number));
         octets
     }
 
     /// Parses the Hello of `peer`.
     pub(super) fn parse(octets: &[u8; LEN], peer: u32) -> Result<Hello, SetupError> {
-        let mut numbers = [0; LEN / 4];
-        for (number, octets) in numbers.iter_mut().zip(octets.as_chunks().0) {
-            *number = u32::from_be_bytes(*octets);
-        }
+        let mut rest = &octets[..];
+        let numbers: [u32; LEN / 4] = std::array::from_fn(|_| rest.get_u32());
         let [magic, version, port, high, low, first, len, window, delay, checksums, proof] = numbers;
         check_version([magic, version], peer)?;
         let within = |field, value: u32, min: u32, max: u32| {

@@ -3,12 +3,12 @@
 //! [`join`] does everything in one call. A caller with a loop of its own uses the parts: [`Link::connect`],
 //! [`Link::begin`], then [`Joining::advance`] whenever its descriptor is ready.
 
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use bytes::{Buf, BytesMut};
 use mpjdev_proto::impi::startup::{Client, ClientError, Event, Settings, SettingsError, Tables};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
@@ -120,7 +120,7 @@ impl Link {
     /// # Errors
     /// The settings are not valid for a client.
     pub fn begin(self, settings: Settings) -> Result<Joining, JoinError> {
-        let driver = Driver { stream: self.stream, client: Client::new(settings)?, queue: VecDeque::new() };
+        let driver = Driver { stream: self.stream, client: Client::new(settings)?, queue: BytesMut::new() };
         Ok(Joining { driver, has_joined: false })
     }
 }
@@ -236,7 +236,7 @@ struct Driver {
     stream: TcpStream,
     client: Client,
     /// Octets that the system has not taken yet.
-    queue: VecDeque<u8>,
+    queue: BytesMut,
 }
 
 impl Driver {
@@ -262,11 +262,11 @@ impl Driver {
 
     fn send(&mut self) -> Result<(), JoinError> {
         while let Some(octets) = self.client.poll_output() {
-            self.queue.extend(octets);
+            self.queue.extend_from_slice(&octets);
         }
         while !self.queue.is_empty() {
-            match self.stream.write(self.queue.as_slices().0) {
-                Ok(n) => drop(self.queue.drain(..n)),
+            match self.stream.write(&self.queue) {
+                Ok(n) => self.queue.advance(n),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset].contains(&error.kind()) => {

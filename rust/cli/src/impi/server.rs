@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::{Buf, Bytes};
 use mpjdev_proto::impi::startup::{Failure, Fault, Output, Server, ServerEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -64,10 +64,8 @@ struct Peer {
     stream: TcpStream,
     address: SocketAddr,
     rank: Option<u32>,
-    /// Octets to send; `sent_len` counts those of the first entry that are sent. Connections with the same
-    /// octets share them, so the memory is bounded by what all clients say.
-    queue: VecDeque<Arc<[u8]>>,
-    sent_len: usize,
+    /// Octets to send. Connections with the same octets share them, which bounds the memory.
+    queue: VecDeque<Bytes>,
 }
 
 impl Rim {
@@ -206,7 +204,7 @@ impl Rim {
         if stream.set_nonblocking(true).is_ok() {
             let conn = self.next_conn;
             self.next_conn += 1;
-            let peer = Peer { stream, address, rank: None, queue: VecDeque::new(), sent_len: 0 };
+            let peer = Peer { stream, address, rank: None, queue: VecDeque::new() };
             self.peers.insert(conn, peer);
             let source = source_of(address.ip());
             debug!(target: "mpjdev::server", %address, "connection is accepted");
@@ -234,7 +232,7 @@ impl Rim {
             match output {
                 Output::Send { conn, octets } => {
                     if let Some(peer) = self.peers.get_mut(&conn) {
-                        peer.queue.push_back(octets);
+                        peer.queue.push_back(Bytes::from_owner(octets));
                     }
                 }
                 Output::Close { conn, fault } => self.close(conn, fault),
@@ -295,16 +293,15 @@ impl Rim {
 impl Peer {
     /// Sends what the system takes. What a dead peer does not take is dropped; the next read finds its end.
     fn send(&mut self) {
-        while let Some(octets) = self.queue.front() {
-            match self.stream.write(&octets[self.sent_len..]) {
-                Ok(n) => self.sent_len += n,
+        while let Some(octets) = self.queue.front_mut() {
+            match self.stream.write(octets) {
+                Ok(n) => octets.advance(n),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return self.queue.clear(),
             }
-            if self.sent_len == octets.len() {
+            if octets.is_empty() {
                 self.queue.pop_front();
-                self.sent_len = 0;
             }
         }
     }

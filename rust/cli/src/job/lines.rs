@@ -1,5 +1,7 @@
 //! Division of a rank's output into lines, which are forwarded whole.
 
+use bytes::{BufMut, Bytes, BytesMut};
+
 /// The longest line that is kept until its end has arrived. A longer one is forwarded in pieces.
 pub const LINE_MAX: usize = 64 << 10;
 
@@ -9,54 +11,56 @@ pub const LINE_MAX: usize = 64 << 10;
 /// [`handle_end`](Self::handle_end) returns the rest when the stream is closed.
 #[derive(Debug)]
 pub struct Lines {
-    tag: Vec<u8>,
-    held: Vec<u8>,
+    tag: Bytes,
+    /// The beginning of a line whose end has not arrived.
+    partial: BytesMut,
     /// The last line was forwarded without its end.
-    open: bool,
+    is_open: bool,
 }
 
 impl Lines {
     /// A stream whose lines begin with `tag`.
     pub fn new(tag: &str) -> Lines {
-        Lines { tag: tag.as_bytes().to_vec(), held: Vec::new(), open: false }
+        Lines { tag: Bytes::copy_from_slice(tag.as_bytes()), partial: BytesMut::new(), is_open: false }
     }
 
     /// Changes the tag of the lines that follow.
     pub fn retag(&mut self, tag: &str) {
-        self.tag = tag.as_bytes().to_vec();
+        self.tag = Bytes::copy_from_slice(tag.as_bytes());
     }
 
     /// Takes octets of the stream and returns what can be forwarded now.
-    pub fn handle_octets(&mut self, octets: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
+    pub fn handle_octets(&mut self, octets: &[u8]) -> Bytes {
+        let mut out = BytesMut::new();
         for part in octets.split_inclusive(|octet| *octet == b'\n') {
-            self.held.extend_from_slice(part);
-            if part.ends_with(b"\n") || self.held.len() >= LINE_MAX {
+            self.partial.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.partial.len() >= LINE_MAX {
                 self.forward(&mut out);
             }
         }
-        out
+        out.freeze()
     }
 
-    /// Returns the rest at the end of the stream. It ends with a line feed, so the next stream begins a line.
-    pub fn handle_end(&mut self) -> Vec<u8> {
-        let mut out = Vec::new();
-        if !self.held.is_empty() {
+    /// Returns the rest at the end of the stream, with a line feed behind it.
+    pub fn handle_end(&mut self) -> Bytes {
+        let mut out = BytesMut::new();
+        if !self.partial.is_empty() {
             self.forward(&mut out);
         }
-        if self.open {
-            out.push(b'\n');
-            self.open = false;
+        if self.is_open {
+            out.put_u8(b'\n');
+            self.is_open = false;
         }
-        out
+        out.freeze()
     }
 
-    fn forward(&mut self, out: &mut Vec<u8>) {
-        if !self.open {
+    fn forward(&mut self, out: &mut BytesMut) {
+        if !self.is_open {
             out.extend_from_slice(&self.tag);
         }
-        out.append(&mut self.held);
-        self.open = !out.ends_with(b"\n");
+        out.extend_from_slice(&self.partial);
+        self.partial.clear();
+        self.is_open = !out.ends_with(b"\n");
     }
 }
 
@@ -64,8 +68,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn text(octets: Vec<u8>) -> String {
-        String::from_utf8(octets).unwrap()
+    fn text(octets: impl Into<Vec<u8>>) -> String {
+        String::from_utf8(octets.into()).unwrap()
     }
 
     #[test]
@@ -93,12 +97,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_does_not_grow_without_bound() {
+    fn long_line_without_an_end_is_forwarded_in_pieces() {
         let mut lines = Lines::new("> ");
         let mut all = Vec::new();
         for _ in 0..100 {
             all.extend(lines.handle_octets(&[b'x'; 1000]));
-            assert!(lines.held.len() < LINE_MAX + 1000);
+            assert!(lines.partial.len() < LINE_MAX + 1000);
         }
         all.extend(lines.handle_octets(b"\nnext\n"));
         all.extend(lines.handle_end());

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use bytes::Bytes;
 use mpjdev_bootstrap::job::world::{Carrier, Datagrams, World, WorldHost, address_octets};
 use mpjdev_bootstrap::mesh;
 use mpjdev_proto::impi::marker::{self, Way};
@@ -235,7 +236,7 @@ impl Network {
             maxlinear: self.maxlinear.unwrap_or(MAXLINEAR_DEFAULT),
             connect_time: self.connect_time,
             peer_timeout: self.peer_timeout,
-            key: random::<KEY_LEN>()?.to_vec(),
+            key: Bytes::copy_from_slice(&random::<KEY_LEN>()?),
             members: pids_at.map(|((pid, address), host)| member((pid, address, host))).collect(),
             hosts: addresses.iter().map(|address| WorldHost { address: *address, client: 0 }).collect(),
         };

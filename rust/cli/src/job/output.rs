@@ -8,14 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use bytes::Bytes;
+
 /// Maximum pieces in the thread's queue.
 const PIECES_MAX: usize = 64;
 
 /// One stream of the launcher.
 #[derive(Debug)]
 pub struct Sink {
-    sender: Option<SyncSender<Vec<u8>>>,
-    waiting: VecDeque<Vec<u8>>,
+    sender: Option<SyncSender<Bytes>>,
+    waiting: VecDeque<Bytes>,
     writer: JoinHandle<()>,
     unread: Arc<AtomicBool>,
 }
@@ -31,7 +33,7 @@ impl Sink {
     }
 
     /// Adds a piece of output, which consists of whole lines.
-    pub fn put(&mut self, piece: Vec<u8>) {
+    pub fn put(&mut self, piece: Bytes) {
         if !piece.is_empty() && self.sender.is_some() {
             self.waiting.push_back(piece);
         }
@@ -70,7 +72,7 @@ impl Sink {
 }
 
 /// Writes all pieces. When the reader has closed the stream, the rest is dropped.
-fn write_all(pieces: &Receiver<Vec<u8>>, mut stream: impl Write, unread: &AtomicBool) {
+fn write_all(pieces: &Receiver<Bytes>, mut stream: impl Write, unread: &AtomicBool) {
     for piece in pieces {
         if !unread.load(Ordering::Relaxed) && stream.write_all(&piece).and_then(|()| stream.flush()).is_err()
         {

@@ -17,6 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use mpjdev_bootstrap::job::world::{World, WorldError, WorldHost, address_octets, address_of};
 use mpjdev_proto::impi::marker::{self, Way};
 use mpjdev_proto::impi::startup::layout::{TAG_UB_MAX, Version};
@@ -140,7 +141,7 @@ struct Pending {
     listeners: Vec<OwnedFd>,
     /// The announcement of each rank.
     announced: Vec<(Member, SocketAddr)>,
-    key: Vec<u8>,
+    key: Bytes,
 }
 
 /// A site of a job.
@@ -333,7 +334,7 @@ impl Site {
             // LAM does not pipeline either, so servers of other implementations may not support it.
             pipelines: false,
         };
-        let key = auth.key.map_or_else(Vec::new, |key| key.0.to_be_bytes().to_vec());
+        let key = auth.key.map_or_else(Bytes::new, |key| Bytes::copy_from_slice(&key.0.to_be_bytes()));
         Ok(Pending { pids: pids.to_vec(), joining: link.begin(settings)?, listeners, announced, key })
     }
 
@@ -343,7 +344,7 @@ impl Site {
         tables: &Tables,
         listeners: Vec<OwnedFd>,
         announced: &[(Member, SocketAddr)],
-        key: Vec<u8>,
+        key: Bytes,
     ) -> Result<Formed, SiteError> {
         check_ways(tables, &self.network)?;
         let world = world(tables, &self.plan, &self.network, key);
@@ -401,7 +402,7 @@ fn check_ways(tables: &Tables, network: &Network) -> Result<(), SiteError> {
 }
 
 /// The world of a job's tables, from the point of view of one site.
-fn world(tables: &Tables, plan: &SitePlan, network: &Network, key: Vec<u8>) -> World {
+fn world(tables: &Tables, plan: &SitePlan, network: &Network, key: Bytes) -> World {
     let dialect = network.terms.dialect;
     let own = tables.clients[plan.client as usize].procs.clone();
     let member = |proc: &mpjdev_proto::impi::startup::JobProc| {
@@ -519,7 +520,8 @@ mod tests {
 
     #[test]
     fn world_has_the_ranks_and_terms_of_the_tables() {
-        let formed = site().formed(&tables(), Vec::new(), &announced(), vec![7]).expect("a job");
+        let formed =
+            site().formed(&tables(), Vec::new(), &announced(), Bytes::from_static(&[7])).expect("a job");
         assert_eq!((formed.first, formed.size, formed.foreign), (2, 4, 2));
         assert!(formed.grant.shares_memory);
         let world = World::open(formed.grant.description).expect("a world");
@@ -540,7 +542,7 @@ mod tests {
         let refused = |change: fn(&mut Tables)| {
             let mut tables = tables();
             change(&mut tables);
-            let formed = site().formed(&tables, Vec::new(), &announced(), Vec::new());
+            let formed = site().formed(&tables, Vec::new(), &announced(), Bytes::new());
             assert!(matches!(formed, Err(SiteError::Changed { client: 1 })));
         };
         refused(|tables| tables.procs[2].proc.pid = OURS | 1);
@@ -555,7 +557,7 @@ mod tests {
     fn marker_decides_which_ranks_are_foreign() {
         let mut tables = tables();
         tables.procs[0].proc.pid |= OURS;
-        let formed = site().formed(&tables, Vec::new(), &announced(), Vec::new()).expect("a job");
+        let formed = site().formed(&tables, Vec::new(), &announced(), Bytes::new()).expect("a job");
         assert_eq!(formed.foreign, 1);
     }
 

@@ -17,6 +17,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use mpjdev_sys::child::{self, ChildSetup};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -88,7 +89,7 @@ struct Monitor {
     /// The startup server, if the ranks are sites.
     server: Option<StartupServer>,
     /// The output of that server.
-    server_output: Vec<u8>,
+    server_output: BytesMut,
     /// The reports of the sites, if the ranks are sites.
     site_reports: Option<SiteReports>,
     /// The pipe in which a site reports its failed ranks.
@@ -142,7 +143,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         names: plan.names(),
         site: site_startup::site(&plan),
         server: None,
-        server_output: Vec::new(),
+        server_output: BytesMut::new(),
         site_reports: SiteReports::new(&plan)?,
         report_pipe: site_reports::report_pipe(&plan),
         roster: Roster::new(plan.ranks, site_startup::extent(&plan)),
@@ -491,7 +492,7 @@ impl Monitor {
     }
 
     fn say(&mut self, line: &str) {
-        self.err.put(format!("mpjrun: {line}\n").into_bytes());
+        self.err.put(format!("mpjrun: {line}\n").into());
     }
 
     /// Ends and reaps all processes that the ranks have left behind, and writes the remaining output.

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid};
@@ -31,7 +32,7 @@ pub(super) struct SiteReports {
     reader: PipeReader,
     /// The sites open the pipe by its path in /proc, so that no rank inherits it.
     writer: PipeWriter,
-    octets: Vec<u8>,
+    octets: BytesMut,
     root_cause: RootCause,
     /// The time at which the best report so far is taken as the root cause.
     settle_at: Option<Instant>,
@@ -53,7 +54,7 @@ impl SiteReports {
         Ok(Some(SiteReports {
             reader,
             writer,
-            octets: Vec::new(),
+            octets: BytesMut::new(),
             root_cause,
             settle_at: None,
             is_settled: false,
@@ -79,13 +80,13 @@ impl SiteReports {
         loop {
             match rustix::io::read(&self.reader, &mut octets) {
                 Ok(0) => break,
-                Ok(n) => self.octets.extend(&octets[..n]),
+                Ok(n) => self.octets.extend_from_slice(&octets[..n]),
                 Err(Errno::INTR) => {}
                 Err(_) => break,
             }
         }
         let end = self.octets.iter().rposition(|octet| *octet == b'\n').map_or(0, |last| last + 1);
-        let lines: Vec<u8> = self.octets.drain(..end).collect();
+        let lines = self.octets.split_to(end);
         self.octets.truncate(LINE_MAX);
         String::from_utf8_lossy(&lines).lines().filter_map(Failure::parse).collect()
     }

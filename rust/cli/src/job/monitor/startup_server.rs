@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -115,13 +116,17 @@ impl Monitor {
             self.result.handle_own(FAILED);
         }
         if is_its_fault || mpjdev_logging::is_on() {
-            self.err.put(std::mem::take(&mut self.server_output));
+            self.err.put(self.server_output.split().freeze());
         }
     }
 }
 
 /// Keeps the server's output; false at its end.
-pub(super) fn keep_server_output(fd: BorrowedFd<'_>, server_output: &mut Vec<u8>, octets: &mut [u8]) -> bool {
+pub(super) fn keep_server_output(
+    fd: BorrowedFd<'_>,
+    server_output: &mut BytesMut,
+    octets: &mut [u8],
+) -> bool {
     loop {
         match rustix::io::read(fd, &mut *octets) {
             Ok(0) => return false,
