@@ -5,14 +5,13 @@
 //! monitor -> rank   World                   descriptors: the description of the world, this rank's
 //!                                           listening socket; if there are connections to make, once all
 //!                                           ranks have sent Hello
-//!                   Welcome   ranks         descriptors: the common page, the status page; likewise, if
-//!                                           these ranks share memory
+//!                   Welcome   ranks         descriptors: the common page, the status page; if these ranks
+//!                                           share memory, when all have sent Hello
 //!                   Segments  first, count  descriptors: the segments of these ranks
-//!                   Refused   why           nothing follows
-//! rank -> monitor   Cancel    rank          it stops waiting. The monitor replies Cancelled, unless it has
-//!                                           sent World, Welcome or Refused, or all ranks have joined: then
-//!                                           those are the reply
-//! monitor -> rank   Cancelled               it is not in the job, and may send Hello again
+//! Refused   why           nothing follows rank -> monitor   Cancel    rank          the rank stops waiting.
+//! The reply is Cancelled, or World, Welcome
+//!                                           or Refused if the monitor has sent that or all ranks have joined
+//! monitor -> rank   Cancelled               the rank is not in the job, and may send Hello again
 //! ```
 //!
 //! A process that has finished may send Hello again, with another segment. When all ranks have done so, they
@@ -51,7 +50,7 @@ pub enum Packet {
         /// The rank.
         rank: u32,
     },
-    /// All ranks have joined.
+    /// All ranks have joined. The rank shares memory with them.
     Welcome {
         /// Number of ranks.
         ranks: u32,
@@ -63,7 +62,7 @@ pub enum Packet {
         /// Number of segments.
         count: u32,
     },
-    /// Some ranks are reached over connections that are to be made.
+    /// All ranks have joined. The rank connects to some of them.
     World,
     /// The process is refused.
     Refused(Refusal),
@@ -72,7 +71,7 @@ pub enum Packet {
         /// The rank.
         rank: u32,
     },
-    /// That process is not in the job.
+    /// The process is not in the job.
     Cancelled,
 }
 
@@ -94,7 +93,7 @@ pub enum Refusal {
     /// A rank has failed before all ranks reached this step.
     #[error("rank {0} has failed before all had called Comm.init")]
     Failed(u32),
-    /// The job of several sites does not form, or has ended; the launcher has printed the reason.
+    /// The job of several sites does not form, or has ended. The launcher has printed the reason.
     #[error("the sites did not join the job; see mpjrun's message")]
     NoJob,
     /// The launcher's ranks are one site of a job that has formed already.
@@ -165,7 +164,7 @@ pub struct Received {
     pub packet: Option<Packet>,
     /// The descriptors of the packet.
     pub fds: Vec<OwnedFd>,
-    /// Some descriptors were lost at this process's limit.
+    /// Some descriptors were lost, since this process is at its limit.
     pub is_cut: bool,
     /// The process that sent it, if the socket has the option to report it.
     pub pid: Option<rustix::process::Pid>,
@@ -182,24 +181,25 @@ pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends a packet with descriptors. Never blocks.
 ///
 /// # Errors
-/// A temporary one, as [`is_passing`] tells; the other side has closed; the system refuses.
+/// The other side has closed; the system refuses; a temporary error, for which [`is_temporary`] is true.
 pub fn send(socket: BorrowedFd<'_>, packet: Packet, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     assert!(fds.len() <= FDS_MAX, "{} descriptors in one packet", fds.len());
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
-        beside.push(SendAncillaryMessage::ScmRights(fds));
+        ancillary.push(SendAncillaryMessage::ScmRights(fds));
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    sendmsg(socket, &[IoSlice::new(&packet.emit())], &mut beside, flags)?;
+    sendmsg(socket, &[IoSlice::new(&packet.emit())], &mut ancillary, flags)?;
     Ok(())
 }
 
-/// Whether a failed send may succeed a little later: the other side reads slowly, or too many descriptors of
-/// this user are in flight.
-pub fn is_passing(error: &io::Error) -> bool {
-    const PASSING: [Errno; 5] = [Errno::AGAIN, Errno::INTR, Errno::TOOMANYREFS, Errno::NOBUFS, Errno::NOMEM];
-    PASSING.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+/// Whether a failed send may succeed later: the socket is full, or too many descriptors of this user are in
+/// flight.
+pub fn is_temporary(error: &io::Error) -> bool {
+    const TEMPORARY: [Errno; 5] =
+        [Errno::AGAIN, Errno::INTR, Errno::TOOMANYREFS, Errno::NOBUFS, Errno::NOMEM];
+    TEMPORARY.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Receives a packet; `None` when the other side has closed.
@@ -219,19 +219,19 @@ pub fn would_be_cut(socket: BorrowedFd<'_>) -> bool {
 
 fn receive_by(socket: BorrowedFd<'_>, flags: RecvFlags) -> io::Result<Option<Received>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX), ScmCredentials(1))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut octets = [0; LEN + 1];
-    let found = recvmsg(socket, &mut [IoSliceMut::new(&mut octets)], &mut beside, flags)?;
+    let found = recvmsg(socket, &mut [IoSliceMut::new(&mut octets)], &mut ancillary, flags)?;
     if found.bytes == 0 {
         return Ok(None);
     }
     let packet = Packet::parse(&octets[..found.bytes]);
     let is_cut = found.flags.contains(ReturnFlags::CTRUNC);
     let mut received = Received { packet, fds: Vec::new(), is_cut, pid: None };
-    for message in beside.drain() {
+    for message in ancillary.drain() {
         match message {
             RecvAncillaryMessage::ScmRights(fds) => received.fds.extend(fds),
-            RecvAncillaryMessage::ScmCredentials(who) => received.pid = Some(who.pid),
+            RecvAncillaryMessage::ScmCredentials(sender) => received.pid = Some(sender.pid),
             _ => {}
         }
     }
@@ -309,16 +309,17 @@ mod tests {
     }
 
     #[test]
-    fn full_control_socket_is_a_passing_error() {
+    fn full_control_socket_is_a_temporary_error() {
         let (one, other) = socket_pair().expect("sockets");
         let error = loop {
             if let Err(error) = send(one.as_fd(), Packet::Welcome { ranks: 1 }, &[]) {
                 break error;
             }
         };
-        assert!(is_passing(&error), "{error}");
+        assert!(is_temporary(&error), "{error}");
         drop(other);
-        let error = send(one.as_fd(), Packet::Welcome { ranks: 1 }, &[]).expect_err("nobody is there");
-        assert!(!is_passing(&error), "{error}");
+        let error =
+            send(one.as_fd(), Packet::Welcome { ranks: 1 }, &[]).expect_err("the other end is closed");
+        assert!(!is_temporary(&error), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! Admission of a process as a rank of its job, by its monitor.
 //!
-//! The monitor alone decides whether a rank that gives up waiting is in the job. It answers each `Cancel` by
-//! `Cancelled`, unless it has sent, or is about to send, the description of the job. So either all ranks have
-//! joined or this one has not, in every order of the two.
+//! The monitor alone decides whether a rank that cancels is in the job. It answers each `Cancel` by
+//! `Cancelled`, unless it has sent, or is about to send, the description of the job. So a cancelled rank has
+//! joined if and only if all ranks have.
 //!
 //! ```text
 //!   Asking --interrupt--> Cancelling --Cancelled--> Err(Interrupted)
@@ -27,12 +27,12 @@ use super::network::NetworkWorld;
 use super::world::World;
 use crate::control::{self, Packet, Refusal};
 
-/// The time limit of the monitor for an answer that depends on no other rank: far more than it takes on a
-/// busy machine.
+/// The time limit of the monitor for an answer that depends on no other rank. It includes delays of a busy
+/// machine.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// The interval of retries. No event reports that other descriptors have arrived, or that the monitor has
+/// The interval of retries. No event reports that descriptors in flight have arrived, or that the monitor has
 /// read its packets.
-const SOON: Duration = Duration::from_millis(1);
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The description of the job that the monitor has sent.
 pub(super) struct Admitted {
@@ -45,7 +45,7 @@ pub(super) struct Admitted {
 /// A process that waits for the other ranks.
 pub(super) struct Admission<'a> {
     /// The socket to the monitor.
-    line: BorrowedFd<'a>,
+    socket: BorrowedFd<'a>,
     /// The socket with its answers.
     answers: OwnedFd,
     rank: u32,
@@ -66,7 +66,7 @@ impl<'a> Admission<'a> {
     /// # Errors
     /// Interrupted; the monitor has ended; the system refuses.
     pub(super) fn ask(
-        line: BorrowedFd<'a>,
+        socket: BorrowedFd<'a>,
         (rank, ranks): (u32, u32),
         segment: BorrowedFd<'_>,
         slice: Duration,
@@ -74,15 +74,15 @@ impl<'a> Admission<'a> {
     ) -> Result<Admission<'a>, JoinError> {
         let (answers, theirs) = control::socket_pair().map_err(system("a socket"))?;
         loop {
-            match control::send(line, Packet::Hello { rank }, &[segment, theirs.as_fd()]) {
+            match control::send(socket, Packet::Hello { rank }, &[segment, theirs.as_fd()]) {
                 Ok(()) => break,
-                Err(error) if !control::is_passing(&error) => return Err(system("the launcher")(error)),
+                Err(error) if !control::is_temporary(&error) => return Err(system("the launcher")(error)),
                 Err(_) if !wait_control.keep_waiting() => return Err(JoinError::Interrupted),
-                Err(_) => std::thread::sleep(SOON),
+                Err(_) => std::thread::sleep(RETRY_INTERVAL),
             }
         }
         let (answer_max, deadline, private) = (ANSWER_MAX, None, None);
-        Ok(Admission { line, answers, rank, ranks, slice, answer_max, deadline, private })
+        Ok(Admission { socket, answers, rank, ranks, slice, answer_max, deadline, private })
     }
 
     /// Sets the pool that asks for a collection when this process has too few descriptors for the next
@@ -150,7 +150,7 @@ impl<'a> Admission<'a> {
         shm::Job::open([pages[0].as_fd(), pages[1].as_fd()], files).map_err(system("the pages of the job"))
     }
 
-    /// Receives the next packet of the job, in full. Blocks.
+    /// Receives the next packet of the job with all its descriptors. Blocks.
     fn receive_packet(&mut self, wait_control: &mut dyn WaitControl) -> Result<control::Received, JoinError> {
         let received = self.receive_any(wait_control)?;
         match received.packet {
@@ -160,7 +160,7 @@ impl<'a> Admission<'a> {
         }
         if received.is_cut {
             let cut = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
-            return Err(system("what the launcher hands out")(cut));
+            return Err(system("the descriptors of the launcher")(cut));
         }
         Ok(received)
     }
@@ -190,8 +190,7 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Waits a slice of time for a packet; false when there is none. Receiving blocks, so it starts only when
-    /// there is one.
+    /// Waits a slice of time for a packet; false when there is none. A receive would block without one.
     fn wait(&self) -> Result<bool, JoinError> {
         let slice = Timespec::try_from(self.slice).unwrap_or_default();
         match poll(&mut [PollFd::new(&self.answers, PollFlags::IN)], Some(&slice)) {
@@ -201,18 +200,18 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Asks the monitor to leave this rank out. It answers, unless all ranks have joined: then the
-    /// description is in flight.
+    /// Sends a Cancel. The monitor answers it, unless all ranks have joined: then the description is in
+    /// flight.
     fn cancel(&mut self) -> Result<(), JoinError> {
         let deadline = Instant::now() + self.answer_max;
         self.deadline = Some(deadline);
         loop {
-            match control::send(self.line, Packet::Cancel { rank: self.rank }, &[]) {
+            match control::send(self.socket, Packet::Cancel { rank: self.rank }, &[]) {
                 Ok(()) => return Ok(()),
-                Err(error) if !control::is_passing(&error) => return Err(system("the launcher")(error)),
-                // Without this packet there is no answer either.
+                Err(error) if !control::is_temporary(&error) => return Err(system("the launcher")(error)),
+                // `receive_any` reports the missing answer at the deadline.
                 Err(_) if Instant::now() >= deadline => return Ok(()),
-                Err(_) => std::thread::sleep(SOON),
+                Err(_) => std::thread::sleep(RETRY_INTERVAL),
             }
         }
     }
@@ -239,7 +238,7 @@ mod tests {
 
     /// The monitor's end of one rank's sockets.
     struct Monitor {
-        line: OwnedFd,
+        socket: OwnedFd,
         answer: OwnedFd,
     }
 
@@ -251,14 +250,14 @@ mod tests {
         fn admit(&self) {
             let status_page = StatusPage::create(2).expect("memory");
             for (packet, fds) in
-                control::welcome(status_page.files(), &[self.line.as_fd(), self.line.as_fd()])
+                control::welcome(status_page.files(), &[self.socket.as_fd(), self.socket.as_fd()])
             {
                 self.send(packet, &fds);
             }
         }
 
-        fn hears(&self) -> Option<Packet> {
-            let received = control::receive(self.line.as_fd()).expect("no error");
+        fn receive(&self) -> Option<Packet> {
+            let received = control::receive(self.socket.as_fd()).expect("no error");
             received.expect("the rank lives").packet
         }
     }
@@ -268,13 +267,13 @@ mod tests {
         mut wait_control: impl FnMut(&Monitor) -> bool,
         answer_max: Duration,
     ) -> Result<Admitted, JoinError> {
-        let (line, theirs) = control::socket_pair().expect("sockets");
+        let (socket, theirs) = control::socket_pair().expect("sockets");
         let slice = Duration::from_millis(1);
-        let admission = Admission::ask(line.as_fd(), (0, 2), line.as_fd(), slice, &mut Uninterruptible);
+        let admission = Admission::ask(socket.as_fd(), (0, 2), socket.as_fd(), slice, &mut Uninterruptible);
         let hello = control::receive(theirs.as_fd()).expect("no error").expect("the rank lives");
         assert_eq!(hello.packet, Some(Packet::Hello { rank: 0 }));
         let [_, answer] = <[OwnedFd; 2]>::try_from(hello.fds).expect("two descriptors");
-        let monitor = Monitor { line: theirs, answer };
+        let monitor = Monitor { socket: theirs, answer };
         let mut admission = Admission { answer_max, ..admission? };
         admission.receive(&mut || wait_control(&monitor))
     }
@@ -290,7 +289,7 @@ mod tests {
             },
             ANSWER_MAX,
         );
-        assert!(found.expect("all are there").job.is_some());
+        assert!(found.expect("all have joined").job.is_some());
         assert_eq!(asked, 1, "it is not interrupted any more");
     }
 
@@ -298,14 +297,15 @@ mod tests {
     fn interrupted_rank_that_the_monitor_cancels_has_not_joined() {
         let found = std::thread::scope(|s| {
             let mut cancel = Some(|monitor: OwnedFd, answer: OwnedFd| {
-                let monitor = Monitor { line: monitor, answer };
-                assert_eq!(monitor.hears(), Some(Packet::Cancel { rank: 0 }));
+                let monitor = Monitor { socket: monitor, answer };
+                assert_eq!(monitor.receive(), Some(Packet::Cancel { rank: 0 }));
                 monitor.send(Packet::Cancelled, &[]);
             });
             let wait_control = |monitor: &Monitor| {
-                let copies = [&monitor.line, &monitor.answer].map(|fd| fd.try_clone().expect("a descriptor"));
-                let [line, answer] = copies;
-                cancel.take().map(|cancel| s.spawn(move || cancel(line, answer)));
+                let copies =
+                    [&monitor.socket, &monitor.answer].map(|fd| fd.try_clone().expect("a descriptor"));
+                let [socket, answer] = copies;
+                cancel.take().map(|cancel| s.spawn(move || cancel(socket, answer)));
                 false
             };
             ask(wait_control, ANSWER_MAX)

@@ -1,4 +1,4 @@
-//! The socket to the monitor that has started this process, and the end of the process with the monitor.
+//! The control socket to the monitor that has started this process. The process ends with the monitor.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,44 +12,44 @@ use mpjdev_sys::sync::{LockRank, Mutex};
 
 use super::error::{JoinError, system};
 
-/// The pause before a call that lacked memory is repeated.
+/// The pause before a poll that failed for lack of memory is repeated.
 const REST: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
-struct Line {
+struct ControlSocket {
     socket: Arc<OwnedFd>,
     is_watched: bool,
 }
 
-/// The socket with this number that this rank's process inherited. From the first call on the process ends
-/// with the monitor.
+/// The control socket, which this rank's process has inherited under this number. From the first call on, the
+/// process ends with the monitor.
 ///
 /// # Errors
 /// There is no such socket; the system has no thread left.
-pub(super) fn line(rank: u32, number: u32) -> Result<Arc<OwnedFd>, JoinError> {
+pub(super) fn control_socket(rank: u32, number: u32) -> Result<Arc<OwnedFd>, JoinError> {
     /// The socket is kept open: after a close, its number could belong to another file.
-    static LINE: Mutex<Option<Line>> = Mutex::new(LockRank::Job, None);
-    let mut line = LINE.lock();
-    let line = match &mut *line {
-        Some(line) => line,
+    static CONTROL_SOCKET: Mutex<Option<ControlSocket>> = Mutex::new(LockRank::Job, None);
+    let mut socket = CONTROL_SOCKET.lock();
+    let control = match &mut *socket {
+        Some(control) => control,
         empty => {
             let taken = mpjdev_sys::inherited::packet_socket(number as i32);
             let taken = taken.map_err(|error| JoinError::Descriptor { rank, number, error })?;
-            empty.insert(Line { socket: Arc::new(taken), is_watched: false })
+            empty.insert(ControlSocket { socket: Arc::new(taken), is_watched: false })
         }
     };
-    if !line.is_watched {
-        let socket = line.socket.clone();
+    if !control.is_watched {
+        let socket = control.socket.clone();
         let thread = std::thread::Builder::new().name("mpjdev-launcher".to_owned());
-        thread.spawn(move || end_with(&socket)).map_err(system("a thread"))?;
-        line.is_watched = true;
+        thread.spawn(move || end_with_monitor(&socket)).map_err(system("a thread"))?;
+        control.is_watched = true;
     }
-    Ok(line.socket.clone())
+    Ok(control.socket.clone())
 }
 
-/// Kills this process when the other end is closed, whatever its threads do. The system does that for a
-/// monitor's own children, but not for those started by a shell.
-fn end_with(socket: &OwnedFd) {
+/// Kills this process when the other end is closed. The system does that for the children of a monitor, but
+/// not for a process that a shell has started.
+fn end_with_monitor(socket: &OwnedFd) {
     // No event is requested, so only the hang-up is reported.
     while let Err(error) = poll(&mut [PollFd::new(socket, PollFlags::empty())], None) {
         if error != Errno::INTR {

@@ -37,7 +37,7 @@ pub(super) struct NetworkWorld {
 /// The memory of a rank of such a world.
 pub(super) struct Memory<'a> {
     /// The shared memory of its launcher's ranks, if they share any.
-    pub(super) near: Option<shm::Job>,
+    pub(super) shared: Option<shm::Job>,
     /// Its own segment there, in which the launcher sees its finish.
     pub(super) pool: &'a Arc<SegmentPool>,
     /// Its private memory.
@@ -64,17 +64,17 @@ pub(super) fn connect(
         let datagrams = DatagramPath { datagrams, relay };
         return connect_by_datagrams(rank, &world, listener, datagrams, config, &memory);
     }
-    let Memory { near, pool, private } = memory;
+    let Memory { shared, pool, private } = memory;
     let sockets = sockets(rank, &world, listener, pool)?;
     let job = tcp::Job { rank, members: world.members.clone(), terms: world.terms, sockets };
     let clients = world.clients(rank);
-    // A lone rank shares memory with no other one, and may sleep on the connections.
-    if let Some(near) = near.filter(|near| near.ranks() > 1) {
-        let job = hybrid::Job { intra: near, base: world.base, inter: job };
+    // A rank that is alone in its site needs no shared memory, and parks on the connections.
+    if let Some(shared) = shared.filter(|shared| shared.ranks() > 1) {
+        let job = hybrid::Job { intra: shared, base: world.base, inter: job };
         let world = sites_rank(job, clients, config, pool).map_err(system("the connections"))?;
         return Ok((world, pool.clone()));
     }
-    // No other rank sees this memory, so private memory serves as well.
+    // No other rank reads this memory, so it need not be shared.
     let source: Arc<dyn SlabSource> = private.clone();
     let (transport, packet_source) =
         tcp::connect(job, &config, source.clone()).map_err(system("the connections"))?;
@@ -112,7 +112,7 @@ fn connect_by_datagrams(
     let address = world.address(world.members[rank as usize].host);
     // All ranks are of this project, so each is a host of its own with the same number.
     let sockets = sockets(rank, world, listener, memory.pool)?;
-    // The connections may have taken all of their time, and the proof of a narrow path takes some too.
+    // A limit of its own: the connections may have taken all of theirs.
     let deadline = Instant::now() + world.connect_time;
     let dead_after = u64::try_from(world.peer_timeout.as_nanos()).unwrap_or(u64::MAX);
     let DatagramPath { datagrams, relay } = path;
@@ -151,7 +151,7 @@ fn sockets(
     pool: &SegmentPool,
 ) -> Result<Vec<Option<OwnedFd>>, JoinError> {
     let number = world.members[rank as usize].host;
-    let near = if world.shares_memory { world.own_hosts() } else { number..number + 1 };
+    let unconnected = if world.shares_memory { world.own_hosts() } else { number..number + 1 };
     let mesh = Mesh {
         number,
         hosts: &world.mesh_hosts(),
@@ -159,19 +159,19 @@ fn sockets(
         bind: Some(world.address(number).ip()),
         key: Some(&world.key[..]).filter(|key| !key.is_empty()),
         job: &world.identity(),
-        wanted: &|host| !near.contains(&host),
+        wanted: &|host| !unconnected.contains(&host),
         deadline: Instant::now() + world.connect_time,
         peer_timeout: world.peer_timeout,
     };
     match mesh::connect(mesh, &mut Uninterruptible) {
         Ok(connected) => {
-            // The launcher prints once that a foreign host proves nothing.
-            let told = connected.warnings.iter().filter(|w| !matches!(w, Warning::ByAddress { .. }));
-            told.for_each(|warning| eprintln!("mpjdev: rank {rank}: {warning}"));
+            // The launcher prints one warning for all foreign hosts.
+            let warnings = connected.warnings.iter().filter(|w| !matches!(w, Warning::ByAddress { .. }));
+            warnings.for_each(|warning| eprintln!("mpjdev: rank {rank}: {warning}"));
             Ok(connected.sockets)
         }
         Err(error) => {
-            // The launcher should know that the failure may have begun there.
+            // That peer may be the root cause of the failure.
             let at = |host| world.members.iter().position(|member| member.host == host);
             error.host().and_then(at).into_iter().for_each(|peer| pool.report_failed_peer(peer as u32));
             Err(JoinError::Mesh { rank, error: Box::new(error) })

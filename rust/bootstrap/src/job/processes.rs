@@ -101,8 +101,7 @@ pub fn join_through(
     wait_control: &mut dyn WaitControl,
 ) -> Result<Option<Joined>, JoinError> {
     let Some(control) = variable(control::CONTROL)? else {
-        // A rank of this project's launcher inside an allocation of another one is a rank of this project,
-        // whatever variables are set.
+        // MPJDEV_CONTROL precedes the variables of another launcher: mpjrun may run inside its allocation.
         return match mpi::is_asked_for()? {
             true => join_mpi(config, private, wait_control).map(Some),
             false => Ok(None),
@@ -118,18 +117,18 @@ pub fn join_through(
     let create = || shm::create(rank, ranks as usize, len, &config, private.clone());
     let pool = private.reclaiming(create).map_err(system("shared memory"))?;
     let file = private.reclaiming(|| pool.share()).map_err(system("shared memory"))?;
-    let line = launcher::line(rank, control)?;
+    let socket = launcher::control_socket(rank, control)?;
     debug!(target: "mpjdev::rank", rank, ranks, "rank asks its launcher for the job");
     let mut admission =
-        Admission::ask(line.as_fd(), (rank, ranks), file.as_fd(), config.slice, wait_control)?;
+        Admission::ask(socket.as_fd(), (rank, ranks), file.as_fd(), config.slice, wait_control)?;
     admission.collect_by(private);
     let joined = admission.receive(wait_control).and_then(|found| {
         let Admitted { network, job } = found;
         let (connects, shares_memory) = (network.is_some(), job.is_some());
         debug!(target: "mpjdev::rank", rank, ranks, connects, shares_memory, "launcher has described the job");
         match (network, job) {
-            (Some(network), near) => {
-                let memory = Memory { near, pool: &pool, private };
+            (Some(network), shared) => {
+                let memory = Memory { shared, pool: &pool, private };
                 let (world, source) = network::connect(rank, network, config, memory, relay)?;
                 Ok(Joined { world, source })
             }
@@ -144,7 +143,7 @@ pub fn join_through(
         warn!(target: "mpjdev::rank", rank, %error, "rank has not joined");
     }
     joined.map(Some).inspect_err(|error| match error {
-        // The others may wait for this rank already.
+        // Other ranks may wait for this rank already.
         JoinError::Launcher(_) | JoinError::Descriptors { .. } | JoinError::System { .. } => {
             shm::fail_joining(&pool, &error.to_string())
         }
@@ -165,7 +164,8 @@ fn join_mpi(
 }
 
 /// Has unused descriptors closed and unused segments unmapped if the limits may not suffice. A descriptor
-/// beyond the limit is lost on arrival. Long segments are mapped when ranks first communicate, under locks.
+/// beyond the limit is lost when it is received. Long segments are mapped when ranks first communicate, under
+/// locks, where nothing can be unmapped.
 fn make_room(ranks: u32, len: usize, private: &HeapPool) {
     /// Descriptors that joining takes, besides two for each rank.
     const SPARE: u64 = 32;
@@ -189,8 +189,8 @@ fn variable(name: &'static str) -> Result<Option<u32>, JoinError> {
     }
 }
 
-/// Octets of a segment's slabs for a limit on message memory: room for slabs of all sizes in any order, since
-/// only used memory is taken.
+/// Octets of a segment's slabs for a limit on message memory. Twice the limit leaves room for slabs of all
+/// sizes in any order; the system provides only the memory that is used.
 fn segment_len(limit: u64) -> usize {
     const LEAST: u64 = 64 << 20;
     const MOST: u64 = 64 << 30;

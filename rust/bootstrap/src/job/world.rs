@@ -61,7 +61,7 @@ pub struct World {
     pub base: u32,
     /// Ranks of the launcher.
     pub count: u32,
-    /// Whether these share memory, so that only the others are reached over the network.
+    /// Whether these share memory. Then they connect to the ranks of other launchers only.
     pub shares_memory: bool,
     /// The carrier of messages to the others.
     pub carrier: Carrier,
@@ -77,7 +77,7 @@ pub struct World {
     pub maxlinear: u32,
     /// The time limit for all connections.
     pub connect_time: Duration,
-    /// The time without any sign of a peer, though it was probed, after which it counts as dead.
+    /// The time without traffic or heartbeat from a peer after which it counts as failed.
     pub peer_timeout: Duration,
     /// The key that all hosts of this project prove to have; empty without one.
     pub key: Bytes,
@@ -333,7 +333,7 @@ impl World {
         ends.into_iter().try_for_each(|host| within("the ranks of a host", at_host(host) as u32, 1, 1))
     }
 
-    /// Writes the description to sealed memory, of which each rank gets a descriptor.
+    /// Writes the description to sealed memory. Each rank receives a descriptor of it.
     ///
     /// # Errors
     /// The system refuses.
@@ -360,7 +360,7 @@ impl World {
         World::parse(&octets).map_err(io::Error::other)
     }
 
-    /// Hosts of the launcher's ranks.
+    /// The hosts of the launcher's ranks.
     #[must_use]
     pub fn own_hosts(&self) -> std::ops::Range<u32> {
         let first = self.members[self.base as usize].host;
@@ -397,7 +397,7 @@ impl World {
     /// The hosts in the form that the mesh takes.
     #[must_use]
     pub fn mesh_hosts(&self) -> Vec<Host> {
-        // A host without processes is no host of this project either.
+        // A host without processes counts as foreign.
         let mut is_ours = vec![None; self.hosts.len()];
         for member in &self.members {
             let of_all = &mut is_ours[member.host as usize];

@@ -1,16 +1,18 @@
-//! The echo of a pair of ranks. Before the first packet, both determine that datagrams arrive in both
+//! The echo of a pair of ranks. Before the first packet, both determine whether datagrams arrive in both
 //! directions (5.10), and how long they may be (5.2): some paths drop long datagrams silently.
 //!
-//! Each rank sends probes of several lengths until the other one reports on their connection that the longest
-//! has arrived, or until that has failed several times. A reply is one octet, and travels only on the
-//! connection. An unauthenticated client cannot forge a probe, which has the connection id in it. Afterwards
-//! no probe is sent any more, and the connection carries one more octet in each direction: a rank that has
-//! completed the setup with all others states it, and waits for the same statement of all. So no rank expects
-//! packets of a rank that still proves another path.
+//! Each rank sends probes of several lengths. It stops when the other rank reports that the longest has
+//! arrived, or when several rounds have failed. A report is one octet on their TCP connection. A probe
+//! contains the connection id, so an unauthenticated client cannot forge one.
+//!
+//! A rank that has completed the echo with all others sends each of them the word "r". It waits for that word
+//! from all of them, and sends its first packet then. So no rank waits for acks of a rank that still proves
+//! another path.
 //!
 //! ```text
-//! on the connection    "0" ... "9"  a probe of the reader has arrived, at least as long as its n-th length
-//!                      "d"          replies to "e", unless "0" was sent: no more of these
+//! on the connection    "0" ... "9"  a probe of the receiver of this word has arrived, of its n-th length or
+//! more
+//!                      "d"          answers "e", unless "0" was sent: no more of these reports follow
 //!                      "e"          no more probes are sent
 //!                      "r"          the setup with all ranks is complete; the last word
 //! ```
@@ -21,21 +23,21 @@ use std::time::{Duration, Instant};
 use mpjdev_transport::udp::path_mtu::LEN_SAFE;
 use mpjdev_transport::udp::probe::{self, Early};
 
-/// The time for which probes without a reply are sent.
+/// The time during which probes are sent without a report.
 pub const ECHO_TIME: Duration = Duration::from_secs(3);
 /// The least number of rounds of probes, also for a rank without a processor for that time.
 const ROUNDS_MIN: u32 = 16;
-/// The time that a probe may arrive after the word that no more are sent.
+/// The time during which a probe may arrive after the word that no more are sent.
 const GRACE: Duration = Duration::from_secs(1);
 /// The time between the first two rounds. It doubles up to the second value.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(160)];
-/// The number of rounds of longer probes after a shorter one has arrived. The time between them begins anew
-/// and doubles up to the second value: a queue that is full of other traffic, or of the probes of many pairs,
-/// gets time to drain before a length is given up.
+/// The number of rounds of longer probes after a shorter one has arrived. The pause between them starts again
+/// at its minimum and doubles up to the second value, so that a queue that is full of other traffic, or of
+/// the probes of many pairs, drains before a length counts as lost.
 const LONGER_ROUNDS: u32 = 8;
 const LONGER_PAUSE_MAX: Duration = Duration::from_millis(640);
-/// Octets of datagrams for paths that do not carry the longest: Ethernet with jumbo frames, Ethernet, and
-/// tunnels in it.
+/// Octets of datagrams for paths that do not carry the longest: Ethernet with jumbo frames, Ethernet, tunnels
+/// over Ethernet, and the length that every path carries.
 const LENS_SHORTER: [usize; 4] = [8968, 1472, 1368, LEN_SAFE];
 /// The limit on datagrams that are kept from ranks that have completed the setup; others are retransmitted.
 const EARLY_MAX: usize = 1024;
@@ -217,7 +219,7 @@ impl Echo {
         [self.next_at, grace].into_iter().flatten().min()
     }
 
-    /// Handles a word of the peer; false if it is undefined, repeated or untrue.
+    /// Handles a word of the peer; false if it is undefined, repeated or impossible.
     pub(super) fn handle_word(&mut self, word: u8, now: Instant) -> bool {
         match word {
             b'0'..=b'9' => return self.reach(usize::from(word - LONGEST), now),
@@ -279,7 +281,7 @@ impl Echo {
             self.reported = Some(at);
             words.push(LONGEST + at as u8);
         }
-        // A rank that was held up finds probes in its socket that arrived before the last word.
+        // A delayed rank first handles the probes in its socket, which arrived before the last word.
         if self.peer_ended_at.is_some() && is_all && self.reported.is_some_and(|reported| reported > 0) {
             self.has_sent_done = true;
             words.push(DONE);

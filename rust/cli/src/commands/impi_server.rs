@@ -39,9 +39,9 @@ that others can read. To make a key that every implementation reads:
 Server and client use the strongest method that both enable. Methods that mpjdev does not know are ignored. \
 A connection without a common method is refused.
 
-At most 64 connections that have not joined stay open. One more closes the oldest of them, of the address \
-that has most; so does a connection for which the server has no descriptor. A site whose connection closes \
-before the server has answered retries, four times in all.
+At most 64 connections that have not joined may be open. One more closes the oldest of them from the address \
+that has the most; so does a connection for which the server has no descriptor. A site whose connection is \
+closed before the server has answered retries, four attempts in all.
 
 The answer to a wrong key is delayed by 0.2 s, and by twice as long for each further one up to 5 s. Other \
 connections are not delayed. While 64 connections wait for that answer, the server accepts no new one.

@@ -83,9 +83,9 @@ messages, packets, acks, retransmissions, dropped datagrams, round-trip time, sy
 user data, in sum and for each peer; the other transports count completed requests and unexpected messages \
 only.
 
-Exit status: that of the first rank that fails (128 + n for signal n), with --sites among all sites. A rank \
-that had seen another rank fail over TCP or UDP counts after that rank. 124 after --timeout, 1 if the sites \
-of a job do not meet or lose each other, 2 for wrong usage."
+Exit status: that of the first rank that fails (128 + n for signal n), with --sites among all sites. If a \
+rank had seen another one fail over TCP or UDP, the other one counts as the first. 124 after --timeout, 1 if \
+the sites of a job do not meet or lose each other, 2 for wrong usage."
 )]
 pub struct Run {
     /// Number of ranks (also -np)

@@ -46,7 +46,7 @@ impl Member {
     fn release(&mut self) {
         let Some(answer) = self.answer.as_ref().filter(|_| self.has_cancelled) else { return };
         match control::send(answer.as_fd(), Packet::Cancelled, &[]) {
-            Err(error) if control::is_passing(&error) => {}
+            Err(error) if control::is_temporary(&error) => {}
             _ => (self.answer, self.has_cancelled) = (None, false),
         }
     }
@@ -135,7 +135,7 @@ impl Session {
         self.pending.retain_mut(|rank| match rank.send_all(description, &packets) {
             Ok(()) => false,
             // A rank that has ended needs no packets. `unhandled_ends` reports its end.
-            Err(error) => control::is_passing(&error),
+            Err(error) => control::is_temporary(&error),
         });
         if self.pending.is_empty() {
             self.files.clear();
