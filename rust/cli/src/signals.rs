@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ignored_signals_are_found_among_all_else() {
+    fn ignored_signals_are_read_from_a_status_file() {
         let status = "Name:\tx\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
         assert_eq!(ignored(status), 1 << 12 | 1);
         assert_eq!(ignored(""), 0);

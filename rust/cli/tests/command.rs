@@ -36,7 +36,7 @@ fn finished(output: Output) -> (i32, String, String) {
 
 /// Proves the exit status and the JSON of a sound message, from a file of hex text.
 #[test]
-fn a_sound_message_is_explained_with_status_0() {
+fn sound_message_exits_with_status_0() {
     let file = golden("example-le.hex");
     let (status, out, err) = run(&["inspect", "--format", "json", file.to_str().expect("UTF-8")]);
     assert_eq!((status, err.as_str()), (0, ""));
@@ -51,7 +51,7 @@ fn a_sound_message_is_explained_with_status_0() {
 
 /// Proves the exit status of a damaged message in each format, and that each says where.
 #[test]
-fn a_damaged_message_is_explained_with_status_1() {
+fn damaged_message_exits_with_status_1() {
     let file = golden("damaged-count-negative-be.hex");
     for format in ["text", "json", "hex"] {
         let (status, out, err) = run(&["inspect", "--format", format, file.to_str().expect("UTF-8")]);
@@ -87,7 +87,7 @@ fn standard_input_is_read_as_raw_octets_or_hex() {
 
 /// Proves that the dump can be fed back.
 #[test]
-fn the_dump_is_input_again() {
+fn dump_is_valid_input() {
     let file = golden("objects-shared-be.hex");
     let (_, dump, _) = run(&["inspect", "--format=hex", file.to_str().expect("UTF-8")]);
     let (_, wanted, _) = run(&["inspect", "--format=json", file.to_str().expect("UTF-8")]);
@@ -97,7 +97,7 @@ fn the_dump_is_input_again() {
 
 /// Proves that an input that cannot be read is named, with status 2.
 #[test]
-fn an_input_that_cannot_be_read_is_named_with_status_2() {
+fn unreadable_input_is_named_with_status_2() {
     let (status, out, err) = run(&["inspect", "/no/such/file"]);
     assert_eq!((status, out.as_str()), (2, ""));
     assert!(err.starts_with("mpjdev: /no/such/file: "), "{err}");

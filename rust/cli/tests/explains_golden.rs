@@ -103,7 +103,7 @@ fn json_of_every_vector_matches_its_description() {
 /// Proves that every float and double of the vectors can be had back from the digits in the JSON, to the last
 /// bit.
 #[test]
-fn floats_in_json_have_digits_enough() {
+fn floats_in_json_survive_a_round_trip() {
     for name in ["float-be", "float-le", "double-be", "double-le"] {
         let vector = vectors::all().into_iter().find(|v| v.name == name).expect("the vector");
         let mut out = Vec::new();
@@ -202,7 +202,7 @@ fn every_flipped_bit_is_explained() {
 
 /// Proves that the dump has every octet of every vector, damaged ones too, in a form that is read again.
 #[test]
-fn the_dump_of_every_vector_reads_as_the_vector_again() {
+fn dump_of_every_vector_is_parsed_as_the_vector() {
     for vector in &vectors::all() {
         let dump = as_hex(&explain(&vector.octets));
         let octets = decode(dump.clone().into_bytes(), Kind::Hex).expect("hex text");
@@ -286,7 +286,7 @@ fn truncated_section_shows_its_present_values() {
 
 /// Proves that objects without a stream, and a stream without objects, are remarked.
 #[test]
-fn objects_and_secondary_payload_that_do_not_go_together_are_remarked() {
+fn objects_without_secondary_payload_and_the_reverse_are_remarked() {
     let objects = [0, 0, 0, 0, 0, 0, 0, 8, 8, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0];
     let shown = as_text(&explain(&objects), Limits::FEW);
     assert!(shown.contains("! there are sections of objects, but no secondary payload"), "{shown}");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_peer_adds_no_line_and_moves_no_cursor() {
+    fn control_characters_of_a_peer_are_escaped() {
         let lines = lines("warn", || {
             let why = "gone\nrank 0 \u{1b}[2J";
             tracing::warn!(target: "mpjdev::failure", rank = 0u32, why, "peer has failed");

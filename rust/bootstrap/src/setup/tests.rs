@@ -157,7 +157,7 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
 
 /// The peer takes this rank for one of another machine; its own longer probes are lost.
 #[test]
-fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
+fn datagram_length_is_the_longest_that_arrives_in_both_directions() {
     let (socket, said) = peer_socket();
     let from = socket.local_addr().expect("bound");
     let said = Hello { wants_proof: true, ..said };
@@ -184,7 +184,7 @@ fn datagrams_are_as_long_as_those_that_arrive_in_both_directions() {
 
 /// Datagrams that have arrived in both directions are not reported as lost at the deadline.
 #[test]
-fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
+fn unfinished_echo_is_reported_as_unfinished_setup() {
     let [own, _theirs] = pair();
     let sockets = [None, Some(own)];
     let connection = sockets[1].as_ref().expect("a connection");
@@ -210,7 +210,7 @@ fn rank_that_does_not_end_its_trial_is_late_and_its_datagrams_are_not_lost() {
 
 /// A rank without a processor before the deadline counts the words that arrived before.
 #[test]
-fn words_before_the_deadline_count_behind_it() {
+fn words_that_arrived_before_the_deadline_are_read_after_it() {
     let (socket, said) = peer_socket();
     let from = socket.local_addr().expect("bound");
     let words = [&said.emit()[..], b"0"].concat();
@@ -288,7 +288,7 @@ fn hello() -> Hello {
 }
 
 #[test]
-fn an_introduction_is_these_octets() {
+fn hello_has_the_recorded_octets() {
     let octets = [
         b"mpjU".as_slice(),
         &[0, 0, 0, 6],

@@ -138,7 +138,7 @@ fn spawn(rank: &Arc<PacketEngine>, act: impl FnOnce(&Arc<PacketEngine>) + 'stati
 // ---- Messages that wake
 
 #[test]
-fn a_thread_alone_is_woken_by_a_message() {
+fn message_wakes_the_only_parked_thread() {
     explore(3, || {
         let [left, right] = ranks_apart();
         let receiver = spawn(&left, |left| receive(left, 1, 1));

@@ -1,4 +1,4 @@
-//! Ranks that end, well or not, as their lines show it.
+//! Tests of ranks that finish, fail or are killed, which their liveness connections show.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -7,15 +7,15 @@ use mpjdev_transport::PeerState;
 
 use super::*;
 
-/// Jobs of ranks with lines between them.
-fn jobs_with_lines(count: usize, terms: Terms) -> Vec<Job> {
+/// Jobs of ranks with liveness connections between them.
+fn jobs_with_liveness(count: usize, terms: Terms) -> Vec<Job> {
     let mut jobs = job::udp_jobs(count, terms).expect("sockets");
-    add_lines(&mut jobs);
+    add_liveness(&mut jobs);
     jobs
 }
 
-/// Gives ranks lines to each other.
-pub(super) fn add_lines(jobs: &mut [Job]) {
+/// Adds liveness connections between all ranks.
+pub(super) fn add_liveness(jobs: &mut [Job]) {
     let count = jobs.len();
     jobs.iter_mut().for_each(|job| job.liveness = (0..count).map(|_| None).collect());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -28,21 +28,20 @@ pub(super) fn add_lines(jobs: &mut [Job]) {
 
 const ENDED: &str = "its connection has ended before it had finished";
 
-/// The remains of a killed process: sent datagrams are in the peer's socket, and its descriptors are closed
-/// without a packet.
+/// Ends a rank as a kill does: its descriptors are closed without a packet. Datagrams that it has sent stay
+/// in the peer's socket.
 fn die(job: Job) {
     drop(job);
 }
 
-/// Messages that came before the end of the line are received, and only then has the rank failed.
 #[test]
 fn messages_of_a_killed_rank_are_received_before_its_failure() {
     const COUNT: usize = 40;
-    let mut jobs = jobs_with_lines(2, Terms::default());
+    let mut jobs = jobs_with_liveness(2, Terms::default());
     let dying = jobs.pop().expect("two ranks");
     let ranks = ranks_of(jobs, ProgressThread::Runs);
     let to = dying.members[0].expect("a peer");
-    // As the rank would have sent them, had it not been killed before the first acknowledgment.
+    // The datagrams of a rank that is killed before the first acknowledgment.
     for i in 0..COUNT {
         let message = octets(&message(1, i as f64));
         let mut packet = Packet {
@@ -57,26 +56,25 @@ fn messages_of_a_killed_rank_are_received_before_its_failure() {
     }
     die(dying);
     for i in 0..COUNT {
-        let received = ranks[0].receive(1).expect("it came before");
+        let received = ranks[0].receive(1).expect("a message before the failure");
         assert_eq!(octets(&received), octets(&message(1, i as f64)));
     }
-    let error = ranks[0].receive(1).expect_err("nobody is there");
+    let error = ranks[0].receive(1).expect_err("the rank is killed");
     assert_eq!(error, DeviceError::PeerFailed { rank: 1, why: ENDED.to_owned() });
 }
 
-/// The end of the liveness connection alone wakes a thread that sleeps without a progress thread and without
-/// time slices.
+/// There is no progress thread, and the thread parks for an hour at a time.
 #[test]
-fn a_sleeper_is_woken_by_the_end_of_a_line() {
-    let mut jobs = jobs_with_lines(2, Terms::default());
+fn parked_thread_wakes_when_a_liveness_connection_ends() {
+    let mut jobs = jobs_with_liveness(2, Terms::default());
     let dying = jobs.pop().expect("two ranks");
     let config = Config { slice: Duration::from_secs(3600), ..Config::default() };
     let ranks = ranks_with(jobs, ProgressThread::Missing, config);
     scope(|threads| {
-        let waits = threads.spawn(|| ranks[0].receive(1).expect_err("nobody sends"));
+        let waits = threads.spawn(|| ranks[0].receive(1).expect_err("the rank is killed"));
         let begun = Instant::now();
         while !ranks[0].transport.is_asleep() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "it sleeps");
+            assert!(begun.elapsed() < Duration::from_secs(20), "the thread does not park");
             std::thread::yield_now();
         }
         die(dying);
@@ -85,26 +83,25 @@ fn a_sleeper_is_woken_by_the_end_of_a_line() {
     });
 }
 
-/// The thread beside the rank looks while the program does not call in, and while it calls in and never
-/// sleeps.
+/// One rank makes no call, and another polls all the time without parking.
 #[test]
-fn the_thread_beside_a_rank_sees_lines_end() {
-    let mut jobs = jobs_with_lines(3, Terms::default());
+fn progress_thread_detects_ended_liveness_connections() {
+    let mut jobs = jobs_with_liveness(3, Terms::default());
     let dying = jobs.pop().expect("three ranks");
     let ranks = ranks_of(jobs, ProgressThread::Runs);
     die(dying);
     let failed = PeerState::Failed(ENDED.to_owned());
     let begun = Instant::now();
     while ranks[0].transport.peer(2) != failed || ranks[1].transport.peer(2) != failed {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it is seen");
-        // One of them computes, the other looks all the time.
+        assert!(begun.elapsed() < Duration::from_secs(20), "the end is not detected");
+        // Rank 0 computes, and rank 1 polls.
         ranks[1].transport.heartbeat();
         assert!(ranks[1].comm.leftovers() == (0, 0));
     }
 }
 
-/// All finish at the same time and are gone at once, with and without losses: nobody takes that for a death,
-/// and nobody waits until the deadline.
+/// All ranks finish and close at the same time, with and without losses. No rank counts as failed, and none
+/// waits until the deadline.
 #[test]
 fn simultaneous_finishes_count_as_finished() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
@@ -112,7 +109,7 @@ fn simultaneous_finishes_count_as_finished() {
         for round in 0..rounds {
             let impairment = impairment.map(|impairment| (impairment, round));
             let terms = Terms { impairment, ..Terms::default() };
-            let ranks = ranks_of(jobs_with_lines(3, terms), ProgressThread::Runs);
+            let ranks = ranks_of(jobs_with_liveness(3, terms), ProgressThread::Runs);
             let begun = Instant::now();
             scope(|threads| {
                 for (at, rank) in ranks.into_iter().enumerate() {
@@ -135,11 +132,11 @@ fn simultaneous_finishes_count_as_finished() {
     }
 }
 
-/// Anybody who sees the packets of a connection can forge a reset. It ends nothing while the line lives, and
-/// is counted; and one with ids that were guessed is not even of this connection.
+/// A program that sees the packets of a connection can forge a reset. It is counted and ignored while the
+/// liveness connection is open. A reset with a wrong id is dropped as unknown.
 #[test]
-fn a_forged_reset_ends_nothing_while_the_line_lives() {
-    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), ProgressThread::Runs);
+fn forged_reset_is_ignored_while_the_liveness_connection_is_open() {
+    let ranks = ranks_of(jobs_with_liveness(3, Terms::default()), ProgressThread::Runs);
     let settings = ranks[0].transport.settings(1).expect("a peer");
     let to = ranks[0].transport.udp_socket().local_addr().expect("an address");
     let forge = |connection: u64, has_seq: bool| {
@@ -148,7 +145,7 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
         packet.number(has_seq.then_some(settings.first_theirs), Some(settings.first_ours));
         let mut octets = [0; HEAD_LEN_MAX];
         let len = packet.emit(&[], &mut octets).expect("a packet");
-        // From the port of rank 1, as only somebody within the network can.
+        // From the port of rank 1, which a program on the network can forge.
         ranks[1].transport.udp_socket().send_to(&octets[..len], to).expect("sent");
     };
     for bit in [0, 12, 31, 32, 63] {
@@ -168,11 +165,11 @@ fn a_forged_reset_ends_nothing_while_the_line_lives() {
     assert_eq!(octets(&received), octets(&message(3, 3.0)));
 }
 
-/// A rank that gives a peer up ends its line, so that the peer knows though it does not believe resets.
+/// A rank that disconnects a peer closes the liveness connection, since the peer ignores resets.
 #[test]
 fn disconnected_peer_sees_the_end_of_its_liveness_connection() {
-    let ranks = ranks_of(jobs_with_lines(3, Terms::default()), ProgressThread::Runs);
+    let ranks = ranks_of(jobs_with_liveness(3, Terms::default()), ProgressThread::Runs);
     ranks[0].transport.give_up(1, "a test gives it up");
-    let error = ranks[1].receive(0).expect_err("nobody is there");
+    let error = ranks[1].receive(0).expect_err("the rank is killed");
     assert_eq!(error, DeviceError::PeerFailed { rank: 0, why: ENDED.to_owned() });
 }

@@ -1,4 +1,4 @@
-//! Datagrams of a hostile peer that has all its numbers right.
+//! Tests of a hostile peer whose datagrams have valid ids and numbers.
 
 use mpjdev_proto::context::{WORLD, control};
 use mpjdev_proto::datagram::extension::Fragment;
@@ -6,10 +6,10 @@ use mpjdev_proto::datagram::header::Mode as PacketMode;
 
 use super::*;
 
-/// Octets of a datagram at most, there.
+/// The longest datagram in octets.
 const DATAGRAM_LEN: usize = 1472;
 
-/// Rank 0 of three, which gets this as the first packet of rank 1, with `len` octets of user data.
+/// The ranks of a job, after rank 0 was sent this first packet of rank 1, with `len` octets of user data.
 fn sent(len: usize, fill: impl FnOnce(&mut Packet)) -> Vec<Rank> {
     let ranks = ranks(3, Terms { datagram_len_max: DATAGRAM_LEN, ..Terms::default() }, ProgressThread::Runs);
     let settings = ranks[0].transport.settings(1).expect("a peer");
@@ -25,7 +25,7 @@ fn sent(len: usize, fill: impl FnOnce(&mut Packet)) -> Vec<Rank> {
     ranks
 }
 
-/// Why rank 0 has given rank 1 up.
+/// The reason why rank 0 disconnects rank 1.
 fn why(len: usize, fill: impl FnOnce(&mut Packet)) -> String {
     let ranks = sent(len, fill);
     match ranks[0].receive(1).expect_err("no message") {
@@ -34,8 +34,6 @@ fn why(len: usize, fill: impl FnOnce(&mut Packet)) -> String {
     }
 }
 
-/// A tag that no message has, more octets than it was asked for, and what ranks do not say to each other: it
-/// is given up, and told why.
 #[test]
 fn peer_that_violates_the_protocol_is_disconnected() {
     let begins = |why: String, begin: &str| {
@@ -58,10 +56,9 @@ fn peer_that_violates_the_protocol_is_disconnected() {
     begins(why(8, extra(9)), "8 octets with tag 9");
 }
 
-/// A datagram that is longer than was agreed is none, whatever else is right about it: what is kept of a peer
-/// is counted in datagrams.
+/// The memory for a peer is bounded by the number of its datagrams, so each is no longer than agreed.
 #[test]
-fn datagrams_that_are_longer_than_agreed_are_none() {
+fn datagram_above_the_agreed_length_is_dropped() {
     let ranks = sent(DATAGRAM_LEN, |_| {});
     let deadline = Instant::now() + Duration::from_secs(20);
     while ranks[0].counted().malformed == 0 {
@@ -71,7 +68,7 @@ fn datagrams_that_are_longer_than_agreed_are_none() {
     assert_eq!(ranks[0].counted().packets_received, 0);
 }
 
-/// Datagrams of all lengths that leave together are cut where they end.
+/// A GSO batch of different lengths is divided at the right places.
 #[test]
 fn datagrams_of_all_lengths_arrive_unchanged() {
     const COUNT: usize = 400;

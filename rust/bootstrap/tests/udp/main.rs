@@ -112,7 +112,7 @@ fn octets(message: &Message) -> Vec<u8> {
 /// Section 5.12, 6 of the notes: every acknowledgment rides on an answer, and nothing leaves twice. No timer
 /// disturbs it here, however long a thread has to wait for its turn.
 #[test]
-fn a_ping_pong_needs_no_packet_but_its_messages() {
+fn ping_pong_sends_no_packets_but_its_messages() {
     const ROUNDS: u64 = 2000;
     let never = 600 * SECOND;
     let timing = Timing { floor: never, ceiling: never, initial: never, ..Timing::SHARED };
@@ -147,7 +147,7 @@ fn a_ping_pong_needs_no_packet_but_its_messages() {
 
 /// The counters of copies: only the system copies, and it places most octets in the message itself.
 #[test]
-fn large_messages_are_copied_by_the_system_alone() {
+fn large_messages_are_copied_by_the_kernel_only() {
     const COUNT: u64 = 20;
     let ranks = ranks(2, Terms::default(), ProgressThread::Runs);
     let large = message(1 << 16, 1.0);

@@ -1,4 +1,4 @@
-//! A relay between the sockets of two ranks, which does with their datagrams as a test wants.
+//! A relay between the sockets of two ranks, which tampers with their datagrams.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,12 +7,12 @@ use std::thread::JoinHandle;
 
 use super::*;
 
-/// The datagrams that a peer receives in place of a datagram of the rank with this number.
+/// The datagrams that a peer receives in place of one datagram of this rank.
 pub(super) type Tamper = Box<dyn FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + Send>;
 
-/// A relay between ranks 0 and 1; each knows it under the address that it has for the other one.
+/// A relay between ranks 0 and 1.
 pub(super) struct Relay {
-    /// By rank: the socket that stands for it at the other one.
+    /// By rank: the socket at which the other rank reaches it.
     fronts: [Arc<UdpSocket>; 2],
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -20,13 +20,13 @@ pub(super) struct Relay {
 
 struct Shared {
     tamper: Mutex<Tamper>,
-    /// By rank: where it is.
+    /// The address of each rank.
     ranks: Mutex<[SocketAddr; 2]>,
     is_over: AtomicBool,
 }
 
 impl Relay {
-    /// Puts itself between the ranks of a job of two.
+    /// Starts a relay between the ranks of a job of two.
     pub(super) fn between(jobs: &mut [Job], tamper: Tamper) -> Relay {
         let front = || {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -42,7 +42,7 @@ impl Relay {
             is_over: AtomicBool::new(false),
         });
         let mut relay = Relay { fronts, shared, threads: Vec::new() };
-        relay.lead_to(jobs);
+        relay.connect_to(jobs);
         for from in 0..2 {
             let (shared, fronts) = (relay.shared.clone(), relay.fronts.clone());
             relay.threads.push(std::thread::spawn(move || shared.carry(from, &fronts)));
@@ -50,8 +50,8 @@ impl Relay {
         relay
     }
 
-    /// Stands between these ranks from now on.
-    pub(super) fn lead_to(&self, jobs: &mut [Job]) {
+    /// Relays between these ranks from now on.
+    pub(super) fn connect_to(&self, jobs: &mut [Job]) {
         let mut ranks = self.shared.ranks.lock().unwrap_or_else(PoisonError::into_inner);
         for (rank, job) in jobs.iter_mut().enumerate() {
             ranks[rank] = job.socket.local_addr().expect("bound");
@@ -60,12 +60,12 @@ impl Relay {
         }
     }
 
-    /// Does something else with what comes from now on.
+    /// Tampers with further datagrams in another way.
     pub(super) fn tamper(&self, tamper: Tamper) {
         *self.shared.tamper.lock().unwrap_or_else(PoisonError::into_inner) = tamper;
     }
 
-    /// Sends a rank a datagram as if it came from the other one.
+    /// Sends a rank a datagram from the address of the other rank.
     pub(super) fn send(&self, to: usize, octets: &[u8]) {
         let address = self.shared.ranks.lock().unwrap_or_else(PoisonError::into_inner)[to];
         self.fronts[1 - to].send_to(octets, address).expect("sent");
@@ -76,7 +76,7 @@ impl Shared {
     fn carry(&self, from: usize, fronts: &[Arc<UdpSocket>; 2]) {
         let mut octets = vec![0; 1 << 16];
         while !self.is_over.load(Relaxed) {
-            // Without a datagram it looks whether it is over.
+            // A timeout: the test may be over.
             let Ok(len) = fronts[1 - from].recv(&mut octets) else { continue };
             let datagrams = {
                 let mut tamper = self.tamper.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +84,7 @@ impl Shared {
             };
             let to = self.ranks.lock().unwrap_or_else(PoisonError::into_inner)[1 - from];
             for datagram in datagrams {
-                // Who is not there any more gets nothing.
+                // The rank may have ended.
                 let _ = fronts[from].send_to(&datagram, to);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, mpsc};
 use mpjdev_proto::datagram::network::Random;
 use mpjdev_transport::PeerState;
 
-use super::deaths::add_lines;
+use super::deaths::add_liveness;
 use super::relay::{Relay, Tamper};
 use super::*;
 
@@ -146,7 +146,7 @@ fn datagrams_of_an_earlier_run_are_dropped() {
     drop(ranks);
     relay.tamper(unchanged());
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
-    relay.lead_to(&mut jobs);
+    relay.connect_to(&mut jobs);
     let ranks = ranks_of(jobs, ProgressThread::Runs);
     let recorded = std::mem::take(&mut *recorded.lock().expect("no panic"));
     scope(|threads| {
@@ -209,7 +209,7 @@ fn loses_answers_to_the_last(count: usize) -> Tamper {
 
 /// The last acknowledgment is lost, also a few times: the packet leaves again, and both finish well.
 #[test]
-fn the_last_acknowledgment_may_be_lost() {
+fn finish_completes_when_the_last_ack_is_lost() {
     for count in [1, 3] {
         let (ranks, _relay) = pair(Terms::default(), loses_answers_to_the_last(count));
         ranks[1].send(&message(100, 1.0), 0);
@@ -228,7 +228,7 @@ fn the_last_acknowledgment_may_be_lost() {
 #[test]
 fn finish_ends_when_the_last_ack_is_lost_and_the_peer_has_ended() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
-    add_lines(&mut jobs);
+    add_liveness(&mut jobs);
     let _relay = Relay::between(&mut jobs, loses_answers_to_the_last(usize::MAX));
     let mut ranks = ranks_of(jobs, ProgressThread::Runs);
     let last = ranks.pop().expect("two ranks");
@@ -253,7 +253,7 @@ fn finish_ends_when_the_last_ack_is_lost_and_the_peer_has_ended() {
 #[test]
 fn reset_of_a_closed_peer_acks_the_last_packet() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
-    add_lines(&mut jobs);
+    add_liveness(&mut jobs);
     let (sender, resets) = mpsc::channel();
     let mut last = None;
     let tamper: Tamper = Box::new(move |from, octets| {

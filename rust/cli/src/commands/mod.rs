@@ -99,7 +99,7 @@ mod tests {
 
     /// Proves that scripts with the spelling of an earlier version have the same effect.
     #[test]
-    fn earlier_spellings_of_options_have_the_same_effect_and_are_not_in_the_help() {
+    fn earlier_spellings_of_options_work_and_are_hidden() {
         let renamed = [
             ("run", "-n 1 x", "--silence", "--peer-timeout"),
             ("run", "-n 1 x", "--init-wait", "--init-timeout"),

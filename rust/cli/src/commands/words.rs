@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn np_is_n_before_the_program_and_the_programs_own_behind_it() {
+    fn np_is_rewritten_before_the_program_only() {
         let line = known(words("mpjdev run --tag-output -np 3 -x A=-np -cp x Main -np 4"));
         assert_eq!(line, words("mpjdev run --tag-output -n 3 -x A=-np -cp x Main -np 4"));
         assert_eq!(known(words("mpjdev inspect -np")), words("mpjdev inspect -np"));
     }
 
     #[test]
-    fn options_with_one_dash_are_known() {
+    fn long_options_with_one_dash_are_rewritten() {
         let line = known(words("mpjdev impi-server -server 2 -port 5000 --host ::1"));
         assert_eq!(line, words("mpjdev impi-server --server 2 --port 5000 --host ::1"));
         let line = known(words("mpjdev run -client 0 host:5000 -n 2 x -client 1 -server"));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_get_all_options_but_those_of_their_launcher() {
+    fn command_line_of_a_site_omits_options_of_the_launcher() {
         let of = |line| of_site(&words(line));
         let line = of("run --sites 2 -n 3 --timeout 9 --tag-output -x A=1 java --sites 4 --timeout 3");
         assert_eq!(line, words("-n 3 --tag-output -x A=1 java --sites 4 --timeout 3"));

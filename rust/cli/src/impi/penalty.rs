@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_without_a_wrong_key_is_forgotten() {
+    fn delay_restarts_after_a_minute_without_a_wrong_key() {
         let mut penalties = Penalties::default();
         (0..10).for_each(|one| penalties.put(0, one));
         assert_eq!(released(&mut penalties, 5000).len(), 10);
@@ -109,7 +109,7 @@ mod tests {
 
     /// Proves the bound on attempts: as many as the server admits, in any order.
     #[test]
-    fn all_together_make_thirteen_tries_in_a_second_at_most() {
+    fn rate_of_attempts_is_at_most_thirteen_a_second() {
         let mut penalties = Penalties::default();
         let mut tries = 0;
         for now_ms in 0..160_000 {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_breaks_nothing() {
+    fn penalties_at_the_largest_time_do_not_overflow() {
         let mut penalties = Penalties::default();
         penalties.put(u64::MAX - 1, 1);
         penalties.put(u64::MAX, 2);

@@ -82,7 +82,7 @@ mod tests {
 
     /// Proves that an input is read up to its limit and no further.
     #[test]
-    fn an_input_above_the_limit_is_refused() {
+    fn input_above_the_limit_is_refused() {
         assert_eq!(read(&[7; 10][..], 0, 10).expect("it fits"), [7; 10]);
         assert!(matches!(read(&[7; 11][..], 0, 10), Err(InputError::TooLong { max: 10 })));
         assert!(matches!(read(std::io::repeat(7), u64::MAX, 10), Err(InputError::TooLong { max: 10 })));

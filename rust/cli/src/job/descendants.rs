@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_is_found_behind_any_name() {
+    fn parent_is_read_behind_any_command_name() {
         assert_eq!(parent("12 (a) b) (c) S 7 12 12 0"), Some(7));
         assert_eq!(parent("12 (java) R 1 1"), Some(1));
         assert_eq!(parent("nonsense"), None);

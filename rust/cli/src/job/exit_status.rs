@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_failing_rank_gives_the_status() {
+    fn status_is_that_of_the_first_failed_rank() {
         let mut result = JobResult::default();
         assert!(!result.handle_end(0, ExitStatus::Exited(0)));
         assert!(result.handle_end(0, ExitStatus::Exited(3)));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_128_and_more_and_all_good_is_0() {
+    fn status_of_a_signal_is_128_plus_its_number() {
         let mut result = JobResult::default();
         result.handle_end(0, ExitStatus::Exited(0));
         assert_eq!(result.status(), 0);

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jar_without_it_or_with_a_damaged_one_gives_none() {
+    fn jar_without_a_sound_library_is_an_error() {
         assert!(unpacked(&jar("META-INF/native/linux-sparc/libmpjdev.so", b"x")).is_err());
         assert!(unpacked(b"no jar").is_err());
         let mut damaged = jar(&own(), &[7; 9000]);

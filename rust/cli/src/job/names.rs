@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sites_ranks_have_their_world_ranks_once_those_are_known() {
+    fn ranks_of_a_site_have_world_ranks_when_the_job_has_formed() {
         let mut names = Names { site: Some(2), ..Names::default() };
         assert_eq!((names.rank(1), names.tag(1)), ("rank 1 of site 2".to_owned(), "2.1".to_owned()));
         assert_eq!(names.ranks(&[0, 3]), "ranks 0 and 3 of site 2");

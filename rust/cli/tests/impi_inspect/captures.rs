@@ -90,7 +90,7 @@ fn one_part_of_a_capture_can_be_shown() {
 /// Proves that the options state terms, that they precede those of start-up, and that without either none are
 /// made up.
 #[test]
-fn terms_may_be_given() {
+fn terms_of_options_are_used() {
     let packets = read("impi-many.hex");
     let shown = text(packets.as_bytes(), speaking(Dialect::Final));
     assert!(shown.contains("# acknowledges ackmark packets\n"), "{shown}");
@@ -140,7 +140,7 @@ fn damaged_lines_are_refused_with_their_number() {
 
 /// Proves that a packet with missing rows is damaged, and that the packets after it are not.
 #[test]
-fn a_cut_packet_does_not_harm_the_next() {
+fn truncated_packet_does_not_affect_the_next() {
     let capture = read("impi-captures/hello.txt");
     let at = capture.find("    104 cnt,dty,rsv").expect("the last row of a header");
     let end = at + capture[at..].find('\n').expect("a line end");

@@ -53,7 +53,7 @@ fn exit_statuses_name_the_outcome() {
 /// Proves that each option has its effect: part, dialect, form of input, format, terms. The old --hiwater has
 /// none.
 #[test]
-fn options_have_their_effect() {
+fn options_select_parts_and_forms() {
     let capture = golden("impi-captures/flow.txt");
     let (status, out, _) = run(&["--impi=packets", &capture], b"");
     assert!(status == 0 && out.ends_with("in all      30 packets, 0 warnings\n"), "{out}");

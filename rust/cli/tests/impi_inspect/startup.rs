@@ -19,7 +19,7 @@ fn kinds(found: &Value) -> String {
 
 /// Proves that raw octets of one direction are recognised as the client's or the server's.
 #[test]
-fn a_direction_without_marks_is_recognised() {
+fn direction_without_marks_is_recognised() {
     for (name, dialect) in ALL {
         let [client, server] = of_client_0(name);
         let key = if name == "key" { "c:key " } else { "" };
@@ -122,7 +122,7 @@ fn methods_that_do_not_fit_are_warned_of() {
 
 /// Proves that AUTH of the other dialect is recognised as such.
 #[test]
-fn the_other_dialect_is_recognised() {
+fn other_dialect_is_recognised() {
     let draft = json(read("impi-startup/draft.hex").as_bytes(), speaking(Dialect::Final));
     assert_eq!(complaints(&draft)[0], "the AUTH of the draft (--dialect draft)");
     let last = json(read("impi-startup/hello.hex").as_bytes(), speaking(Dialect::Draft));
@@ -161,7 +161,7 @@ fn values_of_a_reply_have_their_clients() {
 
 /// Proves that the part of a recording without marks can be forced.
 #[test]
-fn the_part_can_be_forced() {
+fn part_is_that_of_the_option() {
     let [client, _] = of_client_0("hello");
     let options = Options { part: Some(Part::Packets), ..speaking(Dialect::Final) };
     let found = json(&client, options);

@@ -41,7 +41,7 @@ fn thirty_two_sites_join() {
 }
 
 #[test]
-fn the_port_is_the_one_asked_for() {
+fn server_listens_at_the_given_port() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("bound").port();
     let output = crate::process::command(&["-server", "1", "-port", &port.to_string()], &[]).output();
@@ -81,7 +81,7 @@ fn loss_of_a_site_before_the_job_runs_ends_it() {
 /// Proves that the others of a running job may finish after a loss, and that the job has failed with the name
 /// of the lost.
 #[test]
-fn the_others_may_finish_when_a_site_is_lost() {
+fn other_sites_can_finish_when_a_site_is_lost() {
     let server = Process::start(&["-server", "3"]);
     let mut joined = server.join_all((0..3).map(settings));
     let address = joined[1].connection.as_fd();
@@ -100,7 +100,7 @@ fn the_others_may_finish_when_a_site_is_lost() {
 }
 
 #[test]
-fn the_others_have_a_time_of_grace_when_a_site_is_lost() {
+fn server_ends_after_the_grace_when_a_site_is_lost() {
     let server = Process::start(&["-server", "2", "--grace", "0.2"]);
     let mut joined = server.join_all((0..2).map(settings));
     let begun = Instant::now();
@@ -147,7 +147,7 @@ fn words_in_time(expected: &str, clients: impl Fn(&Process) -> JoinError, server
 }
 
 #[test]
-fn the_time_to_form_the_job_is_limited() {
+fn job_that_does_not_form_times_out() {
     let text = "mpjdev impi-server: the time to form the job is over, without clients 0, 2\n";
     let missing = |server: &Process| server.join(settings(1)).join().expect("no panic").expect_err("no job");
     let error = words_in_time(text, missing, "3");
@@ -166,7 +166,7 @@ fn joined_and_silent(server: &Process) -> JoinError {
 
 /// Proves that data which nobody takes are kept once for all clients, and reach those that are slow whole.
 #[test]
-fn slow_readers_get_everything_and_cost_little() {
+fn slow_readers_receive_all_tables_in_bounded_memory() {
     const CLIENTS: u32 = 8;
     const DATA: usize = 3 << 20;
     let server = Process::start(&["-server", "8"]);
@@ -195,7 +195,7 @@ fn slow_readers_get_everything_and_cost_little() {
 }
 
 #[test]
-fn a_site_waits_no_longer_than_its_deadline() {
+fn join_fails_at_its_deadline() {
     let server = Process::start(&["-server", "2"]);
     let deadline = || Some(Instant::now() + Duration::from_millis(200));
     let address = server.address.to_string();
@@ -219,7 +219,7 @@ fn missing_server_is_named() {
 
 /// Proves that a site can do all that in a loop of its own, and which address it may give to others.
 #[test]
-fn a_site_joins_without_blocking() {
+fn site_joins_without_blocking() {
     let server = Process::start(&["-server", "2"]);
     let other = server.join(settings(1));
     let link = Link::connect(&server.address.to_string(), soon()).expect("it listens");

@@ -56,7 +56,7 @@ fn environment_sets_the_authentication() {
 }
 
 #[test]
-fn a_server_of_the_draft_wants_the_key_at_once() {
+fn draft_server_requires_the_key_in_auth() {
     let key = [("IMPI_AUTH_KEY", "42")];
     for (auth, may) in [(WITH_KEY, true), (OTHER, false), (NO_KEY, false)] {
         let (is_in, text) = meet(&key, Dialect::Draft, auth, WITH_KEY);
@@ -67,7 +67,7 @@ fn a_server_of_the_draft_wants_the_key_at_once() {
 
 /// Proves that a site of the other dialect is refused, and the server continues.
 #[test]
-fn the_other_dialect_is_refused() {
+fn auth_of_the_other_dialect_is_refused() {
     for (ours, theirs) in [("final", Dialect::Draft), ("draft", Dialect::Final)] {
         let server = Process::start(&["-server", "1", "--dialect", ours]);
         let with = |dialect| join(&server.address.to_string(), Settings { dialect, ..settings(0) }, soon());
@@ -170,7 +170,7 @@ fn site_refuses_a_method_that_it_did_not_offer() {
 }
 
 #[test]
-fn a_site_without_a_method_does_not_talk() {
+fn site_without_a_method_sends_nothing() {
     let server = Process::start(&["-server", "1"]);
     let nothing = Settings { auth: Auth::default(), ..settings(0) };
     let error = join(&server.address.to_string(), nothing, soon()).expect_err("no method");

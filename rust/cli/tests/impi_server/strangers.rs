@@ -177,7 +177,7 @@ fn job_forms_while_silent_connections_flood_the_server() {
 
 /// Proves that unauthenticated clients cannot fill a log.
 #[test]
-fn refusals_are_printed_a_thousand_times() {
+fn only_a_thousand_refusals_are_printed() {
     let server = Process::start(&["-server", "2"]);
     for _ in 0..1010 {
         let mut stranger = server.connect();

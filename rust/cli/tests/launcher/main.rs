@@ -1,5 +1,5 @@
-//! `mpjdev run` as a user runs it: real processes, real signals, real pipes. After each test nothing of its
-//! job is left.
+//! Tests of `mpjdev run` with real processes, signals and pipes. Each test checks that no process of its job
+//! is left.
 
 mod job;
 mod terminal;
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use job::{DEADLINE, Job, lines_until, signal};
 
-/// A folder that is gone with the value.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -25,7 +25,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// A shell script that prints its arguments, where a JDK has its `java`.
+    /// Adds a shell script that prints its arguments in the place of a JDK's `java`.
     fn with_java(self) -> Folder {
         let java = self.0.join("bin/java");
         fs::create_dir(self.0.join("bin")).expect("a new folder");
@@ -76,7 +76,7 @@ fn variables_of_a_rank_are_documented() {
 }
 
 #[test]
-fn a_variable_is_passed_on_by_name_or_given_a_value() {
+fn exported_variable_takes_its_value_or_that_of_the_environment() {
     let job = Job::new(&["-np", "1", "-x", "GIVEN=a=b", "-x", "KEPT", "sh", "-c", "echo $GIVEN $KEPT"]);
     assert_eq!(job.with("KEPT", "c").run().1, "a=b c\n");
     let (status, _, err) = Job::new(&["-n", "1", "-x", "MPJDEV_NOT_SET", "true"]).run();
@@ -85,7 +85,7 @@ fn a_variable_is_passed_on_by_name_or_given_a_value() {
 }
 
 #[test]
-fn the_first_failing_rank_gives_the_status_and_one_clear_line_and_ends_the_others() {
+fn first_failed_rank_ends_the_job_with_its_status_and_one_line() {
     let fails = |how: &str| format!("if [ $MPJDEV_RANK = 2 ]; then {how}; fi; exec sleep 1000");
     for (how, status, text) in
         [("exit 3", 3, "exited with status 3"), ("kill -9 $$", 137, "was killed by signal 9 (SIGKILL)")]
@@ -98,7 +98,7 @@ fn the_first_failing_rank_gives_the_status_and_one_clear_line_and_ends_the_other
 }
 
 #[test]
-fn keep_going_lets_the_others_finish_and_names_every_failure() {
+fn keep_going_continues_and_reports_every_failure() {
     let folder = Folder::new("keep-going");
     // The others wait until the launcher has seen the end of rank 1.
     let script = "if [ $MPJDEV_RANK = 1 ]; then echo $$ > $0.part; mv $0.part $0; exit 4; fi; \
@@ -112,17 +112,17 @@ fn keep_going_lets_the_others_finish_and_names_every_failure() {
 }
 
 #[test]
-fn standard_input_goes_to_rank_0_and_the_others_have_none() {
+fn standard_input_goes_to_rank_0_only() {
     let script = "wc -c | sed \"s/^/$MPJDEV_RANK: /\"";
     let input = vec![b'x'; 1 << 20];
     let (status, out, _) = Job::new(&["-n", "2", "sh", "-c", script]).run_with(&input);
     assert_eq!((status, lines(&out)), (0, vec!["0: 1048576", "1: 0"]));
-    // Nobody reads it, and it does not keep the job.
+    // Unread input does not delay the end of the job.
     assert_eq!(Job::new(&["-n", "2", "true"]).run_with(&input).0, 0);
 }
 
 #[test]
-fn lines_of_many_ranks_are_never_mixed_and_none_is_lost() {
+fn lines_of_ranks_are_forwarded_whole_and_in_order() {
     let script =
         "i=0; while [ $i -lt 3000 ]; do echo rank $MPJDEV_RANK line $i end; i=$((i+1)); done; printf last";
     let (status, out, _) = Job::new(&["-n", "4", "sh", "-c", script]).run();
@@ -186,7 +186,7 @@ fn last_output_waits_for_a_slow_reader() {
     let mut text = vec![0];
     out.read_exact(&mut text).expect("an octet");
     job.until("sh -c", 0);
-    // The subject of the test: longer than anything in the launcher waits by itself.
+    // The subject of the test: longer than any time limit of the launcher.
     std::thread::sleep(Duration::from_secs(6));
     out.read_to_end(&mut text).expect("the rest");
     assert_eq!(child.wait().expect("our child").code(), Some(0));
@@ -196,7 +196,7 @@ fn last_output_waits_for_a_slow_reader() {
 
 #[test]
 fn slow_reader_delays_neither_timeout_nor_signal() {
-    // The ranks must have written what nobody reads, which takes a slow machine its time.
+    // A slow machine needs some time until the ranks have written their output.
     let ended = |seconds: &str| {
         let job = Job::new(&["-n", "2", "--timeout", seconds, "--grace", "0.1", "sh", "-c", MUCH]);
         let mut child = job.start();
@@ -229,14 +229,14 @@ fn slow_reader_delays_neither_timeout_nor_signal() {
 }
 
 #[test]
-fn the_job_ends_when_its_time_is_over() {
+fn job_ends_with_status_124_at_its_timeout() {
     let (status, _, err) = Job::new(&["-n", "2", "--timeout", "0.3", "sleep", "1000"]).run();
     assert_eq!(status, 124);
     assert_eq!(err, "mpjrun: the time of 0.3 s is over (--timeout): 2 of 2 ranks are running\n");
 }
 
 #[test]
-fn signal_reaches_ranks_and_a_kill_follows_after_the_grace() {
+fn signal_is_forwarded_and_ranks_are_killed_after_the_grace() {
     let polite = "trap 'echo ended; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let job = Job::new(&["-n", "2", "--grace", "60", "sh", "-c", polite]);
     let child = job.start();
@@ -248,7 +248,7 @@ fn signal_reaches_ranks_and_a_kill_follows_after_the_grace() {
     let (status, _, _) = signalled(&job, job.start(), "ready", 2, &[Signal::INT]);
     assert_eq!(status, 137);
 
-    // Asked twice, it does not wait. Two signals of one kind may come as one.
+    // A second signal kills at once. Two signals of one kind may arrive as one.
     let job = Job::new(&["-n", "2", "--grace", "1000", "sh", "-c", stubborn]);
     let (status, _, _) = signalled(&job, job.start(), "ready", 2, &[Signal::TERM, Signal::INT]);
     assert_eq!(status, 137);
@@ -275,11 +275,11 @@ fn signalled(
     (status, text, err)
 }
 
-/// A rank that is a shell, whose child has a session of its own and ignores what can be ignored.
+/// A rank that is a shell. Its child has a session of its own and ignores signals.
 const DEEP: &str = "setsid sh -c 'trap \"\" TERM INT HUP; while :; do sleep 0.01; done' & sleep 1000; :";
 
 #[test]
-fn nothing_survives_a_killed_launcher_monitor_or_rank() {
+fn no_process_survives_a_killed_launcher_monitor_or_rank() {
     for victim in ["launcher", "monitor", "rank"] {
         let job = Job::new(&["-n", "3", "sh", "-c", DEEP]);
         let mut child = job.start();
@@ -299,9 +299,9 @@ fn nothing_survives_a_killed_launcher_monitor_or_rank() {
     }
 }
 
-/// Then nobody is left who could look for what they have started.
+/// Processes that the ranks have started may survive: neither launcher nor monitor can end them.
 #[test]
-fn the_ranks_themselves_do_not_survive_when_launcher_and_monitor_are_killed_at_once() {
+fn ranks_end_when_launcher_and_monitor_are_killed_at_once() {
     let job = Job::new(&["-n", "3", "sleep", "1000"]);
     let mut child = job.start();
     job.until("sleep 1000", 3);
@@ -309,22 +309,21 @@ fn the_ranks_themselves_do_not_survive_when_launcher_and_monitor_are_killed_at_o
     signal(monitor, Signal::STOP);
     signal(child.id() as i32, Signal::KILL);
     child.wait().expect("our child");
-    // The system wakes a stopped process whose group is left alone, and hangs it up: it may be gone.
+    // The system continues a stopped process whose group is orphaned, and sends it SIGHUP: it may have ended.
     let _ = kill_process(Pid::from_raw(monitor).expect("a process"), Signal::KILL);
     job.until("", 0);
 }
 
 #[test]
-fn leftover_processes_are_killed_with_the_job() {
+fn orphaned_processes_are_killed_with_the_job() {
     let job = Job::new(&["-n", "2", "sh", "-c", "setsid sleep 1000 & exit 0"]);
     let line = "mpjrun: killed 2 processes that ranks have left behind\n".to_owned();
     assert_eq!(job.run(), (0, String::new(), line));
 }
 
-/// As the filter in `program > >(filter)`. The moment is half a second: a busy machine may need more than one
-/// attempt.
+/// As the filter in `program > >(filter)`. A busy machine may need more than one attempt.
 #[test]
-fn leftover_process_may_end_by_itself_for_a_moment() {
+fn orphaned_process_can_end_by_itself_within_half_a_second() {
     let filter = "(while kill -0 $$ 2>/dev/null; do sleep 0.01; done; echo late) & exit 0";
     let run = || Job::new(&["-n", "2", "sh", "-c", filter]).run();
     let is_ended =
@@ -366,7 +365,7 @@ fn classes_and_jars_are_started_by_java() {
 }
 
 #[test]
-fn wrong_usage_is_status_2_and_a_missing_program_is_named() {
+fn wrong_usage_exits_with_status_2_and_missing_program_with_127() {
     for args in
         [&[][..], &["-n", "0", "true"], &["-n", "x", "true"], &["-n", "2"], &["-n", "1", "no-such-thing"]]
     {

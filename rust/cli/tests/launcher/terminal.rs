@@ -49,7 +49,7 @@ fn background_job_leaves_the_terminal_to_its_owner() {
 }
 
 #[test]
-fn in_the_foreground_rank_0_reads_the_terminal() {
+fn foreground_rank_0_reads_the_terminal() {
     let job = Job::new(&["-n", "2", "head", "-n", "1"]);
     assert_eq!(on_a_terminal(&job, "$JOB; echo status $?"), "typed\nstatus 0\n");
 }

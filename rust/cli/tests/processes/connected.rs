@@ -1,4 +1,4 @@
-//! Ranks of one launcher that have nothing in common but TCP connections.
+//! Tests of ranks over TCP in one launcher.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ fn connected(ranks: u32, options: &[&str], part: &str) -> Ended {
     job(ranks, &[&["--transport", "tcp"], options].concat(), part)
 }
 
-fn messages_of_all_sizes_go_round_over_connections() {
+fn messages_of_all_sizes_pass_a_ring_over_tcp() {
     for ranks in [1, 2, 3, 8] {
         let (status, out, err) = connected(ranks, &[], ring(ranks == 2));
         assert_eq!(
@@ -21,13 +21,13 @@ fn messages_of_all_sizes_go_round_over_connections() {
     }
 }
 
-fn all_exchange_with_all_over_connections() {
+fn all_pairs_exchange_messages_over_tcp() {
     let (status, out, err) = connected(4, &[], "exchange");
     assert_eq!((status, lines(&out)), (0, vec!["done"; 4]), "{err}");
 }
 
 /// Packets of 16 octets, each of them acknowledged.
-fn messages_arrive_in_the_smallest_packets_that_the_environment_announces() {
+fn messages_arrive_with_the_smallest_packet_limits() {
     let run = |part: &str, variables: [(&str, &str); 3]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
         command.args(["run", "-n", "3", "--transport", "tcp", "--timeout", DEADLINE]).arg(own()).arg(part);
@@ -41,12 +41,12 @@ fn messages_arrive_in_the_smallest_packets_that_the_environment_announces() {
     assert_eq!((status, out.as_str(), err.as_str()), (2, "", text));
 }
 
-fn ranks_listen_at_and_come_from_the_addresses_that_are_named() {
+fn ranks_listen_at_and_connect_from_the_given_addresses() {
     let (status, out, err) = connected(3, &["--address", "127.0.0.2,127.0.0.3"], "addresses");
     let of = |rank, at, others: &str| format!("{rank}: from 127.0.0.{at} to {others}");
     let all = [of(0, 2, "127.0.0.2, 127.0.0.3"), of(1, 3, "127.0.0.2"), of(2, 2, "127.0.0.2, 127.0.0.3")];
     assert_eq!((status, lines(&out)), (0, all.iter().map(String::as_str).collect()), "{err}");
-    // TEST-NET-1 is nobody's (RFC 5737).
+    // TEST-NET-1 is reserved for documentation (RFC 5737).
     let (status, out, err) = connected(2, &["--address", "192.0.2.1"], "once");
     assert_eq!((status, out.as_str()), (1, ""));
     let why = "mpjrun: cannot listen at 192.0.2.1, port 0: Cannot assign requested address";
@@ -57,7 +57,7 @@ fn ranks_listen_at_and_come_from_the_addresses_that_are_named() {
     assert!(err.starts_with(text), "{err}");
 }
 
-fn ports_are_those_of_the_range() {
+fn tcp_ports_are_within_the_range() {
     let (status, _, err) = connected(2, &["--ports", "1:1"], "once");
     assert!(status == 1 && err.contains("cannot listen at 127.0.0.1"), "{status}: {err}");
     // Two ranks cannot have one port.
@@ -68,12 +68,12 @@ fn ports_are_those_of_the_range() {
     assert!(status == 1 && err.contains(&why), "{status}: {err}");
 }
 
-fn ranks_may_finish_and_connect_again_and_again() {
+fn ranks_join_repeatedly_over_tcp() {
     let (status, out, err) = connected(3, &[], "rounds");
     assert_eq!((status, lines(&out)), (0, vec!["done"; 3]), "{err}");
 }
 
-fn kill_is_reported_to_peers_over_connections() {
+fn kill_is_reported_to_peers_over_tcp() {
     let begun = Instant::now();
     let (status, out, err) = connected(3, &["--keep-going"], "killed");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
@@ -82,19 +82,19 @@ fn kill_is_reported_to_peers_over_connections() {
     assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
 }
 
-fn an_exit_without_finish_is_a_failure_over_connections_too() {
+fn exit_without_finish_is_a_failure_over_tcp() {
     let (status, _, err) = connected(2, &[], "leaves");
     assert_eq!(status, 1, "{err}");
     assert!(err.contains("exited with status 0") && err.contains("without Comm.finish"), "{err}");
 }
 
-fn nothing_of_what_is_handed_out_stays_open() {
+fn listeners_and_world_description_are_closed_after_joining() {
     let (status, out, err) = connected(2, &[], "keeps");
     assert_eq!((status, lines(&out)), (0, vec!["1 connection, 0 listen, nothing of the world"; 2]), "{err}");
 }
 
-/// While it is in flight and its receiver reads nothing, a thousand round trips are made with another rank.
-fn a_large_message_to_one_rank_delays_no_small_ones_to_another() {
+/// A thousand round trips with another rank complete while the large message is in flight to a stopped rank.
+fn large_message_does_not_delay_messages_to_another_rank() {
     for part in ["large-and-small", "large-and-small-by-two-threads"] {
         let options = ["--address", "127.0.0.2,127.0.0.3,127.0.0.4"];
         let (status, out, err) = connected(3, &options, part);
@@ -104,26 +104,23 @@ fn a_large_message_to_one_rank_delays_no_small_ones_to_another() {
 }
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
-    ("messages_of_all_sizes_go_round_over_connections", messages_of_all_sizes_go_round_over_connections),
-    ("all_exchange_with_all_over_connections", all_exchange_with_all_over_connections),
+    ("messages_of_all_sizes_pass_a_ring_over_tcp", messages_of_all_sizes_pass_a_ring_over_tcp),
+    ("all_pairs_exchange_messages_over_tcp", all_pairs_exchange_messages_over_tcp),
+    ("messages_arrive_with_the_smallest_packet_limits", messages_arrive_with_the_smallest_packet_limits),
     (
-        "messages_arrive_in_the_smallest_packets_that_the_environment_announces",
-        messages_arrive_in_the_smallest_packets_that_the_environment_announces,
+        "ranks_listen_at_and_connect_from_the_given_addresses",
+        ranks_listen_at_and_connect_from_the_given_addresses,
     ),
     (
-        "ranks_listen_at_and_come_from_the_addresses_that_are_named",
-        ranks_listen_at_and_come_from_the_addresses_that_are_named,
+        "large_message_does_not_delay_messages_to_another_rank",
+        large_message_does_not_delay_messages_to_another_rank,
     ),
+    ("tcp_ports_are_within_the_range", tcp_ports_are_within_the_range),
+    ("ranks_join_repeatedly_over_tcp", ranks_join_repeatedly_over_tcp),
+    ("kill_is_reported_to_peers_over_tcp", kill_is_reported_to_peers_over_tcp),
+    ("exit_without_finish_is_a_failure_over_tcp", exit_without_finish_is_a_failure_over_tcp),
     (
-        "a_large_message_to_one_rank_delays_no_small_ones_to_another",
-        a_large_message_to_one_rank_delays_no_small_ones_to_another,
+        "listeners_and_world_description_are_closed_after_joining",
+        listeners_and_world_description_are_closed_after_joining,
     ),
-    ("ports_are_those_of_the_range", ports_are_those_of_the_range),
-    ("ranks_may_finish_and_connect_again_and_again", ranks_may_finish_and_connect_again_and_again),
-    ("kill_is_reported_to_peers_over_connections", kill_is_reported_to_peers_over_connections),
-    (
-        "an_exit_without_finish_is_a_failure_over_connections_too",
-        an_exit_without_finish_is_a_failure_over_connections_too,
-    ),
-    ("nothing_of_what_is_handed_out_stays_open", nothing_of_what_is_handed_out_stays_open),
 ];

@@ -13,7 +13,7 @@ fn over_datagrams(ranks: u32, options: &[&str], part: &str) -> Ended {
     job(ranks, &[&["--transport", "udp"], options].concat(), part)
 }
 
-fn messages_of_all_sizes_go_round_by_datagrams() {
+fn messages_of_all_sizes_pass_a_ring_over_udp() {
     for ranks in [1, 2, 3, 8] {
         let (status, out, err) = over_datagrams(ranks, &[], ring(ranks == 2));
         assert_eq!(
@@ -24,41 +24,41 @@ fn messages_of_all_sizes_go_round_by_datagrams() {
     }
 }
 
-fn all_exchange_with_all_by_datagrams() {
+fn all_pairs_exchange_messages_over_udp() {
     let (status, out, err) = over_datagrams(4, &[], "exchange");
     assert_eq!((status, lines(&out)), (0, vec!["done"; 4]), "{err}");
 }
 
-fn all_exchange_with_all_across_sites_by_datagrams() {
+fn all_pairs_of_two_sites_exchange_messages_over_udp() {
     let (status, out, err) = over_datagrams(2, &["--sites", "2"], "exchange");
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 4], ""));
 }
 
-fn ranks_may_finish_and_meet_again_and_again() {
+fn ranks_join_repeatedly_over_udp() {
     let (status, out, err) = over_datagrams(3, &[], "rounds");
     assert_eq!((status, lines(&out)), (0, vec!["done"; 3]), "{err}");
 }
 
-fn an_exit_without_finish_is_a_failure_over_datagrams_too() {
+fn exit_without_finish_is_a_failure_over_udp() {
     let (status, _, err) = over_datagrams(2, &[], "leaves");
     assert_eq!(status, 1, "{err}");
     assert!(err.contains("exited with status 0") && err.contains("without Comm.finish"), "{err}");
 }
 
-fn kill_is_reported_to_peers_over_datagrams() {
+fn kill_is_reported_to_peers_over_udp() {
     let (status, out, err) = over_datagrams(3, &["--keep-going"], "killed");
     let text = "0: rank 1 has failed: its connection has ended before it had finished";
     assert_eq!((status, lines(&out)), (137, vec![text, "2: done"]), "{err}");
     assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
 }
 
-fn kill_is_reported_to_busy_peers_over_datagrams() {
+fn kill_is_reported_to_busy_peers_over_udp() {
     let (status, out, err) = over_datagrams(3, &["--keep-going"], "killed-beside-traffic");
     let text = |me| format!("{me}: rank 1 has failed: its connection has ended before it had finished");
     assert_eq!((status, lines(&out)), (137, vec![text(0).as_str(), &text(2)]), "{err}");
 }
 
-fn stopped_rank_counts_as_alive_over_datagrams() {
+fn stopped_rank_counts_as_alive_over_udp() {
     let (status, out, err) = over_datagrams(2, &["--keep-going"], "stopped");
     let text = "rank 1 has failed: its connection has ended before it had finished\n";
     assert_eq!((status, out.as_str()), (137, text), "{err}");
@@ -69,7 +69,7 @@ fn messages_to_a_stopped_rank_arrive_when_it_continues() {
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: all has left", "1: all has come"], ""));
 }
 
-fn nothing_but_a_line_to_each_other_rank_stays_open() {
+fn only_liveness_connections_stay_open_over_udp() {
     let (status, out, err) = over_datagrams(2, &[], "keeps");
     assert_eq!((status, lines(&out)), (0, vec!["1 connection, 0 listen, nothing of the world"; 2]), "{err}");
 }
@@ -128,7 +128,7 @@ fn failing_rank_prints_its_statistics() {
 }
 
 /// The shortest that can be, an odd one, what any path takes, and the longest.
-fn datagrams_may_be_of_any_length() {
+fn datagram_length_option_limits_datagrams() {
     // Each of the shortest carries 8 octets of a long message.
     for (len, part) in
         [("76", "short-exchange"), ("101", "short-exchange"), ("1200", "exchange"), ("65507", "exchange")]
@@ -142,7 +142,7 @@ fn datagrams_may_be_of_any_length() {
     assert!(status == 2 && err.contains("not a number of octets from 76 to 65507"), "{status}: {err}");
 }
 
-fn datagrams_may_have_checksums() {
+fn messages_arrive_in_datagrams_with_checksums() {
     for (options, part) in
         [(&["--checksum"][..], "exchange"), (&["--checksum", "--datagram-len", "76"], "short-exchange")]
     {
@@ -176,7 +176,7 @@ fn sites_of_one_job_use_one_transport() {
 }
 
 /// Another implementation's ranks know nothing of datagrams: ours say so, and do not wait for them.
-fn a_rank_of_another_implementation_is_sent_no_datagrams() {
+fn udp_job_with_a_foreign_rank_is_refused() {
     let (server, address) = server(2, &[], NO_KEY);
     let ours = site(0, &address, 2, &["--transport", "udp"], "once", NO_KEY);
     let joined = foreign_site(&address);
@@ -199,7 +199,7 @@ fn free_ports(count: u16) -> u16 {
 
 /// Ranks whose UDP port is taken use another one of the range that a firewall lets through, or fail by its
 /// name.
-fn datagrams_use_ports_of_the_range_only() {
+fn udp_ports_are_within_the_range() {
     let first = free_ports(3);
     let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, first)).expect("a free port");
     let ports = format!("{first}:{}", first + 1);
@@ -213,7 +213,7 @@ fn datagrams_use_ports_of_the_range_only() {
 }
 
 /// A rank has one socket for peers of both families.
-fn datagrams_go_to_addresses_of_both_families() {
+fn datagrams_reach_ipv4_and_ipv6_addresses() {
     if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
         skip("this machine has no ::1".to_owned());
     }
@@ -228,7 +228,7 @@ fn datagrams_go_to_addresses_of_both_families() {
 
 /// A relay whose port receives datagrams and forwards none, as a firewall does: both addresses are named
 /// before any rank runs.
-fn datagrams_that_a_firewall_drops_fail_the_start_by_name() {
+fn start_fails_with_both_addresses_when_a_firewall_drops_datagrams() {
     let firewall = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = firewall.local_addr().expect("bound").port();
     let variable = format!("{FIREWALL_PORT}={port}");
@@ -241,36 +241,30 @@ fn datagrams_that_a_firewall_drops_fail_the_start_by_name() {
 }
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
-    ("messages_of_all_sizes_go_round_by_datagrams", messages_of_all_sizes_go_round_by_datagrams),
-    ("all_exchange_with_all_by_datagrams", all_exchange_with_all_by_datagrams),
-    ("all_exchange_with_all_across_sites_by_datagrams", all_exchange_with_all_across_sites_by_datagrams),
-    ("ranks_may_finish_and_meet_again_and_again", ranks_may_finish_and_meet_again_and_again),
+    ("messages_of_all_sizes_pass_a_ring_over_udp", messages_of_all_sizes_pass_a_ring_over_udp),
+    ("all_pairs_exchange_messages_over_udp", all_pairs_exchange_messages_over_udp),
+    ("all_pairs_of_two_sites_exchange_messages_over_udp", all_pairs_of_two_sites_exchange_messages_over_udp),
+    ("ranks_join_repeatedly_over_udp", ranks_join_repeatedly_over_udp),
+    ("exit_without_finish_is_a_failure_over_udp", exit_without_finish_is_a_failure_over_udp),
+    ("datagrams_reach_ipv4_and_ipv6_addresses", datagrams_reach_ipv4_and_ipv6_addresses),
     (
-        "an_exit_without_finish_is_a_failure_over_datagrams_too",
-        an_exit_without_finish_is_a_failure_over_datagrams_too,
+        "start_fails_with_both_addresses_when_a_firewall_drops_datagrams",
+        start_fails_with_both_addresses_when_a_firewall_drops_datagrams,
     ),
-    ("datagrams_go_to_addresses_of_both_families", datagrams_go_to_addresses_of_both_families),
-    (
-        "datagrams_that_a_firewall_drops_fail_the_start_by_name",
-        datagrams_that_a_firewall_drops_fail_the_start_by_name,
-    ),
-    ("datagrams_use_ports_of_the_range_only", datagrams_use_ports_of_the_range_only),
+    ("udp_ports_are_within_the_range", udp_ports_are_within_the_range),
     ("options_of_datagrams_need_the_udp_transport", options_of_datagrams_need_the_udp_transport),
     ("sites_of_one_job_use_one_transport", sites_of_one_job_use_one_transport),
-    (
-        "a_rank_of_another_implementation_is_sent_no_datagrams",
-        a_rank_of_another_implementation_is_sent_no_datagrams,
-    ),
-    ("datagrams_may_be_of_any_length", datagrams_may_be_of_any_length),
-    ("datagrams_may_have_checksums", datagrams_may_have_checksums),
-    ("kill_is_reported_to_peers_over_datagrams", kill_is_reported_to_peers_over_datagrams),
-    ("kill_is_reported_to_busy_peers_over_datagrams", kill_is_reported_to_busy_peers_over_datagrams),
-    ("stopped_rank_counts_as_alive_over_datagrams", stopped_rank_counts_as_alive_over_datagrams),
+    ("udp_job_with_a_foreign_rank_is_refused", udp_job_with_a_foreign_rank_is_refused),
+    ("datagram_length_option_limits_datagrams", datagram_length_option_limits_datagrams),
+    ("messages_arrive_in_datagrams_with_checksums", messages_arrive_in_datagrams_with_checksums),
+    ("kill_is_reported_to_peers_over_udp", kill_is_reported_to_peers_over_udp),
+    ("kill_is_reported_to_busy_peers_over_udp", kill_is_reported_to_busy_peers_over_udp),
+    ("stopped_rank_counts_as_alive_over_udp", stopped_rank_counts_as_alive_over_udp),
     (
         "messages_to_a_stopped_rank_arrive_when_it_continues",
         messages_to_a_stopped_rank_arrive_when_it_continues,
     ),
-    ("nothing_but_a_line_to_each_other_rank_stays_open", nothing_but_a_line_to_each_other_rank_stays_open),
+    ("only_liveness_connections_stay_open_over_udp", only_liveness_connections_stay_open_over_udp),
     ("each_rank_prints_its_statistics_once", each_rank_prints_its_statistics_once),
     ("failing_rank_prints_its_statistics", failing_rank_prints_its_statistics),
 ];

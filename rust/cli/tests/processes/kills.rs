@@ -218,7 +218,7 @@ fn nothing_is_left(folder: &Path) {
     assert_eq!(sockets.lines().find(ours), None);
 }
 
-pub(crate) fn nothing_is_left_after_a_kill_at_any_time() {
+pub(crate) fn no_process_is_left_after_a_kill_at_any_time() {
     set_child_subreaper(Some(getpid())).expect("allowed");
     let folder: PathBuf = std::env::temp_dir().join(format!("mpjdev-kills-{}", std::process::id()));
     fs::create_dir(&folder).expect("a new folder");

@@ -45,7 +45,7 @@ fn job_without_the_variable_writes_no_event() {
     assert_eq!((status, err.as_str()), (0, ""));
 }
 
-fn bad_value_is_one_line_and_the_job_runs() {
+fn invalid_log_value_is_one_line_and_the_job_runs() {
     let (status, out, err) = ring(Some("debgu"));
     let line = "mpjdev: MPJDEV_LOG: \"debgu\" is not a level; levels are error, warn, info, debug, off; nothing is logged\n";
     assert_eq!((status, out.lines().count(), err.as_str()), (0, 2, line));
@@ -55,5 +55,5 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("events_name_start_connections_and_end_of_a_job", events_name_start_connections_and_end_of_a_job),
     ("levels_and_targets_select_events", levels_and_targets_select_events),
     ("job_without_the_variable_writes_no_event", job_without_the_variable_writes_no_event),
-    ("bad_value_is_one_line_and_the_job_runs", bad_value_is_one_line_and_the_job_runs),
+    ("invalid_log_value_is_one_line_and_the_job_runs", invalid_log_value_is_one_line_and_the_job_runs),
 ];

@@ -1,5 +1,6 @@
-//! Ranks as real processes: this program is its own ranks. Without a launcher it runs the tests, each of
-//! which starts it again under `mpjdev run`; with one it plays the part that its argument names.
+//! Tests of ranks as real processes. This program is also the program of the ranks. Without a launcher it
+//! runs the tests, each of which starts it again under `mpjdev run`. With a launcher it plays the part that
+//! its argument names.
 
 mod connected;
 mod datagrams;
@@ -47,10 +48,10 @@ fn ended(output: Output) -> Ended {
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }
 
-/// Why a test cannot run here.
+/// The reason why a test cannot run here.
 struct Skipped(String);
 
-/// Ends a test that cannot run here, which counts as ignored.
+/// Ends a test that cannot run here. It counts as ignored.
 fn skip(why: String) -> ! {
     std::panic::resume_unwind(Box::new(Skipped(why)))
 }
@@ -60,7 +61,7 @@ fn soaks() -> bool {
     std::env::var_os("MPJDEV_SOAK").is_some()
 }
 
-/// The part with messages of all sizes: those of 64 MiB only where asked for, or in the long tests.
+/// The part with messages of all sizes: those of 64 MiB only on request, or in the long tests.
 fn ring(is_long: bool) -> &'static str {
     if is_long || soaks() { "long-ring" } else { "ring" }
 }
@@ -71,14 +72,14 @@ fn lines(text: &str) -> Vec<&str> {
     lines
 }
 
-fn messages_of_all_sizes_go_round() {
+fn messages_of_all_sizes_pass_a_ring() {
     for ranks in [1, 2, 3, 8] {
         let (status, out, err) = job(ranks, &[], ring(ranks == 2));
         assert_eq!((status, out.lines().count() as u32), (0, ranks), "{ranks} ranks: {err}{out}");
     }
 }
 
-fn all_exchange_with_all_under_threads_and_wildcards() {
+fn all_pairs_exchange_messages_with_threads_and_wildcards() {
     let (status, out, err) = job(4, &[], "exchange");
     assert_eq!((status, lines(&out)), (0, vec!["done"; 4]), "{err}");
 }
@@ -100,7 +101,7 @@ fn kill_is_reported_to_peers_with_its_signal() {
     assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("SIGKILL"), "{err}");
 }
 
-fn an_exit_without_finish_is_a_failure() {
+fn exit_without_finish_is_a_failure() {
     let (status, _, err) = job(2, &[], "leaves");
     assert_eq!(status, 1, "{err}");
     assert!(err.contains("rank 1 (process ") && err.contains("exited with status 0"), "{err}");
@@ -113,13 +114,13 @@ fn rank_that_ends_before_it_joins_fails_the_start() {
     assert!(err.contains("rank 1 has ended without Comm.init"), "{err}");
 }
 
-fn a_second_process_of_one_rank_is_refused() {
+fn second_process_of_a_rank_is_refused() {
     let (status, out, err) = job(2, &[], "twice");
     assert_eq!(status, 0, "{err}");
     assert_eq!(out.matches("another process is this rank already").count(), 2, "{out}{err}");
 }
 
-/// A shell that ends, all being well, when the process that it has started asks for it.
+/// A shell that ends with status 0 when the process that it has started sends it SIGUSR1.
 const SHELL_ENDS: &str = "trap 'exit 0' USR1; \"$0\" \"$1\" & while :; do sleep 0.01; done";
 
 fn rank_outlives_the_shell_that_started_it() {
@@ -133,12 +134,12 @@ fn rank_outlives_the_shell_that_started_it() {
     assert!(err.contains("mpjrun: rank 1 (process ") && err.contains("without Comm.finish"), "{err}");
 }
 
-fn ranks_may_finish_and_join_again_and_again() {
+fn ranks_join_repeatedly_over_shared_memory() {
     let (status, out, err) = job(3, &[], "rounds");
     assert_eq!((status, lines(&out)), (0, vec!["done"; 3]), "{err}");
 }
 
-fn ranks_that_join_again_learn_of_a_missing_rank() {
+fn second_join_fails_when_a_rank_is_missing() {
     let (status, out, err) = job(3, &[], "stays-away");
     let text = "the ranks did not all join: rank 1 has ended without Comm.init";
     assert_eq!((status, lines(&out)), (0, vec![text; 2]), "{err}");
@@ -147,14 +148,14 @@ fn ranks_that_join_again_learn_of_a_missing_rank() {
     assert_eq!((status, lines(&out)), (137, vec![text; 2]), "{err}");
 }
 
-fn many_ranks_come_together_where_few_files_may_be_open() {
+fn many_ranks_join_within_a_low_limit_on_open_files() {
     for (ranks, files) in [(64, 100), (128, 256)] {
         let mut shell = Command::new("sh");
         let script = format!("ulimit -Sn {files}; exec \"$0\" run -n {ranks} --timeout {DEADLINE} \"$@\"");
         shell.args(["-c", &script, env!("CARGO_BIN_EXE_mpjdev")]).arg(own()).arg("gathers");
         let (status, out, err) = ended(shell.output().expect("it starts"));
         assert_eq!((status, err.as_str()), (0, ""), "{ranks} ranks, {files} files");
-        // They have the limit that was set.
+        // The ranks have the user's limit.
         assert_eq!(lines(&out), vec![files.to_string(); ranks], "{ranks} ranks, {files} files");
     }
     let mut shell = Command::new("sh");
@@ -164,7 +165,7 @@ fn many_ranks_come_together_where_few_files_may_be_open() {
     assert_eq!((status, err.as_str()), (1, text));
 }
 
-fn ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it() {
+fn late_ranks_are_named_and_the_timeout_ends_the_job() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
     command.args(["run", "-n", "4", "--init-timeout", "0.2", "--timeout", "1"]).arg(own()).arg("late");
     let (status, out, err) = ended(command.output().expect("it starts"));
@@ -204,25 +205,22 @@ const TESTS: [(&str, fn()); 15] = [
         kills::ranks_behind_a_shell_end_when_launcher_and_monitor_are_killed,
     ),
     ("stopped_rank_counts_as_alive", stopped_rank_counts_as_alive),
-    ("nothing_is_left_after_a_kill_at_any_time", kills::nothing_is_left_after_a_kill_at_any_time),
-    (
-        "ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it",
-        ranks_that_keep_others_waiting_are_named_and_the_time_of_the_job_ends_it,
-    ),
-    (
-        "many_ranks_come_together_where_few_files_may_be_open",
-        many_ranks_come_together_where_few_files_may_be_open,
-    ),
+    ("no_process_is_left_after_a_kill_at_any_time", kills::no_process_is_left_after_a_kill_at_any_time),
+    ("late_ranks_are_named_and_the_timeout_ends_the_job", late_ranks_are_named_and_the_timeout_ends_the_job),
+    ("many_ranks_join_within_a_low_limit_on_open_files", many_ranks_join_within_a_low_limit_on_open_files),
     ("rank_outlives_the_shell_that_started_it", rank_outlives_the_shell_that_started_it),
-    ("ranks_may_finish_and_join_again_and_again", ranks_may_finish_and_join_again_and_again),
-    ("ranks_that_join_again_learn_of_a_missing_rank", ranks_that_join_again_learn_of_a_missing_rank),
-    ("messages_of_all_sizes_go_round", messages_of_all_sizes_go_round),
-    ("all_exchange_with_all_under_threads_and_wildcards", all_exchange_with_all_under_threads_and_wildcards),
+    ("ranks_join_repeatedly_over_shared_memory", ranks_join_repeatedly_over_shared_memory),
+    ("second_join_fails_when_a_rank_is_missing", second_join_fails_when_a_rank_is_missing),
+    ("messages_of_all_sizes_pass_a_ring", messages_of_all_sizes_pass_a_ring),
+    (
+        "all_pairs_exchange_messages_with_threads_and_wildcards",
+        all_pairs_exchange_messages_with_threads_and_wildcards,
+    ),
     ("computing_rank_does_not_delay_its_peer", computing_rank_does_not_delay_its_peer),
     ("kill_is_reported_to_peers_with_its_signal", kill_is_reported_to_peers_with_its_signal),
-    ("an_exit_without_finish_is_a_failure", an_exit_without_finish_is_a_failure),
+    ("exit_without_finish_is_a_failure", exit_without_finish_is_a_failure),
     ("rank_that_ends_before_it_joins_fails_the_start", rank_that_ends_before_it_joins_fails_the_start),
-    ("a_second_process_of_one_rank_is_refused", a_second_process_of_one_rank_is_refused),
+    ("second_process_of_a_rank_is_refused", second_process_of_a_rank_is_refused),
 ];
 
 fn main() -> ExitCode {

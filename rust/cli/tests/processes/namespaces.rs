@@ -250,14 +250,14 @@ fn remove_left_ones() {
     }
 }
 
-fn sites_on_machines_of_their_own_exchange_messages_of_all_sizes() {
+fn sites_on_two_machines_exchange_messages_of_all_sizes() {
     let machines = Machines::new();
     for (dialect, part) in [("final", "long-ring"), ("draft", "ring"), ("final", "exchange")] {
         machines.runs(dialect, part);
     }
 }
 
-fn messages_arrive_over_a_network_that_delays_and_loses() {
+fn messages_arrive_over_a_network_with_delay_and_loss() {
     let machines = Machines::new();
     match machines.impair() {
         Err(why) => skip(why),
@@ -296,7 +296,7 @@ fn cut_link_ends_all_sites_and_names_lost_ranks() {
 }
 
 /// The peers are given up before finish gives up, and behind that.
-fn finish_behind_a_cut_link_names_the_rank_and_the_octets() {
+fn finish_over_a_cut_link_names_the_rank_and_the_octets() {
     let (late, soon) = ("finishes-behind-a-cut", "finishes-behind-a-cut-soon");
     let jobs = [("tcp", "3", late), ("tcp", "40", soon), ("udp", "8", late), ("udp", "40", soon)];
     at_once(&jobs.map(|job| (Machines::new(), job)), |machines, (carrier, seconds, part)| {
@@ -364,7 +364,7 @@ fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
 
 /// A router or a bridge that drops long packets without a word, while TCP has segments of full length: ranks
 /// try out the length of their datagrams.
-fn datagrams_fit_a_path_that_only_their_loss_shows() {
+fn datagrams_fit_a_path_whose_mtu_only_loss_shows() {
     type Narrow = fn(&Machines) -> Result<(), String>;
     let route: Narrow = |machines| machines.route_over_a_narrow_link(false);
     let options: [&[&str]; 3] = [&[], &["--checksum"], &["--datagram-len", "1440"]];
@@ -383,7 +383,7 @@ fn datagrams_fit_a_path_that_only_their_loss_shows() {
 }
 
 /// The hub has no default route.
-fn server_on_all_addresses_announces_that_of_an_interface_without_a_default_route() {
+fn server_on_all_addresses_prints_that_of_an_interface_without_a_default_route() {
     let machines = Machines::new();
     let words = ["impi-server", "-server", "2", "--host", "0.0.0.0"];
     let address = Machines::start(&machines.hub(), &words).line();
@@ -392,26 +392,26 @@ fn server_on_all_addresses_announces_that_of_an_interface_without_a_default_rout
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     (
-        "server_on_all_addresses_announces_that_of_an_interface_without_a_default_route",
-        server_on_all_addresses_announces_that_of_an_interface_without_a_default_route,
+        "server_on_all_addresses_prints_that_of_an_interface_without_a_default_route",
+        server_on_all_addresses_prints_that_of_an_interface_without_a_default_route,
     ),
     (
-        "sites_on_machines_of_their_own_exchange_messages_of_all_sizes",
-        sites_on_machines_of_their_own_exchange_messages_of_all_sizes,
+        "sites_on_two_machines_exchange_messages_of_all_sizes",
+        sites_on_two_machines_exchange_messages_of_all_sizes,
     ),
     (
-        "messages_arrive_over_a_network_that_delays_and_loses",
-        messages_arrive_over_a_network_that_delays_and_loses,
+        "messages_arrive_over_a_network_with_delay_and_loss",
+        messages_arrive_over_a_network_with_delay_and_loss,
     ),
     ("datagrams_shrink_with_the_path", datagrams_shrink_with_the_path),
     (
         "datagrams_fit_a_path_whose_router_drops_long_ones_silently",
         datagrams_fit_a_path_whose_router_drops_long_ones_silently,
     ),
-    ("datagrams_fit_a_path_that_only_their_loss_shows", datagrams_fit_a_path_that_only_their_loss_shows),
+    ("datagrams_fit_a_path_whose_mtu_only_loss_shows", datagrams_fit_a_path_whose_mtu_only_loss_shows),
     (
-        "finish_behind_a_cut_link_names_the_rank_and_the_octets",
-        finish_behind_a_cut_link_names_the_rank_and_the_octets,
+        "finish_over_a_cut_link_names_the_rank_and_the_octets",
+        finish_over_a_cut_link_names_the_rank_and_the_octets,
     ),
     ("cut_link_ends_all_sites_and_names_lost_ranks", cut_link_ends_all_sites_and_names_lost_ranks),
 ];

@@ -1,4 +1,4 @@
-//! Jobs that span sites, each with a launcher of its own; and those that one launcher starts whole.
+//! Tests of jobs of several sites, with a launcher for each site or one launcher for all.
 
 use std::fs::Permissions;
 use std::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ fn sites_are_one_world_in_the_order_of_their_clients() {
         for part in [ring(false), "exchange"] {
             let (server, address) = server(sites, &["--dialect", dialect], KEY);
             let options = ["--dialect", dialect, "--tag-output"];
-            // The order in which they come decides nothing.
+            // The order in which the sites join does not matter.
             let started = (0..sites).rev().map(|client| site(client, &address, ranks, &options, part, KEY));
             let started: Vec<Started> = started.collect();
             for (client, site) in (0..sites).rev().zip(started) {
@@ -46,7 +46,7 @@ fn sites_are_one_world_in_the_order_of_their_clients() {
     }
 }
 
-fn one_launcher_starts_server_and_sites() {
+fn sites_option_starts_server_and_all_sites() {
     for (sites, ranks, dialect) in [("2", 2, "final"), ("3", 1, "draft")] {
         let options = ["--sites", sites, "--tag-output", "--dialect", dialect];
         let (status, out, err) = job(ranks, &options, ring(ranks == 2));
@@ -62,7 +62,7 @@ fn one_launcher_starts_server_and_sites() {
     }
 }
 
-fn ranks_of_a_site_share_memory_and_are_connected_to_the_others_only() {
+fn ranks_of_a_site_connect_to_other_sites_only() {
     let addresses = ["--sites", "2", "--address", "127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5"];
     let expect = |transport: &str, peers: [&[u32]; 4]| {
         let (status, out, err) = job(2, &[&addresses[..], &["--transport", transport]].concat(), "addresses");
@@ -77,7 +77,7 @@ fn ranks_of_a_site_share_memory_and_are_connected_to_the_others_only() {
     expect("auto", [&[2, 3], &[2, 3], &[0, 1], &[0, 1]]);
     expect("shm", [&[2, 3], &[2, 3], &[0, 1], &[0, 1]]);
     expect("tcp", [&[1, 2, 3], &[0, 2, 3], &[0, 1, 3], &[0, 1, 2]]);
-    // And nothing else of what was handed out stays open.
+    // The listeners and the world description are closed.
     let (status, out, err) = job(2, &["--sites", "2"], "keeps");
     assert_eq!((status, lines(&out)), (0, vec!["2 connection, 0 listen, nothing of the world"; 4]), "{err}");
 }
@@ -87,7 +87,7 @@ fn computing_rank_does_not_delay_other_sites() {
     assert_eq!((status, lines(&out)), (0, vec!["computed", "sent"]), "{err}");
 }
 
-/// Ranks of the same site learn of it from their launcher, others by their connections.
+/// Ranks of the same site detect it by the status page, others by their connections.
 fn kill_is_reported_to_peers_at_all_sites() {
     let begun = Instant::now();
     let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "hears-of-rank-1");
@@ -127,7 +127,7 @@ fn site_joins_again_when_the_server_closes_before_it_answers() {
     let (status, out, err) = site(0, &flooded(address, 3), 2, &[], "ring", NO_KEY).ended();
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: done", "1: done"], ""));
     assert_eq!(server.ended().0, 0);
-    // It gives up after the fourth time.
+    // It fails after the fourth attempt.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound").to_string();
     let closes = std::thread::spawn(move || (0..4).for_each(|_| drop(listener.accept().expect("a site"))));
@@ -145,7 +145,7 @@ fn ranks_of_all_sites_listen_at_the_addresses_in_turn() {
     assert_eq!((status, lines(&out)), (0, all.iter().map(String::as_str).collect()), "{err}");
 }
 
-fn a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on() {
+fn wrong_key_and_taken_rank_are_refused_and_other_sites_continue() {
     let (server, address) = server(2, &[], KEY);
     let refused = "mpjrun: the startup server has closed the connection";
     let wrong = site(0, &address, 1, &[], "ring", ("IMPI_AUTH_KEY", "4712")).ended();
@@ -154,7 +154,7 @@ fn a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on() {
     let without = site(0, &address, 1, &[], "ring", NO_KEY).ended();
     assert_eq!((without.0, without.1.as_str()), (1, ""));
     assert!(without.2.contains(refused) && without.2.contains("no method in common"), "{}", without.2);
-    // One of them joins, whichever is first; the other one is refused.
+    // The first of the two joins, and the other one is refused.
     let mut sites = [0, 0].map(|client| Some(site(client, &address, 1, &[], "ring", KEY)));
     let is_over = |site: &mut Option<Started>| {
         site.as_mut().is_some_and(|site| site.child.try_wait().expect("our child").is_some())
@@ -174,14 +174,14 @@ fn a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on() {
     let winner = sites[1 - loser].take().expect("it is there").ended();
     assert_eq!([(winner.0, &*winner.1), (other.0, &*other.1)], [(0, "0: done\n"), (0, "1: done\n")]);
     let (status, _, err) = server.ended();
-    // A site without a method in common hears no answer, and tries four times.
+    // A site without a common method receives no answer, and tries four times.
     let refusals = |reason| err.lines().filter(|line| line.ends_with(reason)).count();
     let counts = ["wrong key", "none of which is enabled here", "already"].map(refusals);
     assert_eq!((status, counts, err.lines().count()), (0, [1, 4, 1], 6), "{err}");
 }
 
 fn late_server_is_joined_and_a_missing_one_is_named() {
-    // Nobody else gets a port that was somebody's a moment ago.
+    // The system does not give a port to another program so soon.
     let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
     let (address, port) = (free.to_string(), free.port().to_string());
     let mut early = site(0, &address, 2, &[], "says-and-joins", NO_KEY);
@@ -231,7 +231,7 @@ fn killed_rank_ends_dependent_ranks_of_all_sites() {
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!((first.0, second.0), (137, 3), "{}{}", first.2, second.2);
     is_one_line(&first.2, &["mpjrun: rank 1 (process ", "SIGKILL", "; ending the other rank"]);
-    // Both may have ended when one of them is reported.
+    // Both ranks may have ended when one of them is reported.
     is_one_line(&second.2, &["exited with status 3, ", " s after the start, without Comm.finish"]);
     assert!(
         second.2.starts_with("mpjrun: rank 2 ") || second.2.starts_with("mpjrun: rank 3 "),
@@ -242,15 +242,15 @@ fn killed_rank_ends_dependent_ranks_of_all_sites() {
     let (status, _, err) = server.ended();
     assert_eq!(status, 1);
     assert!(err.contains("client 0 was lost without FINI"), "{err}");
-    // And where one launcher has started all, without the server's words.
+    // One launcher for all sites does not print the messages of the server.
     let (status, _, err) = job(2, &["--sites", "2"], "needs-rank-1");
     assert_eq!(status, 137, "{err}");
     is_one_line(&err, &["mpjrun: rank 1 (process ", "SIGKILL", "; ending all other ranks"]);
 }
 
-/// Proves that the rank which was killed gives line and status, at whatever site and although all others fail
-/// because of it, perhaps before its own site has noticed.
-fn line_and_status_are_those_of_the_first_failed_rank() {
+/// Proves that the killed rank determines message and status, whatever its site. All other ranks fail because
+/// of it, perhaps before its own site has detected the kill.
+fn message_and_status_are_those_of_the_first_failed_rank() {
     let own = own();
     for victim in 0..4 {
         let words = ["run", "--sites", "2", "-n", "2", "--timeout", DEADLINE];
@@ -307,8 +307,7 @@ fn key_of_the_job_is_hidden_from_ranks() {
     let script = "echo ${IMPI_AUTH_KEY-none} ${IMPI_AUTH_KEY_FILE-none}";
     let words = ["run", "--sites", "2", "-n", "2", "sh", "-c", script];
     let (status, out, err) = Started::new(&words, KEY).ended();
-    // A site whose ranks end without Comm.init ends the job, perhaps before those of the other one have said
-    // something.
+    // A site whose ranks end without Comm.init ends the job, perhaps before the ranks of the other one print.
     let said = lines(&out);
     assert!((1..=4).contains(&said.len()) && said.iter().all(|line| *line == "none none"), "{out}{err}");
     assert_eq!(status, 1, "{err}");
@@ -344,7 +343,7 @@ fn invalid_options_are_wrong_usage() {
 
 /// Proves that ranks wait for others to connect as long as their user says, and no longer: here for a site
 /// that has joined and whose host never connects.
-fn connect_time_is_that_of_the_option() {
+fn connect_timeout_option_limits_the_start() {
     let (server, address) = server(2, &[], NO_KEY);
     let ours = site(0, &address, 1, &["--connect-timeout", "0.3"], "ring", NO_KEY);
     let joined = foreign_site(&address);
@@ -354,7 +353,7 @@ fn connect_time_is_that_of_the_option() {
     drop((joined, server));
 }
 
-fn a_key_file_must_hold_a_key_and_should_be_its_owners_alone() {
+fn key_file_without_a_key_fails_and_one_open_to_others_warns() {
     let file = std::env::temp_dir().join(format!("mpjdev-site-key-{}", std::process::id()));
     let name = file.to_str().expect("UTF-8");
     let write = |octets: &[u8], mode| {
@@ -453,7 +452,7 @@ fn no_process_is_left_after_a_kill_in_a_job_of_sites() {
     set_child_subreaper(None).expect("allowed");
 }
 
-fn a_signal_ends_all_sites() {
+fn signal_ends_all_sites() {
     let own = own();
     let words = ["run", "--sites", "2", "-n", "2", "--timeout", DEADLINE];
     let words = [&words[..], &[own.to_str().expect("UTF-8"), "joins-and-waits"]].concat();
@@ -472,13 +471,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         site_joins_again_when_the_server_closes_before_it_answers,
     ),
     ("no_process_is_left_after_a_kill_in_a_job_of_sites", no_process_is_left_after_a_kill_in_a_job_of_sites),
-    ("a_signal_ends_all_sites", a_signal_ends_all_sites),
+    ("signal_ends_all_sites", signal_ends_all_sites),
     ("sites_are_one_world_in_the_order_of_their_clients", sites_are_one_world_in_the_order_of_their_clients),
-    ("one_launcher_starts_server_and_sites", one_launcher_starts_server_and_sites),
-    (
-        "ranks_of_a_site_share_memory_and_are_connected_to_the_others_only",
-        ranks_of_a_site_share_memory_and_are_connected_to_the_others_only,
-    ),
+    ("sites_option_starts_server_and_all_sites", sites_option_starts_server_and_all_sites),
+    ("ranks_of_a_site_connect_to_other_sites_only", ranks_of_a_site_connect_to_other_sites_only),
     ("computing_rank_does_not_delay_other_sites", computing_rank_does_not_delay_other_sites),
     ("kill_is_reported_to_peers_at_all_sites", kill_is_reported_to_peers_at_all_sites),
     ("stopped_rank_counts_as_alive_at_all_sites", stopped_rank_counts_as_alive_at_all_sites),
@@ -487,24 +483,24 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         ranks_of_all_sites_listen_at_the_addresses_in_turn,
     ),
     (
-        "a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on",
-        a_wrong_key_or_a_rank_that_is_taken_is_refused_and_the_others_go_on,
+        "wrong_key_and_taken_rank_are_refused_and_other_sites_continue",
+        wrong_key_and_taken_rank_are_refused_and_other_sites_continue,
     ),
     ("late_server_is_joined_and_a_missing_one_is_named", late_server_is_joined_and_a_missing_one_is_named),
     ("job_ends_at_its_timeout_when_a_site_is_missing", job_ends_at_its_timeout_when_a_site_is_missing),
     ("killed_server_ends_all_sites_with_one_line_each", killed_server_ends_all_sites_with_one_line_each),
     ("killed_rank_ends_dependent_ranks_of_all_sites", killed_rank_ends_dependent_ranks_of_all_sites),
     (
-        "line_and_status_are_those_of_the_first_failed_rank",
-        line_and_status_are_those_of_the_first_failed_rank,
+        "message_and_status_are_those_of_the_first_failed_rank",
+        message_and_status_are_those_of_the_first_failed_rank,
     ),
     ("second_or_missing_join_of_a_site_is_reported", second_or_missing_join_of_a_site_is_reported),
     ("end_of_a_rank_before_its_join_ends_the_site", end_of_a_rank_before_its_join_ends_the_site),
     ("key_of_the_job_is_hidden_from_ranks", key_of_the_job_is_hidden_from_ranks),
-    ("connect_time_is_that_of_the_option", connect_time_is_that_of_the_option),
+    ("connect_timeout_option_limits_the_start", connect_timeout_option_limits_the_start),
     (
-        "a_key_file_must_hold_a_key_and_should_be_its_owners_alone",
-        a_key_file_must_hold_a_key_and_should_be_its_owners_alone,
+        "key_file_without_a_key_fails_and_one_open_to_others_warns",
+        key_file_without_a_key_fails_and_one_open_to_others_warns,
     ),
     ("invalid_options_are_wrong_usage", invalid_options_are_wrong_usage),
 ];

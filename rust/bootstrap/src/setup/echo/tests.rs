@@ -27,7 +27,7 @@ fn turn(probes: &[usize], words: &[u8]) -> Turn {
 }
 
 #[test]
-fn lengths_begin_with_the_wanted_one_and_end_with_the_shortest() {
+fn lengths_descend_from_the_wanted_to_the_shortest() {
     assert_eq!(lens(None), [12]);
     assert_eq!(lens(Some(8968)), [8968, 1472, 1368, 1200, 12]);
     assert_eq!(lens(Some(ETHERNET)), [1472, 1368, 1200, 12]);
@@ -39,7 +39,7 @@ fn lengths_begin_with_the_wanted_one_and_end_with_the_shortest() {
 
 /// The path to the peer has become narrower while the reply was in flight.
 #[test]
-fn an_answer_counts_when_only_a_later_probe_of_its_length_was_refused() {
+fn report_counts_when_a_later_probe_of_its_length_was_refused() {
     let start = Instant::now();
     let (mut echo, first) = begun(Some(ETHERNET), start);
     assert_eq!(first, turn(&[ETHERNET], b""));
@@ -79,7 +79,7 @@ fn probes_end_when_answered_or_after_time_and_count() {
 
 /// The word about the longest probe is the last one: a path that carries it costs no time.
 #[test]
-fn longest_probe_leaves_first_and_its_word_ends_the_trial() {
+fn longest_probe_is_sent_first_and_its_report_ends_the_echo() {
     let start = Instant::now();
     let (mut echo, first) = begun(Some(ETHERNET), start);
     assert_eq!(first, turn(&[1472], b""));
@@ -143,7 +143,7 @@ fn longer_probes_back_off_exponentially() {
 
 /// The system refuses a length that does not fit: no rank waits for it.
 #[test]
-fn refused_lengths_are_not_tried_again() {
+fn refused_lengths_are_not_repeated() {
     let start = Instant::now();
     let (mut echo, first) = begun(Some(8968), start);
     assert_eq!(first.probes, [8968]);
@@ -157,7 +157,7 @@ fn refused_lengths_are_not_tried_again() {
 }
 
 #[test]
-fn words_that_cannot_be_true_are_refused() {
+fn impossible_words_are_refused() {
     let now = Instant::now();
     let mut silent = Echo::new(7);
     assert!(!silent.handle_word(LONGEST, now), "no probe has left");
@@ -177,7 +177,7 @@ fn words_that_cannot_be_true_are_refused() {
 
 /// A rank that was held up has the probes in its socket, and reads the last word first.
 #[test]
-fn probes_that_wait_in_the_socket_count_behind_the_last_word() {
+fn probes_in_the_socket_are_reported_after_the_last_word() {
     let now = Instant::now();
     let (mut echo, _) = begun(Some(ETHERNET), now);
     echo.handle_probe(address(8), probe::LEN);
@@ -191,7 +191,7 @@ fn probes_that_wait_in_the_socket_count_behind_the_last_word() {
 
 /// "r" is the last word of a peer, behind those about probes.
 #[test]
-fn ready_counts_once_and_behind_all_reports() {
+fn ready_is_accepted_once_and_only_after_all_reports() {
     let now = Instant::now();
     let (mut echo, _) = begun(Some(ETHERNET), now);
     assert!(!echo.handle_word(READY, now) && echo.handle_word(ENDED, now) && !echo.handle_word(READY, now));
@@ -211,7 +211,7 @@ fn wait_for_datagram(socket: &UdpSocket) {
 
 /// The datagrams beyond the limit may contain the awaited probe.
 #[test]
-fn a_flood_is_taken_in_pieces() {
+fn drain_stops_at_its_limit() {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let to = socket.local_addr().expect("bound");
     socket.set_nonblocking(true).expect("a socket");
@@ -231,7 +231,7 @@ fn a_flood_is_taken_in_pieces() {
 
 /// The last probe may be slower than the word about it.
 #[test]
-fn pair_is_deaf_a_while_after_the_last_probe() {
+fn missing_probes_are_an_error_after_the_grace() {
     let start = Instant::now();
     let mut echo = Echo::new(7);
     assert!(!echo.has_received_nothing(start + 100 * ECHO_TIME) && echo.handle_word(ENDED, start));
@@ -334,7 +334,7 @@ impl World {
 
 /// Loss, duplicates and reordering neither shorten a path nor keep a pair from its end.
 #[test]
-fn paths_that_lose_some_datagrams_of_all_lengths_keep_the_longest() {
+fn random_loss_does_not_shorten_datagrams() {
     for impairment in
         ["", "delay=100ms", "delay=1ms,loss=20%,dup=20%,reorder=3", "delay=40ms,jitter=80ms,loss=10%"]
     {
@@ -348,7 +348,7 @@ fn paths_that_lose_some_datagrams_of_all_lengths_keep_the_longest() {
 /// A queue that is limited in octets, and full of other traffic for 1.5 s, drops long datagrams and passes
 /// short ones.
 #[test]
-fn queue_that_is_full_for_a_while_shortens_nothing() {
+fn temporarily_full_queue_does_not_shorten_datagrams() {
     const FULL_UNTIL: u64 = 1_500_000_000;
     for delay in ["delay=1ms", "delay=100ms"] {
         let mut world = World::new(0, delay, ETHERNET, [usize::MAX; 2]);
@@ -385,7 +385,7 @@ fn probes_prove_the_longest_datagram_of_each_path() {
 
 /// A rank that sleeps in the middle keeps the length that the path carries.
 #[test]
-fn ranks_that_get_no_processor_keep_the_longest() {
+fn delayed_ranks_do_not_shorten_datagrams() {
     for at in 0..60 {
         for k in [0, 1] {
             let mut world = World::new(at, "delay=5ms,loss=30%", ETHERNET, [usize::MAX; 2]);
@@ -401,7 +401,7 @@ fn ranks_that_get_no_processor_keep_the_longest() {
 
 /// A path without loss costs the round trip, and nothing more.
 #[test]
-fn paths_without_loss_take_no_longer_than_their_words() {
+fn echo_without_loss_takes_one_round() {
     let (_, time) = World::new(0, "delay=100ms", ETHERNET, [usize::MAX; 2]).run();
     // The round trip: a probe, the word about it, and the word that no more are sent.
     assert!((300_000_000..310_000_000).contains(&time), "{time} ns");

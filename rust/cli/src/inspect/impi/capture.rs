@@ -194,7 +194,7 @@ mod tests {
 
     /// Proves which comments are marks, and that others are not.
     #[test]
-    fn comments_name_the_speaker() {
+    fn comments_name_sender_and_receiver() {
         let marked = |direction| Some(Mark { direction, is_handshake: false, has_no_data: false });
         let client = Party::Client(Some(3));
         assert_eq!(mark("# client 3 to server"), marked(Direction { from: client, to: Party::Server }));
