@@ -1,4 +1,4 @@
-//! Ranks behind UDP sockets: what arrives, and what the kernel drops.
+//! Tests of the socket buffer of ranks over UDP: the kernel drops no datagram.
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use mpjdev_transport::udp::Terms;
 /// Half of the default size of a socket buffer: the system doubles it.
 const DEFAULT_LEN: usize = 106_496;
 
-/// A rank, and its socket.
+/// A rank with its socket.
 struct Rank {
     comm: Comm,
     socket: UdpSocket,
@@ -54,7 +54,7 @@ impl Rank {
         self.comm.send(message, dest, tag, Mode::Standard, &mut wait_control()).expect("sent");
     }
 
-    /// Receives such a message, and looks whether it is whole.
+    /// Receives such a message, and checks its contents.
     fn receive(&self, source: i32, tag: i32, count: usize, seed: usize) {
         let from = RecvFrom { source: Some(source), tag: Some(tag) };
         let received = self.comm.recv(from, 8 + 8 * count, None, &mut wait_control());
@@ -78,7 +78,7 @@ fn number(seed: usize, at: usize) -> i64 {
     (seed as i64) << 32 | at as i64
 }
 
-/// Section 5.12, 8: all ranks may send at any time, and the kernel drops nothing with the default socket
+/// Section 5.12, 8: all ranks send at any time, and the kernel drops no datagram with the default socket
 /// buffer.
 fn nothing_is_dropped(count: usize, times: usize) {
     const SENDERS: usize = 8;
@@ -111,8 +111,8 @@ fn eight_senders_of_large_messages_never_fill_a_socket() {
     nothing_is_dropped(1 << 17, 6);
 }
 
-/// Octets are read to where they are expected. What comes instead, twice, late or never does no harm, however
-/// messages of several threads come in turns.
+/// Datagrams are read to their predicted place. Other, repeated, late and lost datagrams damage no message,
+/// also with interleaved messages of several threads.
 #[test]
 fn messages_are_whole_after_wrong_predictions() {
     let timing = Timing { floor: MILLISECOND, ..Timing::SHARED };
@@ -132,7 +132,7 @@ fn messages_are_whole_after_wrong_predictions() {
             for (at, rank) in ranks.iter().enumerate() {
                 let peer = 1 - at as i32;
                 for tag in 1..4 {
-                    // Small ones, such that come unasked in parts, and large ones, from each of both.
+                    // Messages of one datagram, of several, and by rendezvous, from both ranks.
                     let count = |i: usize| [10, 20_000, 150_000, 90_001][i % 4];
                     threads.spawn(move || {
                         (0..12).for_each(|i| rank.send(&rank.message(count(i), 100 * at + i), peer, tag));

@@ -1,5 +1,5 @@
-//! The mesh in a process without a free descriptor. The test is alone in its process, since the limit holds
-//! for all threads.
+//! Test of the mesh in a process without a free descriptor. It has a process of its own, since the limit
+//! applies to all threads.
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ fn connect(number: u32, hosts: &[Host], listener: OwnedFd) -> Connected {
     mesh::connect(mesh, &mut Uninterruptible).unwrap_or_else(|error| panic!("host {number}: {error}"))
 }
 
-/// The system reports a lack of descriptors even if no further connection waits. Then none is closed for it.
+/// The system reports a lack of descriptors even if no connection waits. Then the mesh closes no connection.
 #[test]
 fn connection_that_took_the_last_descriptor_is_kept() {
     let listen = || mesh::listen(IpAddr::V4(Ipv4Addr::LOCALHOST), 0..=0).expect("a port");
@@ -39,7 +39,7 @@ fn connection_that_took_the_last_descriptor_is_kept() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(LIMIT), maximum }).expect("a lower limit");
     let mut taken: Vec<OwnedFd> = std::iter::from_fn(|| zero.try_clone().ok()).collect();
-    // Host 0 accepts with this one. Host 1 connects with that of its listener, which it closes first.
+    // Host 0 accepts with this descriptor. Host 1 connects with that of its listener, which it closes first.
     drop(taken.pop().expect("a descriptor"));
     let connected = scope(|threads| {
         let hosts = &hosts;

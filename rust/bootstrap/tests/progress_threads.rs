@@ -1,5 +1,5 @@
-//! Progress for a program that computes: a send or a receive wakes the progress thread for the work that it
-//! leaves. The threads here never wake by themselves, so the deadline finds a missing call.
+//! Tests of progress while the program computes: a send or a receive wakes the progress thread for the
+//! remaining work. The progress threads here have no timer, so a missing wake-up reaches the deadline.
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 
@@ -14,13 +14,13 @@ use mpjdev_engine::{Comm, Config, Mode, PacketEngine, RecvFrom, WaitControl};
 use mpjdev_transport::net::progress_thread::{self, ProgressShared, ProgressTarget, Ticks};
 use mpjdev_transport::{PacketSource, Progress, Transport, hybrid, tcp, udp};
 
-/// Longer than anything here takes.
+/// A deadline that no test reaches.
 const LONG: Duration = Duration::from_secs(60);
-/// Tags of messages that are waited for, and of those that only wake.
+/// Tags of the tested messages, and of messages that only wake a thread.
 const TAG: i32 = 1;
 const NOTE: i32 = 2;
 
-/// A rank, and what it shares with its progress thread.
+/// A rank, and its progress thread's state.
 struct Rank {
     comm: Comm,
     progress: Arc<ProgressShared>,
@@ -85,8 +85,9 @@ fn between_sites() -> Vec<Rank> {
     let jobs = hybrid::in_process::jobs(4, 2, &config(4), tcp::Terms::default(), 4 << 20, &private);
     let ranks = jobs.expect("shared memory and connections").into_iter().map(|(job, pool)| {
         let number = job.inter.rank;
-        let (transport, packet_source, far) = hybrid::connect(job, &config(4), pool.clone()).expect("a wire");
-        rank((number, 4), (transport, Box::new(packet_source)), &far, pool)
+        let (transport, packet_source, inter) =
+            hybrid::connect(job, &config(4), pool.clone()).expect("a wire");
+        rank((number, 4), (transport, Box::new(packet_source)), &inter, pool)
     });
     ranks.collect()
 }
@@ -98,7 +99,7 @@ impl Rank {
 
     fn note(&self, dest: &Rank) {
         self.comm.send(&message(16), dest.number(), NOTE, Mode::Standard, &mut wait_control()).expect("sent");
-        // It leaves, though others may have left before it.
+        // The packet is sent behind earlier ones.
         self.look();
     }
 
@@ -124,21 +125,20 @@ impl Rank {
         self.comm.recv(from, len, None, &mut wait_control()).expect("the message in time");
     }
 
-    /// Calls in until the progress thread rests: it has seen the program call in, and nothing is left to be
-    /// done.
+    /// Polls until the progress thread rests: it has seen the program's calls, and no work is left.
     fn rest(&self, other: &Rank) {
         let begun = Instant::now();
         while !self.progress.is_resting() {
-            assert!(begun.elapsed() < LONG, "it does not rest");
-            // A thread that waits for the channels looks up only when they have something.
+            assert!(begun.elapsed() < LONG, "the progress thread does not rest");
+            // A progress thread that is parked on the channels wakes only when octets arrive.
             other.note(self);
             self.receive_note();
         }
     }
 }
 
-/// Actions of one rank before it computes, with its progress thread at rest. The other rank then waits for
-/// their effect.
+/// A case: one rank acts while its progress thread rests, and then computes. The other rank waits for the
+/// effect.
 type Case = fn(&Rank, &Rank);
 
 fn send_leaves_without_the_sender(sender: &Rank, receiver: &Rank) {
@@ -173,15 +173,15 @@ fn receive_is_matched_without_the_receiver(receiver: &Rank, sender: &Rank) {
     receiver.comm.wait(id, None, &mut wait_control()).expect("a message");
 }
 
-/// Its octets are still to come when it is received, since its sender does nothing but what it does here.
+/// The octets have not arrived when the receive is posted, since the sender has no progress thread.
 fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank) {
     const LEN: usize = 3 << 20;
     let sent = sender.comm.isend(&message(LEN), receiver.number(), TAG, Mode::Standard).expect("begun");
     let from = RecvFrom { source: Some(sender.number()), tag: Some(TAG) };
-    receiver.comm.probe(from, &mut wait_control()).expect("an announcement");
+    receiver.comm.probe(from, &mut wait_control()).expect("an RTS");
     receiver.rest(sender);
     let id = receiver.comm.irecv(from, LEN, None).expect("posted");
-    assert!(!receiver.progress.is_resting(), "nobody reads it");
+    assert!(!receiver.progress.is_resting(), "no thread reads the message");
     sender.look_until(|| receiver.comm.packet_engine().is_some_and(|endpoint| !endpoint.has_pending()));
     receiver.comm.wait(id, None, &mut wait_control()).expect("a message");
     if let Some(id) = sent {
@@ -189,7 +189,7 @@ fn announced_message_is_read_without_the_receiver(receiver: &Rank, sender: &Rank
     }
 }
 
-/// Another receive was waited for meanwhile, and a thread slept for that one.
+/// Meanwhile a thread was parked for another receive.
 fn receive_is_matched_after_a_sleep(receiver: &Rank, sender: &Rank) {
     const LEN: usize = 1000;
     receiver.rest(sender);
@@ -227,16 +227,16 @@ fn run(ranks: impl Fn() -> Vec<Rank>) {
 }
 
 #[test]
-fn rest_is_done_while_the_program_computes_over_tcp() {
+fn progress_continues_while_the_program_computes_over_tcp() {
     run(over_tcp);
 }
 
 #[test]
-fn rest_is_done_while_the_program_computes_over_udp() {
+fn progress_continues_while_the_program_computes_over_udp() {
     run(over_udp);
 }
 
 #[test]
-fn rest_is_done_while_the_program_computes_between_sites() {
+fn progress_continues_while_the_program_computes_between_sites() {
     run(between_sites);
 }

@@ -1,4 +1,4 @@
-//! The binary as a user runs it: arguments, files, standard input, exit statuses.
+//! Tests of the command: arguments, files, standard input, exit statuses.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ fn damaged_message_exits_with_status_1() {
     assert!(out.contains("at offset 0: 0 octets, 16 needed"), "{out}");
 }
 
-/// Proves that raw octets come through standard input, and the choice of what they are can be forced.
+/// Proves that standard input is read, and that `--input` decides its form.
 #[test]
 fn standard_input_is_read_as_raw_octets_or_hex() {
     let raw = [0u8; 16];
@@ -85,7 +85,7 @@ fn standard_input_is_read_as_raw_octets_or_hex() {
     assert!(err.contains("'\\0' is not a hexadecimal digit"), "{err}");
 }
 
-/// Proves that the dump can be fed back.
+/// Proves that the dump is parsed as the same message.
 #[test]
 fn dump_is_valid_input() {
     let file = golden("objects-shared-be.hex");
@@ -116,7 +116,7 @@ fn unreadable_input_is_named_with_status_2() {
     assert!(err.starts_with("mpjdev: ./-: "), "{err}");
 }
 
-/// Proves that a reader who has seen enough ends the command quietly, in the middle of megabytes.
+/// Proves that a closed output ends the command without an error.
 #[test]
 fn closed_pipe_ends_inspect_without_an_error() {
     let len: u32 = 1 << 20;
@@ -142,7 +142,7 @@ fn closed_pipe_ends_inspect_without_an_error() {
     }
 }
 
-/// Proves that help and version are there, and that what is unknown is named together with what there is.
+/// Proves that help and version are printed, and that an unknown command is named with the known ones.
 #[test]
 fn help_version_and_unknown_commands_are_answered() {
     let (status, out, _) = run(&["--version"]);
@@ -160,7 +160,7 @@ fn help_version_and_unknown_commands_are_answered() {
     assert!(status == 2 && err.contains("inspect"), "{err}");
 }
 
-/// Proves that one line says where the benchmarks are, whatever was asked of them.
+/// Proves that `bench` prints the name of the benchmark program, whatever its arguments.
 #[test]
 fn bench_names_its_program_with_status_2() {
     let line = "mpjdev: the benchmarks are the program mpjdev-bench (./gradlew installBench)\n";
@@ -169,7 +169,7 @@ fn bench_names_its_program_with_status_2() {
     }
 }
 
-/// Proves that the second name of the command stands for `mpjdev run`, whatever folder it is in.
+/// Proves that `mpjrun` is `mpjdev run`, in any folder.
 #[cfg(unix)]
 #[test]
 fn mpjrun_is_mpjdev_run() {

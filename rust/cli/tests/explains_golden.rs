@@ -1,4 +1,4 @@
-//! Explanations of every vector of tests/golden.
+//! Tests of the explanations of every vector of tests/golden.
 
 #[path = "../../buffer/tests/vectors/mod.rs"]
 mod vectors;
@@ -70,8 +70,8 @@ fn kind(damage: Damage) -> &'static str {
     }
 }
 
-/// Proves that the JSON of every vector is what its description says: keys, types, counts and values, and for
-/// damaged ones what can be understood before the damage, and its offset.
+/// Proves that the JSON of every vector matches its description: keys, types, counts and values; for a
+/// damaged one the part before the damage, and its offset.
 #[test]
 fn json_of_every_vector_matches_its_description() {
     let all: Vec<Vector> = vectors::all();
@@ -100,7 +100,7 @@ fn json_of_every_vector_matches_its_description() {
     }
 }
 
-/// Proves that every float and double of the vectors can be had back from the digits in the JSON, to the last
+/// Proves that every float and double of the vectors is recovered from the digits in the JSON, to the last
 /// bit.
 #[test]
 fn floats_in_json_survive_a_round_trip() {
@@ -182,10 +182,10 @@ fn every_truncation_is_explained_as_damage() {
     }
 }
 
-/// Longest vector whose every bit is flipped: all kinds of section, and not the time for every value.
+/// The longest vector whose bits are all flipped: it has all kinds of section, and few values.
 const MOST: usize = 200;
 
-/// Proves that no flipped bit of any vector, in headers or elsewhere, confuses any format.
+/// Proves that all formats handle each flipped bit of the vectors.
 #[test]
 fn every_flipped_bit_is_explained() {
     for vector in vectors::all().iter().filter(|v| v.octets.len() <= MOST) {
@@ -210,7 +210,7 @@ fn dump_of_every_vector_is_parsed_as_the_vector() {
     }
 }
 
-/// Proves the layout that a person sees, in whole.
+/// Proves the whole layout of the text.
 #[test]
 fn worked_example_has_this_text() {
     let example = vectors::all().into_iter().find(|v| v.name == "unused-be").expect("the vector");
@@ -296,8 +296,7 @@ fn objects_without_secondary_payload_and_the_reverse_are_remarked() {
     assert!(shown.contains("! there is a secondary payload, but no section of objects"), "{shown}");
 }
 
-/// Proves that booleans that are neither 0 nor 1 are remarked from 2 on, with the place of the first and how
-/// many.
+/// Proves the remark on boolean octets above 1, with the offset of the first and their number.
 #[test]
 fn boolean_octets_that_are_neither_0_nor_1_are_remarked() {
     let wide = vectors::all().into_iter().find(|v| v.name == "boolean-wide-le").expect("the vector");

@@ -1,10 +1,10 @@
-//! `mpjdev mpi-info` where no MPI can be used: what was tried, why that is of no use, and what to do.
+//! Tests of `mpjdev mpi-info` without a usable MPI: the tried libraries, the reasons and the remedies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A directory that goes with the test.
+/// A directory that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -56,8 +56,8 @@ fn unusable_library_is_named_with_a_remedy() {
     }
 }
 
-/// An MPI as far as a request for threads needs it, with the ABI of MPICH; real ones that grant less are
-/// rare.
+/// The functions of an MPI that grant a thread level, with the ABI of MPICH. Real libraries with a low level
+/// are rare.
 const STAND_IN: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ UNUSED(MPI_Ibarrier) UNUSED(MPI_Test) UNUSED(MPI_Get_count) UNUSED(MPI_Test_canc
 UNUSED(MPI_Iprobe) UNUSED(MPI_Improbe) UNUSED(MPI_Imrecv)
 "#;
 
-/// Builds it, for a level of threads, and as if somebody had used it and finalised it.
+/// Builds the library for a thread level, and optionally as finalised.
 fn stand_in(folder: &Folder, level: u32, is_over: bool) -> PathBuf {
     let (source, library) = (folder.0.join("mpi.c"), folder.0.join(format!("libmpi-{level}.so")));
     fs::write(&source, STAND_IN).expect("a file");
@@ -92,8 +92,7 @@ fn stand_in(folder: &Folder, level: u32, is_over: bool) -> PathBuf {
     library
 }
 
-/// Proves that a library that grants less than ranks need is refused with what it grants, what is needed and
-/// what to do.
+/// Proves that a library with a low thread level is refused with its level, the required one and a remedy.
 #[test]
 fn low_thread_level_is_refused_with_a_remedy() {
     let folder = Folder::new("threads");
@@ -117,7 +116,7 @@ fn low_thread_level_is_refused_with_a_remedy() {
     assert!(out.contains("threads   MPI_THREAD_MULTIPLE\nprocess   0 of 1\n"), "{out}");
 }
 
-/// Proves that a library that somebody in the process has used to its end is not asked what ends the process.
+/// Proves that no function is called that aborts the process after MPI_Finalize.
 #[test]
 fn finalised_library_is_named() {
     let folder = Folder::new("over");

@@ -60,7 +60,7 @@ fn wait_for_octets(socket: &OwnedFd, len: usize) {
     }
 }
 
-/// The actions of rank 1: it sends datagrams from this socket, and these words about those of rank 0.
+/// The behaviour of rank 1: it sends datagrams from this socket, and these words on the connection.
 #[derive(Clone, Copy)]
 struct Peer<'a> {
     socket: &'a UdpSocket,
@@ -71,8 +71,7 @@ struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// [`met`] with a peer that sends this Hello and plays its part; its connection stays open until
-    /// the end.
+    /// [`met`] with a peer that sends this Hello and behaves so. Its connection stays open until the end.
     fn met(&self, said: Hello, after: Duration) -> Result<Job, SetupError> {
         let [own, theirs] = pair();
         rustix::io::write(&theirs, &said.emit()).expect("sent");
@@ -137,25 +136,26 @@ fn datagrams_that_do_not_arrive_are_named_with_both_addresses() {
     let (socket, said) = peer_socket();
     let from = socket.local_addr().expect("bound");
     let peer = Peer { socket: &socket, datagrams: &[], probe_len: None, words: b"0e" };
-    // No datagram of the peer has arrived, and it announces the end of its probes.
-    let error = peer.met(said, LONG).expect_err("nothing has come");
+    // No datagram of the peer arrives, and it ends its probes.
+    let error = peer.met(said, LONG).expect_err("no datagram has arrived");
     let SetupError::NoDatagrams { peer: 1, from: named, to, .. } = error else { panic!("{error}") };
     assert_eq!((named, to.ip()), (from, IpAddr::from(Ipv4Addr::LOCALHOST)));
     let text = error.to_string();
     assert!(text.contains("firewall") && text.contains(&from.to_string()), "{text}");
     assert!(text.contains(&to.to_string()), "{text}");
-    // The peer sends no word about this rank's datagrams.
+    // The peer reports no datagram of this rank.
     let unheard = Peer { probe_len: Some(probe::LEN), words: b"e", ..peer };
-    let error = unheard.met(said, Duration::from_secs(2)).expect_err("nobody has heard");
+    let error = unheard.met(said, Duration::from_secs(2)).expect_err("no report");
     assert!(matches!(error, SetupError::NoDatagrams { peer: 1, to, .. } if to == from), "{error}");
     for words in [&b"00"[..], b"x", b"h", b"d", b"1", b"ee", b"r", b"0r"] {
-        let error =
-            Peer { probe_len: Some(probe::LEN), words, ..peer }.met(said, LONG).expect_err("not such words");
+        let error = Peer { probe_len: Some(probe::LEN), words, ..peer }
+            .met(said, LONG)
+            .expect_err("an undefined word");
         assert!(matches!(error, SetupError::Word { peer: 1, .. }), "{error}");
     }
 }
 
-/// The peer takes this rank for one of another machine; its own longer probes are lost.
+/// The peer treats this rank as one of another machine. Its longer probes are lost.
 #[test]
 fn datagram_length_is_the_longest_that_arrives_in_both_directions() {
     let (socket, said) = peer_socket();
@@ -174,11 +174,11 @@ fn datagram_length_is_the_longest_that_arrives_in_both_directions() {
     );
     let text = error.to_string();
     assert!(text.contains("--datagram-len") && text.contains(&from.to_string()), "{text}");
-    // The Hello asks for less.
+    // The Hello limits the length.
     let said = Hello { datagram_len_max: 800, ..said };
     let peer = |len| Peer { socket: &socket, datagrams: &[], probe_len: Some(len), words: b"0er" };
     assert_eq!(peer(800).met(said, LONG).expect("met").members[1].expect("a member").datagram_len_max, 800);
-    let error = peer(probe::LEN).met(said, LONG).expect_err("not as long as was asked for");
+    let error = peer(probe::LEN).met(said, LONG).expect_err("shorter than the Hello's limit");
     assert!(matches!(error, SetupError::Length { peer: 1, len: 800, .. }), "{error}");
 }
 
@@ -208,7 +208,7 @@ fn unfinished_echo_is_reported_as_unfinished_setup() {
     assert_eq!(other.deadline_error(4711).peer(), Some(1));
 }
 
-/// A rank without a processor before the deadline counts the words that arrived before.
+/// A rank that runs only after the deadline reads the words that had arrived before it.
 #[test]
 fn words_that_arrived_before_the_deadline_are_read_after_it() {
     let (socket, said) = peer_socket();
@@ -222,8 +222,8 @@ fn words_that_arrived_before_the_deadline_are_read_after_it() {
     );
 }
 
-/// Rank 2 has completed the setup with rank 0 and not with rank 1. Rank 0 must not send packets yet, for
-/// which rank 1 would be missing after a short peer timeout.
+/// Rank 2 has completed the setup with rank 0 and not with rank 1. Rank 0 must not send packets yet: rank 1
+/// would not ack them, and would count as failed.
 #[test]
 fn ranks_leave_the_setup_when_all_have_completed_it() {
     let [a, b] = pair();
@@ -254,7 +254,6 @@ fn ranks_leave_the_setup_when_all_have_completed_it() {
     });
 }
 
-/// The user reads how long the ranks have waited, and which option gives them more time.
 #[test]
 fn errors_at_the_deadline_name_the_time_and_the_option() {
     let said = hello().emit();
@@ -330,14 +329,14 @@ fn all_ranks_have_the_values_that_their_peers_sent() {
             assert_eq!(to.address, other.socket.local_addr().expect("bound"));
             assert_eq!((to.theirs, to.first_theirs), (from.ours, from.first_ours));
             assert_eq!(to.send_window, other.receive_window);
-            assert_eq!(to.datagram_len_max, 8968 - 8 * rank.max(peer), "what both take");
+            assert_eq!(to.datagram_len_max, 8968 - 8 * rank.max(peer), "the shorter limit");
             assert_eq!(to.path, LOOPBACK);
-            assert_eq!(to.is_checked, rank == 1 || peer == 1, "where one of both wants them");
+            assert_eq!(to.is_checked, rank == 1 || peer == 1, "if one rank wants them");
         }
     }
     let numbers: std::collections::HashSet<u64> =
         jobs.iter().flat_map(|job| job.members.iter().flatten().map(|member| member.ours)).collect();
-    assert_eq!(numbers.len(), 6, "no two connections are called alike");
+    assert_eq!(numbers.len(), 6, "ids are unique");
 }
 
 #[test]
@@ -357,7 +356,7 @@ fn invalid_hello_is_refused_with_the_field() {
     assert_eq!(value(Hello { max_ack_delay: 1_000_001_000, ..sound }), delay);
     let mut octets = sound.emit();
     octets[39] = 2;
-    let error = met(&octets).expect_err("no yes and no no");
+    let error = met(&octets).expect_err("neither 0 nor 1");
     let SetupError::Value { field, value, .. } = error else { panic!("{error}") };
     assert_eq!((field, value), ("the flag for checksums", 2));
     octets[39..].copy_from_slice(&[1, 0, 0, 0, 2]);
@@ -388,8 +387,8 @@ fn short_hello_and_closed_peer_are_reported() {
     assert!(matches!(error, Err(SetupError::Interrupted)), "{error:?}");
 }
 
-/// With and without timestamps, on Ethernet, behind a router that lowers the segment length, and with a peer
-/// that accepts almost nothing.
+/// Segment lengths with and without timestamps, on Ethernet, behind a router that lowers them, and below the
+/// minimum of any path.
 #[test]
 fn datagrams_are_no_longer_than_the_segments_of_the_connection() {
     for (segment_len, expected) in [(1480, 1472), (1320, 1312), (1260, 1248), (1208, 1200), (556, 1200)] {

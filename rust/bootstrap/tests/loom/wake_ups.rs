@@ -1,7 +1,8 @@
-//! The threads of a rank that wait, and what wakes them: the endpoint and the local transport themselves.
+//! Models of the waiting threads of a rank and their wake-ups, with the packet engine and the local
+//! transport.
 //!
-//! Time never ends a sleep here, so a wake-up that is lost, or comes only with the next slice, is a deadlock,
-//! which loom reports. No thread polls or yields before it sleeps.
+//! Parks have no timeout here, so loom reports a lost wake-up as a deadlock. No thread polls or yields before
+//! it parks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -20,7 +21,7 @@ use crate::explore::explore;
 
 // ---- The ranks
 
-/// The local transport, with an eye on who sleeps on it.
+/// The local transport, which checks that one thread at most parks on it.
 #[derive(Debug)]
 struct Watched {
     transport: local::LocalTransport,
@@ -103,7 +104,7 @@ fn ranks_apart() -> [Arc<PacketEngine>; 2] {
     })
 }
 
-// ---- What their threads do
+// ---- Actions of their threads
 
 const CONTEXT: u64 = 0;
 
@@ -129,7 +130,7 @@ fn receive(rank: &PacketEngine, source: u32, tag: i32) {
     assert!(rank.wait(id, None, &mut Uninterruptible).expect("received").message.is_some());
 }
 
-/// Lets a thread of its own do this with the rank.
+/// Runs this with the rank on a thread of its own.
 fn spawn(rank: &Arc<PacketEngine>, act: impl FnOnce(&Arc<PacketEngine>) + 'static) -> thread::JoinHandle<()> {
     let rank = rank.clone();
     thread::spawn(move || act(&rank))
@@ -147,7 +148,7 @@ fn message_wakes_the_only_parked_thread() {
     });
 }
 
-/// Whichever of the two drives takes in the other one's message as well.
+/// The driver receives the message of the other thread, too.
 #[test]
 fn both_threads_of_a_rank_are_woken_by_their_messages() {
     explore(2, || {
@@ -159,8 +160,8 @@ fn both_threads_of_a_rank_are_woken_by_their_messages() {
     });
 }
 
-/// The second message is sent when the first thread has left: if that one drove, the other one must have
-/// taken over.
+/// The second message is sent when the first thread has returned. If that thread was the driver, the other
+/// one must have become the driver.
 #[test]
 fn leaving_driver_hands_over_to_a_waiting_thread() {
     explore(2, || {
@@ -173,7 +174,7 @@ fn leaving_driver_hands_over_to_a_waiting_thread() {
     });
 }
 
-/// Nobody asks for a probing thread's message, so no request is completed by it.
+/// A message for a probing thread completes no request.
 #[test]
 fn message_received_by_another_thread_wakes_a_probing_one() {
     explore(2, || {
@@ -190,7 +191,7 @@ fn message_received_by_another_thread_wakes_a_probing_one() {
     });
 }
 
-/// It never sleeps, and it may take in the message at any point of the sleeper's way to sleep.
+/// The probing thread does not park. It may receive the message at each step of the other thread's parking.
 #[test]
 fn sleeping_thread_is_woken_by_a_probing_thread() {
     explore(3, || {
@@ -202,7 +203,7 @@ fn sleeping_thread_is_woken_by_a_probing_thread() {
     });
 }
 
-/// Nothing arrives: only the canceller can wake who waits.
+/// No message arrives: only the cancelling thread can wake the waiting one.
 #[test]
 fn cancel_by_another_thread_ends_a_wait() {
     explore(3, || {
@@ -216,7 +217,7 @@ fn cancel_by_another_thread_ends_a_wait() {
     });
 }
 
-/// The parked one of two waits for a request that a third thread cancels.
+/// The thread that is parked on its futex waits for a request that a third thread cancels.
 #[test]
 fn cancel_wakes_the_parked_thread_of_its_request() {
     explore(2, || {
@@ -249,8 +250,7 @@ fn end_of_a_rank_wakes_the_thread_that_waits_for_it() {
     });
 }
 
-/// Nothing but the end of the rank can tell either of them: the one that probes and the one that asks any
-/// source.
+/// Only the end of the rank can wake the two threads: one probes, and one receives from any source.
 #[test]
 fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
     explore(2, || {
@@ -273,8 +273,7 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
     });
 }
 
-/// The one that drives waits for a message of its own rank and continues to wait: it has nothing to hand
-/// over.
+/// The driver waits for a message of its own rank and continues to wait, so it does not hand over.
 #[test]
 fn parked_thread_is_notified_of_an_end_that_the_driver_ignores() {
     explore(2, || {
@@ -294,7 +293,7 @@ fn parked_thread_is_notified_of_an_end_that_the_driver_ignores() {
     });
 }
 
-/// The rank that finishes waits for no request of its own, and its other thread takes in what it waits for.
+/// The finishing thread waits for no request of its own. The other thread of its rank receives the match ack.
 #[test]
 fn last_completed_send_wakes_a_finishing_thread() {
     explore(1, || {
@@ -315,10 +314,10 @@ fn last_completed_send_wakes_a_finishing_thread() {
     });
 }
 
-// ---- Help for another rank
+// ---- Progress for another rank
 
-/// The last message finds no room until the receiver has taken the first one in, which then waits for that
-/// last one: it must either send it itself, or make the sender look again.
+/// The last message has no room until the receiver has received the first one. The receiver then waits for
+/// the last one: it must send it for the sender, or wake the sender.
 #[test]
 fn receiver_drives_a_sender_without_room() {
     explore(2, || {

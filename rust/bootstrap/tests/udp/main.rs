@@ -1,4 +1,4 @@
-//! Behaviour of ranks behind UDP sockets that no message shows.
+//! Tests of ranks over UDP sockets: packets, counters, losses, ends.
 #![cfg(not(loom))]
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,7 @@ mod hostile;
 mod relay;
 mod tampered;
 
-/// A rank, and what is behind it.
+/// A rank with its transport.
 struct Rank {
     comm: Comm,
     transport: Arc<UdpTransport>,
@@ -44,7 +44,7 @@ enum ProgressThread {
     Missing,
 }
 
-/// Longer than any prompt finish takes.
+/// The limit on a finish. One that reaches it fails the test.
 const LINGER: Duration = Duration::from_secs(15);
 
 fn ranks(count: usize, terms: Terms, progress_thread: ProgressThread) -> Vec<Rank> {
@@ -109,8 +109,8 @@ fn octets(message: &Message) -> Vec<u8> {
     octets
 }
 
-/// Section 5.12, 6 of the notes: every acknowledgment rides on an answer, and nothing leaves twice. No timer
-/// disturbs it here, however long a thread has to wait for its turn.
+/// Section 5.12, 6 of the notes: every ack is piggybacked on an answer, and no packet is retransmitted. The
+/// timers are too long to expire.
 #[test]
 fn ping_pong_sends_no_packets_but_its_messages() {
     const ROUNDS: u64 = 2000;
@@ -145,7 +145,7 @@ fn ping_pong_sends_no_packets_but_its_messages() {
     }
 }
 
-/// The counters of copies: only the system copies, and it places most octets in the message itself.
+/// The counters of copies: the kernel copies each octet once, and most of them into the message itself.
 #[test]
 fn large_messages_are_copied_by_the_kernel_only() {
     const COUNT: u64 = 20;
@@ -159,14 +159,14 @@ fn large_messages_are_copied_by_the_kernel_only() {
     let octets = COUNT * large.logical_len() as u64;
     assert_eq!((sent.messages_sent, sent.data_sent), (COUNT, octets), "{sent:?}");
     assert_eq!((received.messages_received, received.data_received), (COUNT, octets), "{received:?}");
-    // What leaves again, as after a long wait for a processor, is copied again.
+    // A retransmitted packet is copied again.
     let again = 1.0 + sent.retransmitted as f64 / sent.packets_sent as f64;
     let copies = (sent.copies_sent().expect("some"), received.copies_received().expect("some"));
     assert!(copies.0 >= 1.0 && copies.0 < again + 0.01, "{copies:?}, {sent:?}");
     assert!(copies.1 < 0.5 || received.duplicates > 0, "{copies:?}, {received:?}");
 }
 
-/// With losses, only the counters show that datagrams were lost.
+/// Only the counters show that datagrams were lost.
 #[test]
 fn lost_datagrams_are_retransmitted() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
@@ -207,39 +207,39 @@ fn many_senders_never_fill_a_small_socket() {
     }
 }
 
-/// Datagrams of an unauthenticated client are never taken for packets of a peer. One answer rejects them, and
-/// the ranks continue.
+/// Datagrams of an unauthenticated client do not count as packets of a peer. One reset answers them, and the
+/// ranks continue.
 #[test]
 fn unauthenticated_datagrams_change_nothing_and_are_answered_rarely() {
     // With two ranks, the system filters datagrams of other senders.
     let ranks = ranks(3, Terms::default(), ProgressThread::Runs);
-    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let unknown_client = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let begun = Instant::now();
     let to = ranks[0].transport.udp_socket().local_addr().expect("an address");
     let settings = ranks[0].transport.settings(1).expect("a peer");
-    // What only rank 1 can know, and a message in its name.
+    // A message with the connection id of rank 1.
     let mut packet = Packet { header: Fixed { len: 8, tag: 1, ..Fixed::default() }, ..Packet::default() };
     packet.number(Some(settings.first_theirs), None);
     packet.extension.connection = settings.ours;
     let mut octets = [0; HEAD_LEN_MAX + 8];
     let len = packet.emit(&[7; 8], &mut octets).expect("a packet");
     for number in 0..100 {
-        // First that of rank 1, then such as nobody has.
+        // First the id of rank 1, then unknown ids.
         packet.extension.connection = settings.ours ^ number;
         packet.emit(&[7; 8], &mut octets).expect("a packet");
-        stranger.send_to(&octets[..len], to).expect("sent");
-        stranger.send_to(&octets[..len - 1], to).expect("sent");
-        stranger.send_to(&[], to).expect("sent");
-        stranger.send_to(&[0xff; 1000], to).expect("sent");
+        unknown_client.send_to(&octets[..len], to).expect("sent");
+        unknown_client.send_to(&octets[..len - 1], to).expect("sent");
+        unknown_client.send_to(&[], to).expect("sent");
+        unknown_client.send_to(&[0xff; 1000], to).expect("sent");
     }
     ranks[1].send(&message(3, 3.0), 0);
     let received = ranks[0].receive(1).expect("a message");
     assert_eq!(self::octets(&received), self::octets(&message(3, 3.0)));
-    stranger.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    unknown_client.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
     let mut answer = [0; 100];
-    let len = stranger.recv(&mut answer).expect("an answer");
-    stranger.set_nonblocking(true).expect("a socket");
-    let more = std::iter::from_fn(|| stranger.recv(&mut [0; 100]).ok()).count() as u128;
+    let len = unknown_client.recv(&mut answer).expect("an answer");
+    unknown_client.set_nonblocking(true).expect("a socket");
+    let more = std::iter::from_fn(|| unknown_client.recv(&mut [0; 100]).ok()).count() as u128;
     assert!(more <= begun.elapsed().as_millis() / 100, "{more} more after {:?}", begun.elapsed());
     let (answer, _) = Packet::parse(&answer[..len]).expect("a packet");
     assert!(answer.extension.rst && answer.extension.connection == settings.ours, "{answer:?}");
@@ -249,7 +249,7 @@ fn unauthenticated_datagrams_change_nothing_and_are_answered_rarely() {
     assert!(counted.malformed > 0 && counted.unknown > 0, "{counted:?}");
 }
 
-/// As the end of a stream would tell them.
+/// A reset answers the packets to a closed socket.
 #[test]
 fn rank_that_ends_without_finish_fails_for_its_peers() {
     let mut ranks = ranks(2, Terms::default(), ProgressThread::Runs);
@@ -257,16 +257,12 @@ fn rank_that_ends_without_finish_fails_for_its_peers() {
     ranks[0].receive(1).expect("a message");
     let begun = Instant::now();
     drop(ranks.pop());
-    let error = ranks[0].receive(1).expect_err("nobody is there");
+    let error = ranks[0].receive(1).expect_err("the rank has ended");
     assert!(matches!(error, DeviceError::PeerFailed { rank: 1, .. }), "{error}");
-    assert!(
-        begun.elapsed() < Duration::from_secs(25),
-        "it was notified and still waits: {:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(25), "the receive fails late: {:?}", begun.elapsed());
 }
 
-/// Both finish at the same time, one long before the other, and with losses.
+/// Two ranks finish at the same time, and a third one later, with and without losses.
 #[test]
 fn ranks_finish_without_waiting_for_the_deadline() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
@@ -301,8 +297,8 @@ fn lengths_that_no_datagram_can_have_are_refused() {
     }
 }
 
-/// Each peer may send one packet ahead, and the socket holds no more of all of them: each rank sends to all
-/// at once, and gets from all, what fits a packet and what does not.
+/// The socket has room for one packet of each peer, so each window is one packet. Each rank sends short and
+/// long messages to all others and receives theirs.
 #[test]
 fn many_ranks_share_a_socket_with_room_for_a_datagram_of_each() {
     const RANKS: usize = 24;
@@ -311,7 +307,7 @@ fn many_ranks_share_a_socket_with_room_for_a_datagram_of_each() {
     let settings = |rank: &Rank| (0..RANKS as u32).filter_map(|peer| rank.transport.settings(peer)).collect();
     let all: Vec<Vec<Settings>> = ranks.iter().map(settings).collect();
     let windows = all.iter().flatten().map(|settings| settings.receive_window);
-    assert!(windows.max() == Some(1), "a packet of each");
+    assert!(windows.max() == Some(1), "one packet of each peer");
     let messages = |rank: usize| [1, 400, 3000].map(|count| message(count, rank as f64));
     scope(|threads| {
         for (at, rank) in ranks.iter().enumerate() {

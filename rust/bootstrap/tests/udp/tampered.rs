@@ -1,4 +1,4 @@
-//! Datagrams that are changed, cut, forged, repeated or lost on their way, through real sockets.
+//! Tests of datagrams that a relay damages, truncates, forges, repeats or drops.
 
 use std::sync::{Mutex, mpsc};
 
@@ -9,10 +9,10 @@ use super::deaths::add_liveness;
 use super::relay::{Relay, Tamper};
 use super::*;
 
-/// Octets of the messages in turn, less 8: inside a datagram, in parts, announced.
+/// Octets of the messages in turn, less 8: in one datagram, in several, by rendezvous.
 const COUNTS: [usize; 4] = [1, 100, 3000, 12_000];
 
-/// Messages both ways at once, and whether they come as they left.
+/// Exchanges messages in both directions at once, and checks their contents.
 fn exchange(ranks: &[Rank], count: usize) {
     scope(|threads| {
         for (at, rank) in ranks.iter().enumerate() {
@@ -33,14 +33,14 @@ fn unchanged() -> Tamper {
     Box::new(|_, octets| vec![octets])
 }
 
-/// Two ranks, and what stands between them.
+/// Two ranks, and the relay between them.
 fn pair(terms: Terms, tamper: Tamper) -> (Vec<Rank>, Relay) {
     let mut jobs = job::udp_jobs(2, terms).expect("sockets");
     let relay = Relay::between(&mut jobs, tamper);
     (ranks_of(jobs, ProgressThread::Runs), relay)
 }
 
-/// With checksums of their own: a bit of every eighth datagram changes.
+/// Datagrams have checksums. One bit of every eighth datagram is flipped.
 #[test]
 fn damaged_datagrams_are_dropped_counted_and_retransmitted() {
     let mut random = Random::new(11);
@@ -63,7 +63,7 @@ fn damaged_datagrams_are_dropped_counted_and_retransmitted() {
     ranks.iter().for_each(|rank| assert_eq!(rank.transport.peer(0), PeerState::Alive));
 }
 
-/// Every datagram comes as it was sent, and beside it what a bad network or somebody bad could make of it.
+/// Beside each datagram arrive the variants that a bad network or an attacker could make of it.
 #[test]
 fn cut_forged_and_repeated_datagrams_are_counted_and_ignored() {
     let mut old: [Vec<Vec<u8>>; 2] = [Vec::new(), Vec::new()];
@@ -71,7 +71,7 @@ fn cut_forged_and_repeated_datagrams_are_counted_and_ignored() {
     let tamper: Tamper = Box::new(move |from, octets| {
         let (packet, data) = Packet::parse(&octets).expect("what ranks send");
         if packet.extension.rst {
-            // The answer to what was forged; changed once more it would be right.
+            // The reset that answers a forged packet: flipped again, its id would be valid.
             return vec![octets];
         }
         let emit = |packet: &Packet| {
@@ -87,13 +87,13 @@ fn cut_forged_and_repeated_datagrams_are_counted_and_ignored() {
             1 => all.extend([Vec::new(), octets[..octets.len().min(15)].to_vec()]),
             2 => all.push([&octets[..], &[0]].concat()),
             3 => {
-                // Of an earlier run between the same ports, or a guess.
+                // A packet of an earlier job on the same ports, or a guessed id.
                 let mut stale = packet;
                 stale.extension.connection ^= 1 << 20;
                 all.push(emit(&stale));
             }
             4 if packet.header.numbers.seq.is_some() => {
-                // No window is so large.
+                // A sequence number beyond every window.
                 let mut beyond = packet;
                 let seq = packet.seq().map(|seq| FullSequence::of(u64::from(seq.bits()) + 12_000));
                 beyond.number(seq, packet.ack());
@@ -157,7 +157,7 @@ fn datagrams_of_an_earlier_run_are_dropped() {
         assert_eq!(rank.transport.peer(1 - at as u32), PeerState::Alive);
         let sent = recorded.iter().filter(|(from, _)| *from != at).count() as u64;
         let begun = Instant::now();
-        // Those that are still in the socket are taken by the thread beside the rank.
+        // The progress thread receives the datagrams that are still in the socket.
         while rank.counted().unknown < sent {
             assert!(begun.elapsed() < Duration::from_secs(20), "{:?} of {sent}", rank.counted());
             std::thread::yield_now();
@@ -165,8 +165,8 @@ fn datagrams_of_an_earlier_run_are_dropped() {
     }
 }
 
-/// A process of another job has the port of a rank that was killed: a rank that still sends there is notified
-/// at once.
+/// A rank of another job has the port of a killed rank. Its reset notifies the peers of the killed rank at
+/// once.
 #[test]
 fn peer_is_notified_when_another_job_has_the_port() {
     let mut old = job::udp_jobs(3, Terms::default()).expect("sockets");
@@ -183,17 +183,17 @@ fn peer_is_notified_when_another_job_has_the_port() {
     let new = ranks_of(new, ProgressThread::Runs);
     let begun = Instant::now();
     old[0].send(&message(1, 1.0), 1);
-    let error = old[0].receive(1).expect_err("it is another rank's port");
+    let error = old[0].receive(1).expect_err("another rank has the port");
     let DeviceError::PeerFailed { rank: 1, why } = error else { panic!("{error}") };
     assert!(why.contains("the peer knows no such connection"), "{why}");
-    assert!(begun.elapsed() < Duration::from_secs(30), "before it was silent for too long: {why}");
-    // The new ranks have nothing to do with it.
+    assert!(begun.elapsed() < Duration::from_secs(30), "the peer timeout was needed: {why}");
+    // The new ranks drop the packets of the old ones.
     assert!(new[1].counted().unknown > 0, "{:?}", new[1].counted());
     new[0].send(&message(5, 5.0), 1);
     assert_eq!(octets(&new[1].receive(0).expect("a message")), octets(&message(5, 5.0)));
 }
 
-/// Loses the first answers to the last packet of rank 1.
+/// Drops the first answers to the last packet of rank 1.
 fn loses_answers_to_the_last(count: usize) -> Tamper {
     let (mut has_fin, mut lost) = (false, 0);
     Box::new(move |from, octets| {
@@ -207,7 +207,7 @@ fn loses_answers_to_the_last(count: usize) -> Tamper {
     })
 }
 
-/// The last acknowledgment is lost, also a few times: the packet leaves again, and both finish well.
+/// The last ack is lost once or several times. The packet is retransmitted, and both ranks finish.
 #[test]
 fn finish_completes_when_the_last_ack_is_lost() {
     for count in [1, 3] {
@@ -224,7 +224,8 @@ fn finish_completes_when_the_last_ack_is_lost() {
     }
 }
 
-/// All acks of the last packet are lost, and their sender has ended: its liveness connection shows that.
+/// All acks of the last packet are lost. The end of the liveness connection shows that their sender has
+/// ended.
 #[test]
 fn finish_ends_when_the_last_ack_is_lost_and_the_peer_has_ended() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
@@ -248,8 +249,8 @@ fn finish_ends_when_the_last_ack_is_lost_and_the_peer_has_ended() {
     assert!(!matches!(last.transport.peer(0), PeerState::Failed(_)), "{:?}", last.transport.peer(0));
 }
 
-/// Every ack of the last packet is lost until its sender has closed. The reset that answers a late packet
-/// acks it, so that a peer that ignores other resets closes in order.
+/// Every ack of the last packet is lost until its sender has closed. Then a reset answers the packet and acks
+/// it, so that a peer that ignores other resets can close.
 #[test]
 fn reset_of_a_closed_peer_acks_the_last_packet() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
@@ -263,7 +264,7 @@ fn reset_of_a_closed_peer_acks_the_last_packet() {
         }
         match last {
             Some(last) if from == 0 && packet.extension.rst => {
-                // The test may have seen enough.
+                // The test may have ended.
                 let _ = sender.send((packet, last));
                 vec![octets]
             }
@@ -276,7 +277,7 @@ fn reset_of_a_closed_peer_acks_the_last_packet() {
     ranks.iter().for_each(|rank| assert_eq!(rank.comm.finish(&mut Uninterruptible), Ok(())));
     let begun = Instant::now();
     let (reset, last) = loop {
-        // The ranks have finished, so that no threads but this one drive them.
+        // The ranks have finished, so only this thread drives them.
         for rank in &ranks {
             let _ = rank.comm.leftovers();
         }
@@ -290,7 +291,7 @@ fn reset_of_a_closed_peer_acks_the_last_packet() {
     assert_eq!(reset.ack().map(FullSequence::bits), Some(last.bits().wrapping_add(1) & 0x7fff_ffff));
 }
 
-/// From the last messages on nothing arrives: the sender's finish names what is not acknowledged.
+/// The last messages are lost. The sender's finish names the messages without an ack.
 #[test]
 fn finish_names_messages_that_are_not_acknowledged() {
     let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");

@@ -1,4 +1,4 @@
-//! Text captures in the form that the recorder writes.
+//! Tests of text captures in the recorder's form.
 
 use mpjdev_cli::inspect::impi::{Options, Part, Terms};
 use mpjdev_proto::impi::Dialect;
@@ -87,8 +87,7 @@ fn one_part_of_a_capture_can_be_shown() {
     assert_eq!((&found["commands"], &found["packets"]), (&json!(70), &json!(0)));
 }
 
-/// Proves that the options state terms, that they precede those of start-up, and that without either none are
-/// made up.
+/// Proves that options set terms and precede those of start-up, and that there are none without either.
 #[test]
 fn terms_of_options_are_used() {
     let packets = read("impi-many.hex");
@@ -153,7 +152,7 @@ fn truncated_packet_does_not_affect_the_next() {
     assert!(shown.contains("70 commands, 3 packets, 0 warnings\n"), "{shown}");
 }
 
-/// Proves that a packet whose data are not as long as its header says is warned of.
+/// Proves the warning for data whose length differs from that in the header.
 #[test]
 fn data_of_a_wrong_length_are_warned_of() {
     let capture = read("impi-captures/long.txt").replace("65536 bytes, first", "65535 bytes, first");

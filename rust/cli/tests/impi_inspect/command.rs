@@ -1,4 +1,4 @@
-//! The binary as a user runs it.
+//! Tests of the command `mpjdev inspect --impi`.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -9,7 +9,7 @@ fn run(args: &[&str], input: &[u8]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
     command.arg("inspect").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it runs");
-    // It may end without reading.
+    // The command may end without reading.
     let _ = child.stdin.take().expect("piped").write_all(input);
     finished(child.wait_with_output().expect("it ends"))
 }
@@ -50,8 +50,7 @@ fn exit_statuses_name_the_outcome() {
     assert!(status == 2 && err.contains("startup, packets"), "{err}");
 }
 
-/// Proves that each option has its effect: part, dialect, form of input, format, terms. The old --hiwater has
-/// none.
+/// Proves the effect of each option: part, dialect, form of input, format, terms. The old --hiwater has none.
 #[test]
 fn options_select_parts_and_forms() {
     let capture = golden("impi-captures/flow.txt");

@@ -1,4 +1,4 @@
-//! Every vector of IMPI in tests/golden, against its description.
+//! Tests of every vector of IMPI in tests/golden against its description.
 
 use std::fs;
 
@@ -92,8 +92,7 @@ fn captured_packets_have_no_warnings() {
     assert_eq!(captured, 6);
 }
 
-/// Proves that fields without a meaning in their type are apart from the others: LAM fills them with
-/// nonsense.
+/// Proves that fields without a meaning in their type are shown apart: LAM fills them with arbitrary octets.
 #[test]
 fn fields_without_a_meaning_are_ignored() {
     let object = json(read("impi-long.hex").as_bytes(), speaking(Dialect::Final));

@@ -1,4 +1,4 @@
-//! Octets that are cut or flipped, and texts of unusual form.
+//! Tests of truncated and flipped octets, and of texts of unusual form.
 
 use mpjdev_cli::inspect::impi::Options;
 use mpjdev_cli::inspect::input::Kind;
@@ -48,7 +48,7 @@ fn every_truncation_is_dissected_up_to_its_end() {
             .iter()
             .filter_map(|item| item["offset"].as_u64())
             .collect();
-        // A recording that is cut within its first words may be taken for something else.
+        // A recording that is truncated within its first words may be recognised as the other protocol.
         for have in 12..whole.len() {
             let cut = dissected(&whole[..have], speaking(dialect));
             let is_between = begins.contains(&(have as u64));
@@ -117,7 +117,7 @@ fn lines_of_any_length_are_read() {
     assert_eq!(result.expect("a line").damages, 1, "{shown}");
 }
 
-/// Proves that no more directions are followed than there is room for, which is reported once.
+/// Proves that the number of directions is limited, and that the limit is reported once.
 #[test]
 fn directions_above_the_limit_are_reported_once() {
     let text: String = (1..6000).map(|number| format!("# host {number} to host 0\n00\n")).collect();

@@ -1,4 +1,4 @@
-//! Packets without marks, and the violations that one packet shows by itself.
+//! Tests of packets without marks, and of violations within one packet.
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::packet::Packet;
@@ -18,7 +18,7 @@ fn meanings(packets: &[Packet]) -> Vec<String> {
     items(&object).iter().map(|item| item["meaning"].as_str().expect("a meaning").to_owned()).collect()
 }
 
-/// A long message of 30 octets: its first packet, its SyncAck, its rest.
+/// A long message of 30 octets: its first packet, its SyncAck, its other packets.
 fn long() -> [Packet; 4] {
     let ids = |packet: Packet| Packet { srqid: 7, drqid: 9, ..packet };
     [
@@ -86,7 +86,7 @@ fn packets_have_the_meaning_of_their_headers() {
     }
 }
 
-/// Proves each violation that one packet shows, with its words.
+/// Proves each violation within one packet, with its text.
 #[test]
 fn packets_that_violate_the_protocol_are_warned_of() {
     for (packet, wanted) in [
@@ -156,7 +156,7 @@ fn handshakes_that_contradict_their_marks_are_warned_of() {
     );
 }
 
-/// A packet with these data, which are its whole message, or its beginning.
+/// A packet with these data: a whole message, or the beginning of one.
 fn carrying(data: &[u8], msglen: usize) -> Vec<u8> {
     let kind = if data.len() < msglen { DataSync } else { Data };
     let packet = Packet { srqid: 1, ..with_data(down(kind), data.len() as u32, msglen as u64) };

@@ -1,4 +1,4 @@
-//! Commands of start-up in every form of recording, and the violations that one command shows by itself.
+//! Tests of start-up commands in every form of recording, and of violations within one command.
 
 use mpjdev_cli::inspect::impi::{Options, Part};
 use mpjdev_proto::impi::Dialect;
@@ -46,14 +46,14 @@ fn keys_that_resemble_commands_are_keys() {
     }
 }
 
-/// A command as it is on the wire.
+/// The octets of a command.
 fn command(name: &[u8; 4], payload: &[u32]) -> Vec<u8> {
     let len = 4 * payload.len() as u32;
     let words = payload.iter().flat_map(|word| word.to_be_bytes());
     name.iter().copied().chain(len.to_be_bytes()).chain(words).collect()
 }
 
-/// Hex text of these octets, each part behind its mark.
+/// Hex text of these octets, each part after its mark.
 fn marked(parts: &[(&str, Vec<u8>)]) -> String {
     let line = |(direction, octets): &(&str, Vec<u8>)| {
         let digits: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -65,7 +65,7 @@ fn marked(parts: &[(&str, Vec<u8>)]) -> String {
 const UP: &str = "client 0 to server";
 const DOWN: &str = "server to client 0";
 
-/// Proves each violation that one command shows, with its words.
+/// Proves each violation within one command, with its text.
 #[test]
 fn commands_that_violate_the_protocol_are_warned_of() {
     let method = || (DOWN, vec![0; 8]);
@@ -159,7 +159,7 @@ fn values_of_a_reply_have_their_clients() {
     assert!(shown.contains("H_PORT client_mask={0, 1} 1, 2, 3  #"), "{shown}");
 }
 
-/// Proves that the part of a recording without marks can be forced.
+/// Proves that the option sets the part of a recording without marks.
 #[test]
 fn part_is_that_of_the_option() {
     let [client, _] = of_client_0("hello");

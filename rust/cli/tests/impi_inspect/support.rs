@@ -28,7 +28,7 @@ pub(crate) fn octets(name: &str) -> Vec<u8> {
     decode(read(name).into_bytes(), Kind::Hex).expect("hex text")
 }
 
-/// The octets that client 0 sends, and those that it is sent, of a vector of tests/golden/impi-startup.
+/// The octets that client 0 sends and receives in a vector of tests/golden/impi-startup.
 pub(crate) fn of_client_0(name: &str) -> [Vec<u8>; 2] {
     let all = octets(&format!("impi-startup/{name}.hex"));
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Clients that guess keys, and clients with the right key at the same time.
+//! Tests of clients that guess keys beside clients with the right key.
 
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ fn honest(rank: u32) -> Settings {
     Settings { auth: WITH_KEY, ..settings(rank) }
 }
 
-/// Lets the job of two run and end; gives what the server had to say.
+/// Runs the job of two clients to its end; returns the standard error of the server.
 fn finish(server: Process) -> String {
     let joined = server.join_all((0..2).map(honest));
     joined.into_iter().for_each(|site| site.connection.finish(soon()).expect("it takes it"));
@@ -46,8 +46,7 @@ fn each_wrong_key_waits_longer_for_its_answer() {
     assert_eq!(text.lines().count(), 3, "{text}");
 }
 
-/// Proves that those who guess wait alone: a job forms, runs and ends while they do, and does not wait for
-/// them either.
+/// Proves that a wrong key delays no other client: a job forms, runs and ends meanwhile.
 #[test]
 fn client_with_the_key_does_not_wait_for_wrong_keys() {
     const GUESSES: u64 = 40;
@@ -59,7 +58,7 @@ fn client_with_the_key_does_not_wait_for_wrong_keys() {
     let last = guessing.last_mut().expect("many");
     last.0.set_nonblocking(true).expect("a socket");
     let answer = last.0.read(&mut [0]).map_err(|error| error.kind());
-    // It waits for 5 s; a busy machine may have taken as long for the job.
+    // The delay is 5 s; a busy machine may have taken as long for the job.
     let is_late = begun.elapsed() >= Duration::from_secs(5);
     assert!(
         is_late || answer == Err(ErrorKind::WouldBlock),
@@ -72,14 +71,13 @@ fn client_with_the_key_does_not_wait_for_wrong_keys() {
     guessing.iter_mut().for_each(Stranger::until_closed);
 }
 
-/// Proves that a new connection does not shorten the delay: a wrong key counts against its address until its
-/// time is over.
+/// Proves that a new connection does not shorten the delay: a wrong key counts until its delay is over.
 #[test]
 fn closed_connection_with_a_wrong_key_still_counts() {
     let server = Process::start_with(&["-server", "2"], &KEY);
     let begun = Instant::now();
-    // 64 are held at a time, and one may be let in while the key of the last is on its way. Five places
-    // become free sooner, all others after 5 s.
+    // At most 64 connections are delayed at a time, and one more may be accepted while the last key is in
+    // flight. Five delays are shorter, all others 5 s.
     (0..75).for_each(|key| drop(guess(&server, 1000 + key)));
     assert!(begun.elapsed() >= Duration::from_millis(4990), "{:?}", begun.elapsed());
     assert_eq!(finish(server).lines().count(), 75);

@@ -1,4 +1,4 @@
-//! Jobs that form, run and end, well or not.
+//! Tests of jobs that form, run, and finish or fail.
 
 use std::net::TcpListener;
 use std::os::fd::AsFd;
@@ -54,8 +54,7 @@ fn server_listens_at_the_given_port() {
     assert_eq!(server.address.port(), port);
 }
 
-/// Proves that a site which is cut off before the job runs ends it for all, each of which learns of it at
-/// once.
+/// Proves that the loss of a site before the job runs ends the job, and that all other sites are notified.
 #[test]
 fn loss_of_a_site_before_the_job_runs_ends_it() {
     let server = Process::start(&["-server", "3"]);
@@ -78,8 +77,8 @@ fn loss_of_a_site_before_the_job_runs_ends_it() {
     assert_eq!(lines[1..], [last]);
 }
 
-/// Proves that the others of a running job may finish after a loss, and that the job has failed with the name
-/// of the lost.
+/// Proves that the other sites of a running job can finish after a loss, and that the server names the lost
+/// one.
 #[test]
 fn other_sites_can_finish_when_a_site_is_lost() {
     let server = Process::start(&["-server", "3"]);
@@ -129,8 +128,7 @@ fn signals_end_the_server_and_its_sites_notice() {
     }
 }
 
-/// The server's words when its time is over, with more time until the clients have come as far as these words
-/// say.
+/// The standard error of a server that times out. The timeout is raised until the text contains these words.
 fn words_in_time(expected: &str, clients: impl Fn(&Process) -> JoinError, server: &str) -> JoinError {
     let mut said = String::new();
     for seconds in ["2", "10", "40"] {
@@ -164,7 +162,7 @@ fn joined_and_silent(server: &Process) -> JoinError {
     server.join(settings(1)).join().expect("no panic").expect_err("no job")
 }
 
-/// Proves that data which nobody takes are kept once for all clients, and reach those that are slow whole.
+/// Proves that unread data are kept once for all clients, and that slow clients receive them whole.
 #[test]
 fn slow_readers_receive_all_tables_in_bounded_memory() {
     const CLIENTS: u32 = 8;
@@ -217,7 +215,7 @@ fn missing_server_is_named() {
     assert!(error.to_string().starts_with("startup server 127.0.0.1: "), "{error}");
 }
 
-/// Proves that a site can do all that in a loop of its own, and which address it may give to others.
+/// Proves that a caller with a loop of its own can join, and that it learns its local address.
 #[test]
 fn site_joins_without_blocking() {
     let server = Process::start(&["-server", "2"]);

@@ -1,4 +1,4 @@
-//! Keys in the environment, and the clients that may join with them.
+//! Tests of keys in the environment, and of the clients that may join.
 
 use std::fs::Permissions;
 use std::io::{Read, Write};
@@ -14,8 +14,8 @@ use crate::process::{NO_KEY, Process, WITH_KEY, command, message, settings, soon
 const OTHER: Auth = Auth { none: false, key: Some(Key(43)) };
 const BOTH: Auth = Auth { none: true, key: WITH_KEY.key };
 
-/// Joins as the only client; the server's lines and whether it worked. A refused client is followed by one
-/// that is not.
+/// Joins as the only client; returns the lines of the server and whether the client has joined. After a
+/// refusal a valid client joins.
 fn meet(variables: &[(&str, &str)], dialect: Dialect, auth: Auth, right: Auth) -> (bool, String) {
     let text = if dialect == Dialect::Final { "final" } else { "draft" };
     let server = Process::start_with(&["-server", "1", "--dialect", text], variables);
@@ -36,7 +36,8 @@ fn environment_sets_the_authentication() {
     const NONE: (&str, &str) = ("IMPI_AUTH_NONE", "");
     const KEY: (&str, &str) = ("IMPI_AUTH_KEY", "42");
     let nothing: &[(&str, &str)] = &[];
-    // What is set, the right client, and which clients get in: without key, with it, with both, with another.
+    // The variables, a valid client, and which clients may join: without a key, with it, with both, with
+    // another.
     let cases = [
         (nothing, NO_KEY, [true, false, true, false]),
         (&[NONE], NO_KEY, [true, false, true, false]),
@@ -96,7 +97,7 @@ fn key_file_precedes_the_variable() {
     assert!(text.starts_with(&format!("mpjdev impi-server: IMPI_AUTH_KEY_FILE: {name}: ")), "{text}");
 }
 
-/// Runs a server that does not come to listen.
+/// Runs a server that fails before it listens.
 fn refused(args: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
     let output = command(args, variables).output().expect("it runs");
     assert_eq!(output.stdout, b"");
@@ -125,8 +126,8 @@ fn other_machines_need_a_key() {
     }
 }
 
-/// Proves that private methods of others are no reason to choose one of them: the known one is taken, or the
-/// connection is refused with one line.
+/// Proves that the server ignores unknown methods: it chooses the known one, or refuses the connection with
+/// one line.
 #[test]
 fn unknown_methods_are_ignored() {
     let server = Process::start_with(&["-server", "1"], &[("IMPI_AUTH_KEY", "42")]);
@@ -147,7 +148,7 @@ fn unknown_methods_are_ignored() {
     assert_eq!(server.ended(), (0, text));
 }
 
-/// Proves that a site gives nothing away to a server that asks for what it has not offered.
+/// Proves that a site sends no key to a server that chooses a method that was not offered.
 #[test]
 fn site_refuses_a_method_that_it_did_not_offer() {
     for (auth, which) in [(NO_KEY, 1i32), (WITH_KEY, 0), (BOTH, 2), (BOTH, 16), (BOTH, 31), (BOTH, -1)] {

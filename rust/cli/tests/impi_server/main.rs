@@ -1,4 +1,4 @@
-//! `mpjdev impi-server` as a user runs it: a real process, real connections, real signals.
+//! Tests of `mpjdev impi-server` with a real process, connections and signals.
 
 mod guesses;
 mod jobs;

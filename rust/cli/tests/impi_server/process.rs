@@ -1,4 +1,4 @@
-//! A server as a test runs it, and what it is joined with.
+//! A server process, and clients that join it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ pub(crate) fn soon() -> Option<Instant> {
     Some(Instant::now() + DEADLINE)
 }
 
-/// A running `mpjdev impi-server`; killed with the value.
+/// A running `mpjdev impi-server`, which is killed on drop.
 pub(crate) struct Process {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -28,10 +28,10 @@ pub(crate) struct Process {
     pub(crate) address: SocketAddr,
 }
 
-/// A server's command line, with only these of its variables.
+/// The command line of a server, with these variables only.
 pub(crate) fn command(args: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new("env");
-    // Signals that are ignored here, as in a script's background, are not in it.
+    // Signals that this process ignores, as in the background of a script, are not ignored there.
     command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_mpjdev"), "impi-server"]).args(args);
     ["IMPI_AUTH_NONE", "IMPI_AUTH_KEY", "IMPI_AUTH_KEY_FILE"].iter().for_each(|name| {
         command.env_remove(name);
@@ -62,8 +62,7 @@ impl Process {
         Process { child, out, err: Some(err), address }
     }
 
-    /// Its exit status and standard error once it has ended, which it must; there is one line on standard
-    /// output.
+    /// Waits for its end; returns exit status and standard error. Standard output must be one line.
     pub(crate) fn ended(mut self) -> (i32, String) {
         let begun = Instant::now();
         let status = loop {
@@ -83,13 +82,13 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).expect("it lives");
     }
 
-    /// From now on it may have this many open files.
+    /// Limits its open files from now on.
     pub(crate) fn limit_files(&self, files: u64) {
         let limit = Rlimit { current: Some(files), maximum: Some(files) };
         prlimit(Some(Pid::from_child(&self.child)), Resource::Nofile, limit).expect("our child");
     }
 
-    /// The most memory it has had, in octets.
+    /// Its peak memory in octets.
     pub(crate) fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("proc(5)");
@@ -102,13 +101,13 @@ impl Process {
         Stranger(stream)
     }
 
-    /// Joins with these settings; on a thread, since it waits for the others.
+    /// Joins with these settings, on a thread of its own, since joining blocks.
     pub(crate) fn join(&self, settings: Settings) -> JoinHandle<Result<Joined, JoinError>> {
         let address = self.address.to_string();
         std::thread::spawn(move || join(&address, settings, soon()))
     }
 
-    /// As many clients as there are, all joined.
+    /// All clients, joined.
     pub(crate) fn join_all(&self, settings: impl IntoIterator<Item = Settings>) -> Vec<Joined> {
         let joining: Vec<_> = settings.into_iter().map(|settings| self.join(settings)).collect();
         let joined = joining.into_iter().map(|client| client.join().expect("no panic"));
@@ -123,7 +122,7 @@ impl Drop for Process {
     }
 }
 
-/// A connection that says what it likes.
+/// A raw connection to the server.
 pub(crate) struct Stranger(pub(crate) TcpStream);
 
 impl Stranger {
@@ -141,7 +140,7 @@ impl Stranger {
         octets
     }
 
-    /// Waits until the server has closed it.
+    /// Waits until the server has closed the connection.
     pub(crate) fn until_closed(&mut self) {
         let mut octets = [0; 1024];
         loop {
@@ -154,7 +153,7 @@ impl Stranger {
         }
     }
 
-    /// Says that nothing follows.
+    /// Closes the sending side.
     pub(crate) fn end(&mut self) {
         self.0.shutdown(Shutdown::Write).expect("connected");
     }

@@ -1,4 +1,4 @@
-//! Connections that do not join.
+//! Tests of connections that do not join.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::process::{Process, Stranger, joining, message, settings, soon};
 
-/// Lets the job of two form, run and end; gives what the server had to say.
+/// Runs the job of two clients to its end; returns the standard error of the server.
 fn finish(server: Process) -> String {
     let joined = server.join_all((0..2).map(settings));
     joined.into_iter().for_each(|site| site.connection.finish(soon()).expect("it takes it"));
@@ -20,7 +20,7 @@ fn line(stranger: &Stranger, reason: &str) -> String {
     format!("mpjdev impi-server: refused {}: {reason}", stranger.address())
 }
 
-/// Proves that each refusal is one line with address and reason, and that the job forms all the same.
+/// Proves that each refusal is one line with address and reason, and that the job forms.
 #[test]
 fn each_refusal_is_one_line_and_the_job_forms() {
     let auth = message(b"AUTH", &[0, 0, 0, 1]);
@@ -60,7 +60,7 @@ fn taken_rank_and_surplus_client_are_refused() {
     let mut second = server.connect();
     second.say(&joining(1));
     second.until_closed();
-    // Connected before the job is complete, and after that.
+    // One connects before the job is complete, and one after that.
     let mut early = server.connect();
     early.say(&message(b"AUTH", &[0, 0, 0, 1]));
     early.hear(8);
@@ -84,7 +84,7 @@ fn taken_rank_and_surplus_client_are_refused() {
 }
 
 impl Stranger {
-    /// Hears what there is, up to DONE.
+    /// Receives all commands up to DONE.
     fn until_done(&mut self) {
         let mut heard = Vec::new();
         while !heard.ends_with(b"DONE\0\0\0\0") {
@@ -96,7 +96,7 @@ impl Stranger {
 /// Time that a connection has to join.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Says its first words octet by octet, each within the time that it has for all, until it is closed.
+/// Sends its first octets one by one, each within the join timeout, until the connection is closed.
 fn dribble(mut stranger: Stranger) {
     stranger.0.set_read_timeout(Some(JOIN_TIMEOUT / 2)).expect("a time");
     for octet in &message(b"AUTH", &[0, 0, 0, 1])[..11] {
@@ -133,11 +133,10 @@ fn oldest_silent_connection_is_closed_for_a_new_one() {
     assert_eq!(text.lines().next(), Some(reason.as_str()));
 }
 
-/// Fewer than may be open that have not joined.
+/// Fewer than the limit on connections that have not joined.
 const FILES: u64 = 64;
 
-/// Proves that silent connections make room when the server has no descriptor left, and a job forms past
-/// them.
+/// Proves that silent connections are closed when the server has no descriptor left, and that the job forms.
 #[test]
 fn silent_connections_are_closed_when_descriptors_run_out() {
     let server = Process::start(&["-server", "2", "--join-timeout", "3600"]);
@@ -149,12 +148,11 @@ fn silent_connections_are_closed_when_descriptors_run_out() {
     let is_evicted = |line: &&str| line.contains(": closed for a new connection: it had not joined, like ");
     let (evicted, others): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(is_evicted);
     assert!(evicted[0].starts_with(&line(&flood[0], "closed")), "{text}");
-    // Those that were left when the job had formed.
+    // The connections that were open when the job had formed.
     assert!(others.iter().all(|line| line.ends_with(": the job has all of its 2 clients")), "{text}");
 }
 
-/// Proves that a job forms while somebody of the same address keeps all places taken and opens again what is
-/// closed.
+/// Proves that a job forms while a client of the same address reopens each closed connection.
 #[test]
 fn job_forms_while_silent_connections_flood_the_server() {
     let server = Process::start(&["-server", "2"]);

@@ -1,4 +1,4 @@
-//! A job as a test runs it.
+//! A job that a test runs.
 
 use std::fs;
 use std::io::{BufRead, Read, Write};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// One job; its processes carry a variable that nobody else's do.
+/// One job. Its processes have a variable that identifies them.
 pub(crate) struct Job {
     mark: String,
     args: Vec<String>,
@@ -30,7 +30,7 @@ impl Job {
         self
     }
 
-    /// Tells this job's processes from all others.
+    /// The value that identifies the processes of this job.
     pub(crate) fn name(&self) -> &str {
         self.mark.split_once('=').expect("a variable").1
     }
@@ -41,7 +41,7 @@ impl Job {
         own.into_iter().map(str::to_owned).chain(self.args.iter().cloned()).collect()
     }
 
-    /// A command in which the job may be run.
+    /// A command that the job is run by.
     pub(crate) fn environment(&self, mut command: Command) -> Command {
         let (name, value) = self.mark.split_once('=').expect("a variable");
         command.env(name, value).envs(self.variables.iter().cloned());
@@ -50,7 +50,7 @@ impl Job {
 
     pub(crate) fn command(&self) -> Command {
         let mut command = self.environment(Command::new("env"));
-        // Signals that are ignored here, as in a script's background, are not in it.
+        // Signals that this process ignores, as in the background of a script, are not ignored there.
         command.arg("--default-signal=HUP,INT,QUIT,TERM,TSTP").args(self.words());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -60,7 +60,8 @@ impl Job {
         self.command().spawn().expect("it starts")
     }
 
-    /// Runs it to its end: exit status, standard output, standard error. Nothing is left then.
+    /// Runs it to its end; returns exit status, standard output and standard error. Checks that no process is
+    /// left.
     pub(crate) fn run(&self) -> (i32, String, String) {
         self.run_with(b"")
     }
@@ -79,7 +80,7 @@ impl Job {
         (status, text(output.stdout), text(output.stderr))
     }
 
-    /// Its output once it has ended, which it must.
+    /// Waits for its end; returns its output.
     fn ended(&self, mut child: Child) -> Output {
         let out = reader(child.stdout.take().expect("piped"));
         let err = reader(child.stderr.take().expect("piped"));
@@ -97,7 +98,7 @@ impl Job {
         Output { status, stdout: out.join().expect("no panic"), stderr: err.join().expect("no panic") }
     }
 
-    /// Command lines of the processes of this job that live, zombies too.
+    /// Command lines of the running processes of this job, with zombies.
     pub(crate) fn left(&self) -> Vec<String> {
         self.processes().into_iter().map(|(pid, line)| format!("{pid} {line}")).collect()
     }

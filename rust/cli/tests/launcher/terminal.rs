@@ -1,4 +1,4 @@
-//! The launcher under a shell and a terminal: in the background, stopped and continued, hung up.
+//! Tests of the launcher under a shell and a terminal: in the background, stopped and continued, hung up.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ use rustix::process::Signal;
 
 use crate::job::{DEADLINE, Job, lines_until, signal};
 
-/// Runs a shell script on a terminal of its own, with job control; gives what appears there. The job stands
-/// in `$JOB`.
+/// Runs a shell script on a terminal of its own, with job control; returns the output of the terminal. `$JOB`
+/// is the command line of the job.
 fn on_a_terminal(job: &Job, script: &str) -> String {
     let inner = format!("stty -echo -onlcr; set -m; JOB=\"{}\"; echo begin; {script}", job.words().join(" "));
     let mut command = job.environment(Command::new("script"));
@@ -36,7 +36,8 @@ fn on_a_terminal(job: &Job, script: &str) -> String {
     reader.join().expect("no panic")
 }
 
-/// It must not read the terminal, nor be stopped where writing to it from the background is forbidden.
+/// The job does not read the terminal, and is not stopped when the terminal forbids output from the
+/// background.
 #[test]
 fn background_job_leaves_the_terminal_to_its_owner() {
     let job = Job::new(&["-n", "2", "echo", "rank"]);
@@ -54,7 +55,7 @@ fn foreground_rank_0_reads_the_terminal() {
     assert_eq!(on_a_terminal(&job, "$JOB; echo status $?"), "typed\nstatus 0\n");
 }
 
-/// As nohup(1) has it, and as shells have it for SIGINT of what they run in the background.
+/// As nohup(1) ignores SIGHUP, and shells ignore SIGINT for background processes.
 #[test]
 fn ignored_signal_stays_ignored() {
     for name in ["HUP", "INT"] {
@@ -68,7 +69,7 @@ fn ignored_signal_stays_ignored() {
         lines_until(&mut out, "ready", 2);
         let ignored = if name == "HUP" { Signal::HUP } else { Signal::INT };
         signal(child.id() as i32, ignored);
-        // Another one that is passed on comes after it.
+        // A forwarded signal follows it.
         signal(child.id() as i32, Signal::WINCH);
         std::fs::write(&stop, "").expect("a file");
         let mut err = String::new();
@@ -80,7 +81,7 @@ fn ignored_signal_stays_ignored() {
     }
 }
 
-/// Ctrl-Z at a terminal: everything stops, and continues with `fg` or `bg`.
+/// Ctrl-Z at a terminal stops all processes; `fg` or `bg` continues them.
 #[test]
 fn job_stops_and_continues_with_its_launcher() {
     let count = "i=0; while :; do echo $i; read line; i=$((i+1)); done";

@@ -1,4 +1,4 @@
-//! Ranks that send each other datagrams.
+//! Tests of ranks over UDP.
 
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 
@@ -114,8 +114,8 @@ fn each_rank_prints_its_statistics_once() {
     assert_eq!((status, err.matches(text).count()), (0, 2), "{err}");
 }
 
-/// Proves that a rank that goes without having finished tells, too, and one that finishes after another one
-/// has died.
+/// Proves that a rank that ends without `finish` prints its statistics, and so does one that finishes after a
+/// peer has failed.
 fn failing_rank_prints_its_statistics() {
     for (part, ranks, tell) in [("leaves", 2, [0, 1]), ("killed", 3, [0, 2])] {
         let (status, _, err) = over_datagrams(ranks, &["--keep-going", "-x", "MPJDEV_STATS=json"], part);
@@ -127,9 +127,9 @@ fn failing_rank_prints_its_statistics() {
     }
 }
 
-/// The shortest that can be, an odd one, what any path takes, and the longest.
+/// The shortest length, an odd one, that of any path, and the longest.
 fn datagram_length_option_limits_datagrams() {
-    // Each of the shortest carries 8 octets of a long message.
+    // Each of the shortest datagrams carries 8 octets of a long message.
     for (len, part) in
         [("76", "short-exchange"), ("101", "short-exchange"), ("1200", "exchange"), ("65507", "exchange")]
     {
@@ -151,7 +151,7 @@ fn messages_arrive_in_datagrams_with_checksums() {
     }
 }
 
-/// Each launcher says it before any connection is made.
+/// Each launcher prints the error before any connection is made.
 fn sites_of_one_job_use_one_transport() {
     for dialect in ["final", "draft"] {
         let (server, address) = server(2, &["--dialect", dialect], KEY);
@@ -175,7 +175,7 @@ fn sites_of_one_job_use_one_transport() {
     }
 }
 
-/// Another implementation's ranks know nothing of datagrams: ours say so, and do not wait for them.
+/// A foreign rank has no mpjdev datagrams. The other ranks report that, and do not wait for it.
 fn udp_job_with_a_foreign_rank_is_refused() {
     let (server, address) = server(2, &[], NO_KEY);
     let ours = site(0, &address, 2, &["--transport", "udp"], "once", NO_KEY);
@@ -187,7 +187,7 @@ fn udp_job_with_a_foreign_rank_is_refused() {
     drop((joined, server));
 }
 
-/// As many ports behind each other that are free for TCP and for UDP, from the first one on.
+/// The first of this number of consecutive ports that are free for TCP and for UDP.
 fn free_ports(count: u16) -> u16 {
     let is_free = |port| {
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
@@ -197,8 +197,7 @@ fn free_ports(count: u16) -> u16 {
     firsts.find(|first| (*first..first + count).all(is_free)).expect("free ports")
 }
 
-/// Ranks whose UDP port is taken use another one of the range that a firewall lets through, or fail by its
-/// name.
+/// Ranks whose UDP port is taken use another port of the range, or fail with the range in the text.
 fn udp_ports_are_within_the_range() {
     let first = free_ports(3);
     let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, first)).expect("a free port");

@@ -1,7 +1,8 @@
-//! Jobs in which a process is killed at some moment. The other ranks are notified, and nothing is left.
+//! Tests of jobs in which a process is killed at some time. The other ranks are notified, and no process is
+//! left.
 //!
-//! The process and the moment follow from a fixed seed; the moment is counted in lines that the ranks have
-//! written, and a little more.
+//! Process and time follow from a fixed seed. The time is a number of lines that the ranks have written, and
+//! a delay.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -20,7 +21,7 @@ const MANY: u64 = 100;
 /// Maximum time of a job.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Numbers that follow from a seed (splitmix64).
+/// Numbers from a seed (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -37,9 +38,9 @@ impl Numbers {
 enum Victim {
     Launcher,
     Monitor,
-    /// The process that is this rank.
+    /// The process of a rank.
     Rank(u32),
-    /// The shell that has started it.
+    /// The shell that has started this rank.
     Shell(u32),
 }
 
@@ -73,7 +74,7 @@ impl Plan {
             2 | 3 if by_shell => Victim::Shell(rank),
             _ => Victim::Rank(rank),
         };
-        // A third of them at the start, and some when all is over.
+        // A third of them at the start, and some after the end of the job.
         let all = u64::from(ranks) * (ROUNDS + 2);
         let lines = if numbers.next(3) == 0 { 0 } else { numbers.next(all + 2) };
         let pause = Duration::from_micros(numbers.next(if lines == 0 { 30_000 } else { 2_000 }));
@@ -93,10 +94,10 @@ impl Plan {
         command.spawn().expect("it starts")
     }
 
-    /// The process to kill, when it is there.
+    /// The process to kill, once it runs.
     fn find(&self, launcher: i32) -> Option<i32> {
         let monitor = || children(launcher).first().copied();
-        // Ranks are started in their order, by a process that has no other children yet.
+        // The monitor starts the ranks in order, and has no other children yet.
         let program = |rank: u32| {
             let is_its = |pid: &i32| {
                 let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -113,7 +114,7 @@ impl Plan {
         }
     }
 
-    /// Kills the victim in its moment; false when the job is over before.
+    /// Kills the victim at its time; false if the job ends before.
     fn strike(&self, job: &mut Child, out: &mut impl BufRead, text: &mut String) -> bool {
         for _ in 0..self.lines {
             if out.read_line(text).expect("UTF-8") == 0 {
@@ -137,7 +138,7 @@ impl Plan {
 
     /// The output that the job must have printed.
     fn check(&self, status: Option<i32>, out: &str, err: &str) {
-        // It may have ended well before.
+        // The job may have succeeded before.
         if (status, err) == (Some(0), "") {
             return;
         }
@@ -157,7 +158,7 @@ impl Plan {
             }
         }
         if let (Victim::Rank(rank), true) = (self.victim, self.keep_going) {
-            // All others continue to their end.
+            // All other ranks continue to their end.
             for other in (0..self.ranks).filter(|other| *other != rank) {
                 assert!(out.lines().any(|line| line == format!("{other}: done")), "rank {other}");
             }
@@ -193,7 +194,7 @@ impl Plan {
     }
 }
 
-/// This process adopts what a job has left behind, so each survivor of it is a child of ours.
+/// This process adopts the orphans of a job, so each survivor is its child.
 pub(crate) fn nothing_runs() {
     until("all processes are gone", || match wait(WaitOptions::NOHANG) {
         Ok(_) => false,
@@ -247,7 +248,7 @@ pub(crate) fn ranks_behind_a_shell_end_when_launcher_and_monitor_are_killed() {
         let monitor = children(launcher)[0];
         let kill =
             |pid, signal| kill_process(Pid::from_raw(pid).expect("a process"), signal).expect("it lives");
-        // It does not see the end of the launcher, which it would act on.
+        // The stopped monitor does not react to the end of the launcher.
         kill(monitor, Signal::STOP);
         kill(launcher, Signal::KILL);
         kill(monitor, Signal::KILL);

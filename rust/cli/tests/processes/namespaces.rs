@@ -1,8 +1,6 @@
-//! Sites of one job on machines of their own, as far as one kernel can play them: network namespaces that a
-//! bridge joins.
+//! Tests of sites on several machines, simulated by network namespaces that a bridge connects.
 //!
-//! They need `ip` and `tc` (iproute2) and the right to use them, which is root's; where these are not there
-//! the tests are skipped.
+//! They need root, `ip` and `tc` (iproute2), and are skipped elsewhere.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -26,13 +24,13 @@ fn run(program: &str, words: &[&str]) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(format!("{}: {}", line(), said.trim())) }
 }
 
-/// One machine for the server, and one for each site. They are gone with the value, whatever has happened.
+/// One machine for the server, and one for each site. They are removed on drop.
 struct Machines {
     name: String,
 }
 
 impl Machines {
-    /// Skips the test where they cannot be made.
+    /// Skips the test if the system refuses.
     fn new() -> Machines {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Relaxed);
@@ -99,8 +97,7 @@ impl Machines {
         })
     }
 
-    /// Slows down what both sites send, and loses some of it; how. None if the kernel can do nothing of the
-    /// kind.
+    /// Delays and drops packets of both sites; returns the method, or none if the kernel supports none.
     fn impair(&self) -> Result<&'static str, String> {
         let all = |discipline: &[&str]| {
             (0..SITES.len()).try_for_each(|site| {
@@ -127,7 +124,7 @@ impl Machines {
         (0..SITES.len()).map(of).sum()
     }
 
-    /// The interfaces of both sites take packets of at most this many octets from now on.
+    /// Sets the MTU of both sites' interfaces.
     fn narrow(&self, mtu: u32) {
         for site in 0..SITES.len() {
             let words = ["-n", &self.site(site), "link", "set", "eth", "mtu", &mtu.to_string()];
@@ -135,9 +132,9 @@ impl Machines {
         }
     }
 
-    /// The hub is a router from now on, and its link to the second site takes packets of 1400 octets. It
-    /// drops longer ones without a word; if it clamps, the segment size of TCP connections between the sites
-    /// is lowered, as most routers of such links do it.
+    /// Makes the hub a router whose link to the second site has an MTU of 1400 octets. It drops longer
+    /// packets silently. With `clamps` it lowers the segment size of TCP connections, as most routers of such
+    /// links do.
     fn route_over_a_narrow_link(&self, clamps: bool) -> Result<(), String> {
         let hub = self.hub();
         let in_hub = |words: &[&str]| run("ip", &[&["-n", &hub], words].concat());
@@ -152,15 +149,15 @@ impl Machines {
         }
         run("ip", &["netns", "exec", &hub, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])?;
         self.narrow_port()?;
-        // What the router itself would say is not sent.
+        // The router sends no ICMP messages.
         in_hub(&["rule", "add", "iif", "lo", "pref", "5", "blackhole"])
     }
 
-    /// The hub's link to the second site takes packets of 1400 octets, and drops longer ones as frames, in
-    /// both directions: nobody says so.
+    /// The bridge drops frames of more than 1400 octets on the link to the second site, in both directions
+    /// and silently.
     fn bridge_over_a_narrow_link(&self) -> Result<(), String> {
         for site in 0..SITES.len() {
-            // Sites send no GSO batches: the link would not check their datagrams.
+            // Sites send no GSO batches, whose datagrams the link would not measure.
             run("ip", &["-n", &self.site(site), "link", "set", "eth", "gso_max_segs", "1"])?;
         }
         self.narrow_port()
@@ -170,7 +167,7 @@ impl Machines {
         run("ip", &["-n", &self.hub(), "link", "set", &port(1), "mtu", "1400"])
     }
 
-    /// A job with messages of up to a megabyte by datagrams, whose ranks all end well; its server is on the
+    /// Runs a job with messages of up to a megabyte over UDP, whose ranks all succeed. The server is on the
     /// machine of the first site.
     fn runs_by_datagrams(&self, options: &[&str]) {
         let words = ["impi-server", "-server", "2", "--host", SITES[0], "--grace", "5"];
@@ -185,7 +182,7 @@ impl Machines {
             let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
             assert_eq!((status, lines(&out)), (0, expected), "{options:?}: {err}");
             assert_eq!(err.lines().count() as u32, RANKS, "statistics only: {err}");
-            // Of each rank about each of the other site.
+            // One line of each rank about each rank of the other site.
             let count = err.matches("\"datagram_len\":1368,").count() as u32;
             assert_eq!(count, RANKS * RANKS, "{options:?}: {err}");
         }
@@ -193,12 +190,12 @@ impl Machines {
         assert_eq!((status, err.as_str()), (0, ""), "{options:?}");
     }
 
-    /// Nothing comes through to, or from, this site from now on.
+    /// Cuts the link of this site.
     fn cut(&self, site: usize) {
         run("ip", &["-n", &self.hub(), "link", "set", &port(site), "down"]).expect("it is there");
     }
 
-    /// A job whose ranks all end well.
+    /// Runs a job whose ranks all succeed.
     fn runs(&self, dialect: &str, part: &str) {
         let (server, address) = self.server(dialect);
         let sites = self.sites(&address, &["--dialect", dialect, "--tag-output"], part);
@@ -225,7 +222,7 @@ impl Drop for Machines {
     }
 }
 
-/// Runs several jobs at the same time, each on machines of its own: they mostly wait for a network.
+/// Runs several jobs at the same time, each on machines of its own, since they mostly wait.
 fn at_once<T: Sync>(jobs: &[(Machines, T)], run: impl Fn(&Machines, &T) + Sync) {
     std::thread::scope(|scope| {
         for (machines, job) in jobs {
@@ -295,7 +292,7 @@ fn cut_link_ends_all_sites_and_names_lost_ranks() {
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
 }
 
-/// The peers are given up before finish gives up, and behind that.
+/// The peer timeout is shorter than the limit of finish, and longer.
 fn finish_over_a_cut_link_names_the_rank_and_the_octets() {
     let (late, soon) = ("finishes-behind-a-cut", "finishes-behind-a-cut-soon");
     let jobs = [("tcp", "3", late), ("tcp", "40", soon), ("udp", "8", late), ("udp", "40", soon)];
@@ -305,20 +302,20 @@ fn finish_over_a_cut_link_names_the_rank_and_the_octets() {
         let mut sites = machines.sites(&address, &options, part);
         sites.iter_mut().for_each(Started::met);
         machines.cut(0);
-        // The other one waits for what does not come, and is killed.
+        // The other rank waits and is killed.
         let [first, _other] = sites;
         let (status, out, err) = first.ended();
         assert_eq!(status, 3, "{carrier}, {seconds} s: {out}{err}");
         let octets = out.split(' ').next().and_then(|word| word.parse::<u64>().ok());
         let is_named = octets.is_some_and(|octets| octets >= 1000) && out.contains(" to rank 2");
-        // A rank that was held up for as long has not even sent.
+        // A rank that was delayed for so long has not sent the message.
         let is_late = out.starts_with("not sent: rank 2 has failed: ");
         assert!(is_named || is_late, "{carrier}, {seconds} s: {out}{err}");
     });
 }
 
-/// Datagrams between machines are as long as the interface takes them whole, and shorter when it takes less:
-/// also those that were cut before come, and nobody waits for a time-out.
+/// Datagrams between machines have the MTU of the interface, and become shorter with it. Datagrams that were
+/// cut before arrive as well, without a timeout.
 fn datagrams_shrink_with_the_path() {
     let jobs = [&["--transport", "udp"][..], &["--transport", "udp", "--checksum"]];
     at_once(&jobs.map(|options| (Machines::new(), options)), |machines, options| {
@@ -339,8 +336,8 @@ fn datagrams_shrink_with_the_path() {
     });
 }
 
-/// Datagrams are no longer than the segments of the TCP connection between two sites, so a router that drops
-/// what its next link does not take, and does not say so, drops none of them.
+/// Datagrams are no longer than the TCP segments between two sites, so a router that drops longer packets
+/// silently drops none of them.
 fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
     let machines = Machines::new();
     if let Err(why) = machines.route_over_a_narrow_link(true) {
@@ -362,8 +359,8 @@ fn datagrams_fit_a_path_whose_router_drops_long_ones_silently() {
     assert_eq!((status, err.as_str()), (0, ""));
 }
 
-/// A router or a bridge that drops long packets without a word, while TCP has segments of full length: ranks
-/// try out the length of their datagrams.
+/// A router or a bridge drops long packets silently, and does not lower the TCP segment size. Ranks probe the
+/// length of their datagrams.
 fn datagrams_fit_a_path_whose_mtu_only_loss_shows() {
     type Narrow = fn(&Machines) -> Result<(), String>;
     let route: Narrow = |machines| machines.route_over_a_narrow_link(false);

@@ -64,7 +64,7 @@ fn join_with(config: Config) -> Result<Party, job::JoinError> {
     Ok(Party { world: joined.world, source: joined.source })
 }
 
-/// Plays a part; the exit status is 0 when all went well.
+/// Plays a part; the exit status is 0 on success.
 pub(crate) fn play(part: &str) -> ExitCode {
     match part {
         "absent" if rank() == 1 => return ExitCode::SUCCESS,
@@ -136,7 +136,7 @@ fn rank() -> u32 {
     std::env::var(mpjdev_bootstrap::control::RANK).expect("a rank").parse().expect("a number")
 }
 
-/// Finishes and joins again, and keeps nothing of what was before.
+/// Finishes and joins several times, and checks that nothing of an earlier session is left.
 fn rounds(count: usize) -> ExitCode {
     let holds = || {
         let files = std::fs::read_dir("/proc/self/fd").expect("/proc").count();
@@ -154,7 +154,7 @@ fn rounds(count: usize) -> ExitCode {
         sent.into_iter().for_each(|id| drop(party.world.wait(id, None, &mut Uninterruptible).expect("wait")));
         party.finish();
         drop(party);
-        // Messages outlive the round that they were sent in.
+        // Messages outlive their session.
         Party::check(&message, 100_000, round as u64);
         Party::check(&kept, 100_000, round as u64);
         drop((message, kept));
@@ -162,13 +162,13 @@ fn rounds(count: usize) -> ExitCode {
             most = holds();
         }
     }
-    // The helper of a rank that has finished looks up once a second.
+    // The progress thread of a finished rank wakes once a second.
     until("the memory of the rounds is given back", || holds() <= most);
     println!("done");
     ExitCode::SUCCESS
 }
 
-/// Two processes at a time claim to be this rank; one of them is.
+/// A second process claims to be this rank.
 fn twice() -> ExitCode {
     let own = std::env::current_exe().expect("this program");
     let start = || Command::new(&own).arg("once").spawn_inheriting();
@@ -186,7 +186,7 @@ fn kill_myself() {
     rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("it is us");
 }
 
-/// A child that has the control socket too, and prints its errors where they are looked for.
+/// A child with the control socket, whose standard error is the standard output of this rank.
 trait SpawnInheriting {
     fn spawn_inheriting(&mut self) -> std::process::Child;
 }
@@ -197,7 +197,7 @@ impl SpawnInheriting for Command {
     }
 }
 
-/// Octets of the messages that go round.
+/// Octets of the messages in the ring.
 const SIZES: [usize; 8] = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20];
 const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
@@ -206,7 +206,7 @@ impl Party {
         self.world.finish(&mut Uninterruptible).expect("all is delivered");
     }
 
-    /// Continues when the shell that has started it has ended.
+    /// Continues after the shell that has started it has ended.
     fn outlives(&self) {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         let shell = rustix::process::getppid().expect("a parent");
@@ -216,7 +216,7 @@ impl Party {
         println!("{}: done", self.world.rank());
     }
 
-    /// Rank 1 ends, the others try to continue.
+    /// Rank 1 ends, and the other ranks try to join again.
     fn stays_away(self) -> ExitCode {
         let is_last = self.world.rank() == 1;
         self.finish();
@@ -284,7 +284,7 @@ impl Party {
         println!("{me}: done");
     }
 
-    /// Two threads of each rank send to all, two take what comes.
+    /// Two threads of each rank send to all ranks, and two receive.
     fn exchange(&self, count: u64) {
         let (me, all) = (self.world.rank(), self.world.size() as u32);
         let octets = |i: u64| [16, 264, 2048, 40_000][i as usize % 4];
@@ -317,14 +317,14 @@ impl Party {
         println!("done");
     }
 
-    /// All meet, and say how many files they may open.
+    /// All ranks meet in a barrier, and print their limits on open files.
     fn gathers(&self) {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         println!("{}", limit.current.expect("a limit"));
     }
 
-    /// A rank posts a receive and computes; a synchronous send of rank 0 is done all the same.
+    /// A rank posts a receive and computes. A synchronous send of rank 0 completes meanwhile.
     fn computes(&self, peer: i32) {
         let until = |seconds| Instant::now() + Duration::from_secs(seconds);
         if self.world.rank() == 0 {
@@ -345,7 +345,7 @@ impl Party {
             let from = |tag| RecvFrom { source: Some(0), tag: Some(tag) };
             let id = self.world.irecv(from(1), 4096, None).expect("irecv");
             self.world.barrier(&mut Uninterruptible).expect("barrier");
-            // Without a call of ours: longer than the other rank's first looks, shorter than its deadline.
+            // No call for longer than the other rank polls before it parks, and shorter than its deadline.
             let end = until(2);
             let mut sum = 0u64;
             while Instant::now() < end {
@@ -357,7 +357,7 @@ impl Party {
         }
     }
 
-    /// Rank 1 is killed while rank 0 waits for it; rank 2 is not concerned.
+    /// Rank 1 is killed while rank 0 waits for it. Rank 2 does not wait for it.
     fn killed(&self) {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         match self.world.rank() {
@@ -365,7 +365,7 @@ impl Party {
                 let from = RecvFrom { source: Some(1), tag: None };
                 let id = self.world.irecv(from, 8, None).expect("irecv");
                 let mut has_said = false;
-                // Asked right before each sleep.
+                // The wait control is asked before each park.
                 let mut patience = || {
                     if !std::mem::replace(&mut has_said, true) {
                         let message = self.write(8, 1);

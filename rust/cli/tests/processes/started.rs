@@ -1,4 +1,4 @@
-//! Processes of jobs of several sites: servers, sites, and sites of other implementations.
+//! Processes of jobs of several sites: servers, sites, and foreign sites.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ const VARIABLES: [&str; 3] = ["IMPI_AUTH_NONE", "IMPI_AUTH_KEY", "IMPI_AUTH_KEY_
 pub(crate) const KEY: (&str, &str) = ("IMPI_AUTH_KEY", "4711");
 pub(crate) const NO_KEY: (&str, &str) = ("IMPI_AUTH_NONE", "1");
 
-/// A process that is killed with the value.
+/// A process that is killed on drop.
 pub(crate) struct Started {
     pub(crate) child: Child,
     out: BufReader<std::process::ChildStdout>,
@@ -28,7 +28,7 @@ impl Started {
         Started::by(Command::new(env!("CARGO_BIN_EXE_mpjdev")), words, variable)
     }
 
-    /// By a command that runs ours, or becomes it.
+    /// Started by a command that runs mpjdev.
     pub(crate) fn by(mut command: Command, words: &[&str], variable: (&str, &str)) -> Started {
         VARIABLES.iter().for_each(|name| {
             command.env_remove(name);
@@ -52,10 +52,10 @@ impl Started {
         line.trim_end().to_owned()
     }
 
-    /// Reads the lines of its two ranks that have met the others.
+    /// Reads the lines of its two ranks that have joined.
     ///
     /// # Panics
-    /// They say something else or have ended; the text has its status and its standard error.
+    /// There is another line or none; the text has exit status and standard error.
     pub(crate) fn met(&mut self) {
         let said = [self.line(), self.line()];
         if said != ["met", "met"] {
@@ -86,7 +86,7 @@ impl Drop for Started {
     }
 }
 
-/// A startup server, and where it is.
+/// A startup server and its address.
 pub(crate) fn server(sites: u32, options: &[&str], variable: (&str, &str)) -> (Started, String) {
     let sites = sites.to_string();
     let words = [&["impi-server", "-server", &sites, "--grace", "5"], options].concat();
@@ -109,7 +109,7 @@ pub(crate) fn site(
     Started::new(&[&words, options, &[own.to_str().expect("UTF-8"), part]].concat(), key)
 }
 
-/// Joins as another implementation's site, client 1 with one process, whose host 127.0.0.1:9 never connects.
+/// Joins as a foreign site: client 1 with one process, whose host 127.0.0.1:9 never connects.
 pub(crate) fn foreign_site(server: &str) -> Joined {
     let host_id = address_octets([127, 0, 0, 1].into());
     let procs = vec![Proc { host_id, pid: 4711 }];

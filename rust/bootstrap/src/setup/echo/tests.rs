@@ -49,15 +49,15 @@ fn report_counts_when_a_later_probe_of_its_length_was_refused() {
     assert!(echo.handle_word(LONGEST, again));
     let (mut echo, _) = begun(Some(ETHERNET), start);
     echo.refuse(ETHERNET);
-    assert!(!echo.handle_word(LONGEST, again), "none has left");
+    assert!(!echo.handle_word(LONGEST, again), "no probe was sent");
 }
 
-/// The speed of this rank and the clock do not matter.
+/// Probing ends after a number of rounds and a time, whichever is later.
 #[test]
 fn probes_end_when_answered_or_after_time_and_count() {
     let start = Instant::now();
     let mut echo = Echo::new(7);
-    assert_eq!(echo.poll(start, true), Turn::default(), "nobody to send to");
+    assert_eq!(echo.poll(start, true), Turn::default(), "no target");
     assert!(echo.next_time().is_none());
     let (mut echo, first) = begun(None, start);
     assert_eq!(first, turn(&[12], b""));
@@ -77,7 +77,7 @@ fn probes_end_when_answered_or_after_time_and_count() {
     assert_eq!(heard.proved(), Some([12, 12]));
 }
 
-/// The word about the longest probe is the last one: a path that carries it costs no time.
+/// The report of the longest probe ends the echo at once.
 #[test]
 fn longest_probe_is_sent_first_and_its_report_ends_the_echo() {
     let start = Instant::now();
@@ -88,18 +88,18 @@ fn longest_probe_is_sent_first_and_its_report_ends_the_echo() {
     assert_eq!(echo.poll(start, false), turn(&[], b"0e"));
     assert!(echo.handle_word(ENDED, start) && echo.is_done());
     assert_eq!(echo.proved(), Some([1472, 1472]));
-    // Late ones have no effect.
+    // Late reports have no effect.
     echo.handle_probe(address(9), probe::LEN);
     assert!(echo.poll(start, true) == Turn::default() && echo.source() == Some(address(8)));
 }
 
-/// A single loss shortens nothing, and neither does a rank without a processor: both rounds and time count.
+/// Neither a single loss nor a delayed rank shortens datagrams: a length is lost after several rounds.
 #[test]
 fn longer_probes_are_repeated_after_a_shorter_one_arrived() {
     let start = Instant::now();
     let (mut echo, _) = begun(Some(ETHERNET), start);
     assert_eq!(echo.poll(start + PAUSES[0], true), turn(&[1472, 1368, 1200, 12], b""));
-    // The word reports 1200 octets at least.
+    // The report of 1200 octets or more.
     assert!(echo.handle_word(b'2', start));
     let mut now = start + 100 * ECHO_TIME;
     for _ in 0..LONGER_ROUNDS {
@@ -119,7 +119,7 @@ fn longer_probes_are_repeated_after_a_shorter_one_arrived() {
     assert_eq!(echo.proved(), Some([1200, 1368]));
 }
 
-/// The pauses begin anew with the first report, and double.
+/// The pauses start again at the minimum with the first report, and double.
 #[test]
 fn longer_probes_back_off_exponentially() {
     let start = Instant::now();
@@ -141,7 +141,7 @@ fn longer_probes_back_off_exponentially() {
     assert_eq!((ended_at - reported_at).as_millis(), 2560, "the last probe has time to be answered");
 }
 
-/// The system refuses a length that does not fit: no rank waits for it.
+/// A length that the system refuses is not waited for.
 #[test]
 fn refused_lengths_are_not_repeated() {
     let start = Instant::now();
@@ -175,7 +175,7 @@ fn impossible_words_are_refused() {
     assert!(echo.handle_word(ENDED, now) && !echo.handle_word(ENDED, now));
 }
 
-/// A rank that was held up has the probes in its socket, and reads the last word first.
+/// A delayed rank reads the last word before the probes in its socket.
 #[test]
 fn probes_in_the_socket_are_reported_after_the_last_word() {
     let now = Instant::now();
@@ -189,7 +189,7 @@ fn probes_in_the_socket_are_reported_after_the_last_word() {
     assert_eq!(echo.poll(now, true).words, b"");
 }
 
-/// "r" is the last word of a peer, behind those about probes.
+/// "r" is the last word of a peer, after its reports.
 #[test]
 fn ready_is_accepted_once_and_only_after_all_reports() {
     let now = Instant::now();
@@ -218,7 +218,7 @@ fn drain_stops_at_its_limit() {
     let mut room = [0; probe::LEN];
     assert!(drain(&socket, &mut room, |_, _| unreachable!("nothing has come")));
     let mut taken = 0;
-    // Each handled datagram is followed by another one.
+    // Each handled datagram sends another one.
     socket.send_to(&[1], to).expect("room");
     wait_for_datagram(&socket);
     let is_all = drain(&socket, &mut room, |from, _| {
@@ -229,7 +229,7 @@ fn drain_stops_at_its_limit() {
     assert!(!is_all && taken == EARLY_MAX);
 }
 
-/// The last probe may be slower than the word about it.
+/// The last probe may arrive after the word that no more are sent.
 #[test]
 fn missing_probes_are_an_error_after_the_grace() {
     let start = Instant::now();
@@ -332,7 +332,7 @@ impl World {
     }
 }
 
-/// Loss, duplicates and reordering neither shorten a path nor keep a pair from its end.
+/// With loss, duplicates and reordering the echo ends, and with the longest length.
 #[test]
 fn random_loss_does_not_shorten_datagrams() {
     for impairment in
@@ -362,7 +362,7 @@ fn temporarily_full_queue_does_not_shorten_datagrams() {
     }
 }
 
-/// The longest length that passes in each direction is found, also under loss, within seconds.
+/// The echo finds the longest length of each direction within seconds, also with loss.
 #[test]
 fn probes_prove_the_longest_datagram_of_each_path() {
     let cases = [
@@ -383,7 +383,7 @@ fn probes_prove_the_longest_datagram_of_each_path() {
     }
 }
 
-/// A rank that sleeps in the middle keeps the length that the path carries.
+/// A rank that is suspended during the echo finds the length of the path.
 #[test]
 fn delayed_ranks_do_not_shorten_datagrams() {
     for at in 0..60 {

@@ -10,8 +10,8 @@ use super::Party;
 const ESTABLISHED: &str = "01";
 const LISTENING: &str = "0A";
 
-/// A TCP socket of this process over IPv4: where it is, where the other end is, its state, octets that the
-/// other end's system has not taken (proc(5)).
+/// A TCP socket of this process over IPv4: both addresses, its state, and its octets in the send queue
+/// (proc(5)).
 struct Socket {
     local: Ipv4Addr,
     peer: Ipv4Addr,
@@ -46,7 +46,7 @@ fn sockets() -> Vec<Socket> {
     sockets
 }
 
-/// Octets that wait here to be taken by the systems of those who connected from, or listen at, this address.
+/// Octets in the send queues of the connections with this peer address.
 pub(super) fn untaken_len(peer: Ipv4Addr) -> u64 {
     sockets().iter().filter(|socket| socket.peer == peer).map(|socket| socket.untaken_len).sum()
 }

@@ -1,4 +1,4 @@
-//! Parts of ranks whose effect only their datagrams show, or only their end.
+//! Parts of ranks over UDP.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,12 @@ const SIZES: [usize; 4] = [16, 1000, 40_000, 300_000];
 const COUNT: usize = 120;
 
 impl Party {
-    /// Rank 1 is killed while ranks 0 and 2 have messages for each other all the time, and never sleep.
+    /// Rank 1 is killed while ranks 0 and 2 exchange messages without parking.
     pub(super) fn killed_beside_traffic(&self) {
         let me = self.world.rank();
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         if me == 1 {
-            // The others are busy by then.
+            // The other ranks exchange messages by then.
             let from = RecvFrom { source: Some(0), tag: Some(3) };
             self.world.recv(from, 8, None, &mut Uninterruptible).expect("rank 0 has begun");
             kill_myself();
@@ -31,7 +31,7 @@ impl Party {
         let waits = self.world.irecv(RecvFrom { source: Some(1), tag: None }, 8, None).expect("irecv");
         let (mut begun, mut failed) = (None, false);
         for round in 0u64.. {
-            // A rank that has seen it says so, and both continue until both have.
+            // A rank that has detected the failure tells the other one. Both continue until both have.
             let tag = i32::from(failed) + 1;
             self.world
                 .send(&self.write(8, round), other, tag, Mode::Standard, &mut Uninterruptible)
@@ -94,8 +94,7 @@ impl Party {
         println!("0: all has left");
     }
 
-    /// Messages of many datagrams go round all the time, while the interface of this machine begins to take
-    /// shorter ones only.
+    /// Messages of many datagrams pass a ring while the MTU of the interface is lowered.
     pub(super) fn sends_while_the_way_narrows(&self) {
         let (me, all) = (self.world.rank() as i32, self.world.size() as i32);
         let from = RecvFrom { source: Some((me + all - 1) % all), tag: None };

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::{Party, join_with};
 
-/// Number of exchanges of all with all.
+/// Number of exchanges between all pairs.
 pub(crate) const ROUNDS: u64 = 15;
 /// Octets of the messages in turn: inside a queue, by reference, past the credit.
 const SIZES: [usize; 5] = [16, 600, 4096, 100_000, 300_000];
@@ -49,7 +49,7 @@ pub(crate) fn exchanges() -> ExitCode {
         });
         println!("{me}: round {round}");
     }
-    // What was sent to a rank that has failed since is not delivered.
+    // Messages to a failed rank are not delivered.
     match party.world.finish(&mut Uninterruptible) {
         Ok(()) => {}
         Err(error @ (DeviceError::Undelivered { .. } | DeviceError::PeerFailed { .. })) => {
@@ -78,7 +78,7 @@ impl Party {
     }
 
     /// Rank 1 is stopped and continued, then stopped and killed, while rank 0 waits for it. Other ranks
-    /// notice only its end.
+    /// detect only its end.
     pub(crate) fn stopped(&self) -> ExitCode {
         if self.world.rank() > 1 {
             let from = RecvFrom { source: Some(1), tag: Some(1) };
@@ -138,7 +138,7 @@ impl Party {
         ExitCode::FAILURE
     }
 
-    /// The other of two ranks, which is the other child of our parent.
+    /// The process of the other of two ranks: the other child of this process's parent.
     pub(super) fn other(&self) -> Pid {
         let parent = rustix::process::getppid().expect("a parent").as_raw_nonzero();
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));

@@ -1,4 +1,4 @@
-//! A large message that does not get on, and small ones that do.
+//! A large message that is blocked, and small ones that are not.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,14 +10,14 @@ use super::Party;
 use super::connected::untaken_len;
 use super::kills::until;
 
-/// Much more than the systems at both ends of a connection keep.
+/// Octets of the large message: more than the socket buffers at both ends hold.
 const LARGE: usize = 64 << 20;
-/// Small messages, in turn of these octets.
+/// Octets of the small messages, in turn.
 const COUNT: u64 = 1000;
 const SMALL: [usize; 4] = [0, 16, 1024, 5000];
-/// Small ones behind the large one, more than may leave unanswered.
+/// Number of small messages behind the large one: more than may be unacked.
 const BEHIND: u64 = 300;
-/// Rank 1 may have got all of it before it is stopped.
+/// Maximum rounds. Rank 1 may have received the whole message before it is stopped.
 const ROUNDS: u64 = 50;
 /// The address that rank 1 listens at.
 const RANK_1: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
@@ -36,9 +36,9 @@ fn from(source: i32, tag: i32) -> RecvFrom {
 }
 
 impl Party {
-    /// Rank 0 sends a large message to rank 1, which is stopped in the midst of it, and meanwhile exchanges
-    /// small ones with rank 2: with one thread that does both, or with one that waits for rank 1 all the
-    /// time.
+    /// Rank 0 sends a large message to rank 1, which is stopped before it has received the whole. Meanwhile
+    /// rank 0 exchanges small messages with rank 2, on the same thread or beside a thread that waits for rank
+    /// 1.
     pub(super) fn sends_large_and_small(&self, two_threads: bool) {
         match self.world.rank() {
             0 => {
@@ -76,7 +76,7 @@ impl Party {
         let pid = who.first_words()[2].load(Relaxed) / 31;
         let rank_1 = Pid::from_raw(pid as i32).expect("a process");
         let begin = || {
-            // It is matched when this is done, and what is left of it leaves as rank 1 takes it.
+            // The large message is matched then. The rest is sent as rank 1 receives it.
             let large = self.write(LARGE, round);
             self.world.send(&large, 1, HUGE, Mode::Synchronous, &mut Uninterruptible).expect("send");
             kill_process(rank_1, Signal::STOP).expect("it lives");
@@ -155,7 +155,7 @@ impl Party {
         }
     }
 
-    /// Whether there is another round, at those who take part in it.
+    /// Whether there is another round; all ranks of the round agree.
     fn hears(&self) -> i32 {
         let any = RecvFrom { source: Some(0), tag: None };
         self.world.recv(any, 0, None, &mut Uninterruptible).expect("recv").0.tag

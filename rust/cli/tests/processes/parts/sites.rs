@@ -1,4 +1,4 @@
-//! Ranks of jobs that span sites.
+//! Parts of ranks in jobs of several sites.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use super::kills::until;
 use super::{Party, join, kill_myself};
 
 impl Party {
-    /// Until it is ended.
+    /// Waits until the job is ended.
     pub(super) fn waits(&self) {
         println!("joined");
         until("the job is ended", || false);
     }
 
-    /// Rank 1 is killed while ranks of the other site wait for it, who do not finish then.
+    /// Rank 1 is killed while ranks of the other site wait for it. These ranks end without `finish`.
     pub(super) fn needs_rank_1(&self) -> ExitCode {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
-        // Who has left a barrier does not know that the others have.
+        // A rank that has left a barrier does not know whether the others have.
         if self.world.rank() == 1 {
             for rank in (0..self.world.size() as i32).filter(|rank| *rank != 1) {
                 let from = RecvFrom { source: Some(rank), tag: Some(1) };
@@ -35,8 +35,7 @@ impl Party {
         ExitCode::from(3)
     }
 
-    /// Waits for all others again and again, until one of them is gone; this rank exits with status 5 after a
-    /// while.
+    /// Repeats barriers until a rank fails. `rank` exits with status 5 after some of them.
     pub(super) fn barriers(&self, leaves: Option<i32>) -> ExitCode {
         println!("{} is {}", self.world.rank(), std::process::id());
         for round in 0.. {
@@ -51,7 +50,7 @@ impl Party {
         ExitCode::from(3)
     }
 
-    /// Each of two sites of two ranks waits for something of the other one that nobody sends.
+    /// Each of two sites of two ranks waits for a message of the other one that is never sent.
     pub(super) fn needs_the_other_site(&self) -> ExitCode {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         println!("met");
@@ -61,8 +60,8 @@ impl Party {
         ExitCode::from(3)
     }
 
-    /// Rank 0 sends to the other site behind a link that is cut, and finishes. The others wait for more of
-    /// it.
+    /// Rank 0 sends to the other site over a cut link, and finishes. The other ranks wait for further
+    /// messages.
     pub(super) fn finishes_behind_a_cut(&self) -> ExitCode {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         println!("met");
@@ -79,7 +78,7 @@ impl Party {
         }
         let from = RecvFrom { source: Some(0), tag: Some(2) };
         self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends");
-        // What this rank has sent in the barrier may be unacknowledged as well.
+        // Packets of the barrier may be unacked as well.
         let _ = self.world.finish(&mut Uninterruptible);
         ExitCode::SUCCESS
     }
