@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 /// Options of `run` with one value, in all spellings.
-pub(super) const WITH_VALUE: [&str; 21] = [
+pub(super) const WITH_VALUE: &[&str] = &[
     "-n",
     "--ranks",
     "-x",
@@ -33,7 +33,7 @@ const CLIENT: [&str; 2] = ["-client", "--client"];
 /// The number of words of an option of `run`, with its values.
 fn len(word: &OsString) -> usize {
     let is_one_of = |options: &[&str]| options.iter().any(|option| *word == **option);
-    1 + usize::from(is_one_of(&WITH_VALUE)) + 2 * usize::from(is_one_of(&CLIENT))
+    1 + usize::from(is_one_of(WITH_VALUE)) + 2 * usize::from(is_one_of(&CLIENT))
 }
 
 /// The indexes of the options of `run`. The words of the program are not among them.
