@@ -128,9 +128,9 @@ impl MachineRun {
                 Ok(Some(completed)) => completed,
                 Err(error) => {
                     self.pending.swap_remove(i);
-                    let goes_on =
+                    let can_continue =
                         matches!(error, DeviceError::PeerFinished { .. }) && self.handle_ended(source, tag);
-                    return if goes_on { Ok(true) } else { Err(error) };
+                    return if can_continue { Ok(true) } else { Err(error) };
                 }
             };
             self.pending.swap_remove(i);
