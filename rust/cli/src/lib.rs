@@ -1,10 +1,9 @@
 //! The `mpjdev` command.
 //!
-//! One file per command in [`commands`]: arguments, files and exit statuses. What a command works out is
-//! apart from that: [`inspect`] explains the octets of a message or of IMPI, [`job`] runs ranks, [`impi`]
-//! joins the sites of a job.
+//! [`commands`] has one file for each command: arguments, files and exit statuses. [`inspect`] explains the
+//! octets of a message or of IMPI, [`job`] runs ranks, and [`impi`] connects the sites of a job.
 //!
-//! Exit statuses: 0 all is well, 1 the message is damaged, 2 wrong usage or an input that cannot be read.
+//! Exit statuses: 0 success, 1 a damaged message or a failed job, 2 wrong usage or an unreadable input.
 #![forbid(unsafe_code)]
 
 pub mod commands;
@@ -38,8 +37,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match commands::parse(args.clone()) {
         Ok(command) => command.run(&args[1..], is_monitor),
         Err(usage) => {
-            // Help and version come this way too, with status 0 and to standard output. When nobody reads
-            // them, there is nobody to tell.
+            // Help and version are printed here, too, with status 0 and to standard output. An error means
+            // that the output is closed.
             let _ = usage.print();
             ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(commands::UNUSABLE))
         }

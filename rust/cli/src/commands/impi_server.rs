@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::Text;
 use super::run::seconds;
 use crate::impi::auth;
-use crate::impi::server::{Ending, Rim, say};
+use crate::impi::server::{Ending, ServerDriver, say};
 
 /// Arguments of `mpjdev impi-server`.
 #[derive(Args, Debug)]
@@ -104,7 +104,7 @@ enum ListenError {
 /// Maximum time from the last client's joining until the job runs.
 const EXCHANGE_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of connections that have not joined.
-const STRANGERS_MAX: usize = 64;
+const UNJOINED_MAX: usize = 64;
 /// The status of a job that took too long, as in timeout(1).
 const TIMED_OUT: u8 = 124;
 
@@ -116,7 +116,7 @@ impl ImpiServer {
                 say(&error.to_string());
                 super::UNUSABLE
             }
-            Ok(rim) => match announce(&rim).and_then(|()| rim.run()) {
+            Ok(driver) => match announce(&driver).and_then(|()| driver.run()) {
                 Ok(Ending::Finished) => 0,
                 Ok(Ending::Failed(failure)) => {
                     say(&failure.to_string());
@@ -135,7 +135,7 @@ impl ImpiServer {
         ExitCode::from(status)
     }
 
-    fn listen(&self) -> Result<Rim, ListenError> {
+    fn listen(&self) -> Result<ServerDriver, ListenError> {
         let enabled = auth::from_environment(say)?;
         let auth = auth::allowed(self.host, enabled)?;
         let limits = Limits {
@@ -143,13 +143,14 @@ impl ImpiServer {
             form_ms: self.timeout.map(ms),
             exchange_ms: ms(EXCHANGE_MAX),
             grace_ms: ms(self.grace),
-            strangers_max: STRANGERS_MAX,
+            strangers_max: UNJOINED_MAX,
         };
         let dialect = self.dialect.into();
         let settings = ServerSettings { clients: self.server, dialect, auth, limits };
         let server = Server::new(settings, 0)?;
         let address = (self.host, self.port).into();
-        let rim = Rim::bind(address, server).map_err(|error| ListenError::Bind { address, error })?;
+        let driver =
+            ServerDriver::bind(address, server).map_err(|error| ListenError::Bind { address, error })?;
         if !auth::is_loopback(self.host) && auth.none {
             say(&format!(
                 "warning: {} is set, so every client that reaches {} may join without a key",
@@ -157,14 +158,14 @@ impl ImpiServer {
                 self.host
             ));
         }
-        Ok(rim)
+        Ok(driver)
     }
 }
 
 /// Prints the address that the clients need. It is the first line of output.
-fn announce(rim: &Rim) -> io::Result<()> {
+fn announce(driver: &ServerDriver) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", rim.address()?)?;
+    writeln!(out, "{}", driver.address()?)?;
     out.flush()
 }
 

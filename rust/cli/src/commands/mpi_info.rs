@@ -67,7 +67,7 @@ enum InfoError {
 impl MpiInfo {
     /// Prints the library and returns the exit status.
     pub fn run(&self) -> ExitCode {
-        match self.say() {
+        match self.inspect() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("mpjdev: {error}");
@@ -76,7 +76,7 @@ impl MpiInfo {
         }
     }
 
-    fn say(&self) -> Result<(), InfoError> {
+    fn inspect(&self) -> Result<(), InfoError> {
         let candidates = Candidates::from_environment();
         let mpi = Mpi::open(&candidates)?;
         let mut info = Info {
@@ -96,7 +96,7 @@ impl MpiInfo {
         };
         let level = mpi.init().map_err(of_library)?;
         let running = running(&mpi, level).map_err(of_library)?;
-        let said = match check(&mpi, &candidates, level, running.size).map_err(InfoError::from) {
+        let result = match check(&mpi, &candidates, level, running.size).map_err(InfoError::from) {
             Ok(()) if running.rank == 0 => {
                 info.running = Some(running);
                 self.print(&info)
@@ -105,7 +105,7 @@ impl MpiInfo {
             other => other,
         };
         mpi.finalize().map_err(of_library)?;
-        said
+        result
     }
 
     fn print(&self, info: &Info) -> Result<(), InfoError> {
@@ -117,7 +117,7 @@ impl MpiInfo {
         writeln!(out, "library   {}", info.library)?;
         writeln!(out, "version   {}", info.version)?;
         writeln!(out, "ABI       {}", info.abi)?;
-        writeln!(out, "launcher  {}", info.launcher.as_deref().unwrap_or("none: a process by itself"))?;
+        writeln!(out, "launcher  {}", info.launcher.as_deref().unwrap_or("none"))?;
         if let Some(Running { thread_level, rank, size, tag_max }) = &info.running {
             writeln!(out, "threads   {thread_level}")?;
             writeln!(out, "process   {rank} of {size}")?;

@@ -9,7 +9,7 @@ const LONGEST_MS: u64 = 5_000;
 /// Time without a wrong key after which the delays begin again with the first one.
 const FORGET_MS: u64 = 60_000;
 /// Number of delayed connections at which the server accepts no new ones.
-const HELD_MAX: usize = 64;
+const DELAYED_MAX: usize = 64;
 
 /// Connections that gave a wrong key, each with the end of its delay. No sockets and no clock: times are
 /// milliseconds of any monotonic clock.
@@ -17,49 +17,49 @@ const HELD_MAX: usize = 64;
 /// [`put`](Self::put) adds a connection, [`release`](Self::release) returns those whose delay is over, and
 /// [`next_deadline`](Self::next_deadline) is the time of the next one. The first delay is 200 ms, and each
 /// further one is twice as long, up to 5 s. After a minute without a wrong key the delays begin again. The
-/// driver accepts no new connection while [`is_full`](Self::is_full). So at most 64 connections wait, and
-/// those that were open before; together they make at most 13 attempts in a second. A connection that its
-/// client closes early counts until its delay is over.
+/// driver accepts no new connection while [`is_full`](Self::is_full). So at most 64 connections are delayed,
+/// besides those that were open before, and all clients make at most 13 attempts in a second. A connection
+/// that its client closes early counts until its delay is over.
 #[derive(Debug)]
 pub struct Penalties<T> {
     /// In the order of their times.
-    held: VecDeque<(u64, T)>,
+    delayed: VecDeque<(u64, T)>,
     /// The latest delay, and the time of the key that caused it.
     last: Option<(u64, u64)>,
 }
 
 impl<T> Default for Penalties<T> {
     fn default() -> Penalties<T> {
-        Penalties { held: VecDeque::new(), last: None }
+        Penalties { delayed: VecDeque::new(), last: None }
     }
 }
 
 impl<T> Penalties<T> {
     /// Adds a connection that gave a wrong key now.
     pub fn put(&mut self, now_ms: u64, one: T) {
-        let recent = self.last.filter(|(_, came_ms)| now_ms.saturating_sub(*came_ms) < FORGET_MS);
+        let recent = self.last.filter(|(_, at_ms)| now_ms.saturating_sub(*at_ms) < FORGET_MS);
         let wait_ms = recent.map_or(FIRST_MS, |(wait_ms, _)| (wait_ms * 2).min(LONGEST_MS));
         self.last = Some((wait_ms, now_ms));
-        // Delays grow, and the longest ends before they are forgotten: the order stays.
-        self.held.push_back((now_ms.saturating_add(wait_ms), one));
+        // Delays grow, and restart only after the longest one, so the queue stays in order.
+        self.delayed.push_back((now_ms.saturating_add(wait_ms), one));
     }
 
     /// Whether the driver must not accept connections.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.held.len() >= HELD_MAX
+        self.delayed.len() >= DELAYED_MAX
     }
 
     /// The end of the next delay, if there is one.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        self.held.front().map(|(until_ms, _)| *until_ms)
+        self.delayed.front().map(|(until_ms, _)| *until_ms)
     }
 
     /// Removes the connections whose delay is over, and returns them.
     pub fn release(&mut self, now_ms: u64) -> impl Iterator<Item = T> {
-        let count = self.held.iter().take_while(|(until_ms, _)| *until_ms <= now_ms).count();
-        self.held.drain(..count).map(|(_, one)| one)
+        let count = self.delayed.iter().take_while(|(until_ms, _)| *until_ms <= now_ms).count();
+        self.delayed.drain(..count).map(|(_, one)| one)
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
             }
         }
         assert!(tries <= 13 * 100, "{tries} in 100 s");
-        assert_eq!(penalties.held.len(), HELD_MAX);
+        assert_eq!(penalties.delayed.len(), DELAYED_MAX);
     }
 
     #[test]

@@ -23,11 +23,11 @@ pub const NAME: &str = "mpjdev impi-server";
 const PIECE: usize = 64 << 10;
 /// Time without accepting after the system has refused a connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Connections that one pass accepts. Far fewer than may be open, so a connection that sends at once is read
-/// before it becomes the oldest silent one.
+/// Connections that are accepted before the others are read. Far fewer than may be open, so a connection that
+/// sends at once is read before it becomes the oldest silent one.
 const ACCEPTS_MAX: usize = 16;
 /// Maximum number of refusals that the server reports.
-const TOLD_MAX: u32 = 1000;
+const REPORTED_MAX: u32 = 1000;
 
 /// The end of a server.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ pub enum Ending {
     Signal(i32),
 }
 
-/// A listening startup server.
+/// The driver of a startup server that listens.
 #[derive(Debug)]
-pub struct Rim {
+pub struct ServerDriver {
     listener: TcpListener,
     server: Server,
     peers: BTreeMap<u64, Peer>,
@@ -68,12 +68,12 @@ struct Peer {
     queue: VecDeque<Bytes>,
 }
 
-impl Rim {
+impl ServerDriver {
     /// Listens. The server's clock begins at 0 now.
     ///
     /// # Errors
     /// The address is not available.
-    pub fn bind(address: SocketAddr, server: Server) -> io::Result<Rim> {
+    pub fn bind(address: SocketAddr, server: Server) -> io::Result<ServerDriver> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let ends = signals::caught().into_iter().filter(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal));
@@ -83,7 +83,7 @@ impl Rim {
             signal_hook::low_level::pipe::register(signal, notify)?;
             Ok((signal, ours))
         });
-        Ok(Rim {
+        Ok(ServerDriver {
             signals: signals.collect::<io::Result<_>>()?,
             listener,
             server,
@@ -193,7 +193,7 @@ impl Rim {
             Err(error) => {
                 let none = [ErrorKind::WouldBlock, ErrorKind::Interrupted, ErrorKind::ConnectionAborted];
                 if !none.contains(&error.kind()) {
-                    self.tell(&format!("cannot accept a connection: {error}"));
+                    self.report_refusal(&format!("cannot accept a connection: {error}"));
                     self.pause_until = Some(Instant::now() + PAUSE);
                 }
                 return None;
@@ -270,7 +270,7 @@ impl Rim {
             warn!(target: "mpjdev::server", client = rank, %address, %fault, "connection is closed");
             match rank {
                 Some(rank) => say(&format!("lost client {rank} at {address}: {fault}")),
-                None => self.tell(&format!("refused {address}: {fault}")),
+                None => self.report_refusal(&format!("refused {address}: {fault}")),
             }
             // A fast refusal would make guessing fast.
             if fault == Fault::WrongKey {
@@ -279,12 +279,12 @@ impl Rim {
         }
     }
 
-    /// Reports an event that unauthenticated clients can cause without limit.
-    fn tell(&mut self, line: &str) {
+    /// Prints an event that unauthenticated clients can cause without limit, up to a limit.
+    fn report_refusal(&mut self, line: &str) {
         self.refusals = self.refusals.saturating_add(1);
         match self.refusals {
-            0..TOLD_MAX => say(line),
-            TOLD_MAX => say(&format!("{line}; further refusals are not printed")),
+            0..REPORTED_MAX => say(line),
+            REPORTED_MAX => say(&format!("{line}; further refusals are not printed")),
             _ => {}
         }
     }

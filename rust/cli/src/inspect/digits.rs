@@ -70,8 +70,8 @@ fn is_character(octet: u8) -> bool {
     octet & 0xc0 != 0x80
 }
 
-/// Whether a line is one of `hexdump -C`: an offset of eight digits without a colon, which would pass for
-/// four octets, and the octets as text between bars.
+/// Whether a line is one of `hexdump -C`: an offset of eight digits without a colon, which looks like four
+/// octets, and the octets as text between bars.
 fn is_canonical(line: &[u8]) -> bool {
     let offset_len = line.iter().position(|octet| *octet == b' ').unwrap_or(line.len());
     offset_len == 8 && line[8..].starts_with(b"  ") && line.trim_ascii_end().ends_with(b"|")

@@ -1,7 +1,7 @@
 //! Explanation of the octets of a message, as far as they make sense.
 //!
-//! Sections are found while they are shown, so nothing is copied and memory does not grow with the input. The
-//! walk goes by offset, so the damage that is reported is the first.
+//! Sections are parsed while they are shown, so nothing is copied and memory does not grow with the input.
+//! They are parsed in order of offset, so the first damage is reported.
 
 use mpjdev_buffer::layout::{
     MESSAGE_OVERHEAD, PAIR_FIELD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN, SECTION_HEADER_LEN,

@@ -109,7 +109,7 @@ impl<W: Write> Dump<'_, W> {
 
     fn row(&mut self, octets: &[u8], note: &str) -> io::Result<()> {
         self.write_damage(self.at + octets.len())?;
-        // A dump has millions of octets, and write! takes ten times as long for each.
+        // A dump has millions of octets, and write! is slower.
         let mut digits = [b' '; 3 * ROW];
         for (place, octet) in digits.chunks_exact_mut(3).zip(octets) {
             place[1] = DIGITS[usize::from(octet >> 4)];

@@ -46,7 +46,7 @@ pub fn decode(input: Vec<u8>, kind: Kind) -> Result<Vec<u8>, InputError> {
     if !is_hex(&input, kind) {
         return Ok(input);
     }
-    // An octet has two digits or more, so the capacity suffices.
+    // An octet has two digits or more, so the vector does not grow.
     let mut octets = Vec::with_capacity(input.len() / 2);
     let mut digits = Digits::default();
     for line in without_mark(&input).split(|octet| *octet == b'\n') {
@@ -69,8 +69,8 @@ pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
 }
 
-/// Whether these octets are text throughout: no control characters but white space. The first octet of a
-/// message is 0 or 1, so a message never is.
+/// Whether these octets are UTF-8 text without control characters but white space. A message is not: its
+/// first octet is 0 or 1.
 fn is_text(input: &[u8]) -> bool {
     let control = |octet: &u8| octet.is_ascii_control() && !octet.is_ascii_whitespace();
     !input.is_empty() && !input.iter().any(control) && std::str::from_utf8(input).is_ok()

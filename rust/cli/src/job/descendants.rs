@@ -1,4 +1,4 @@
-//! The descendants of this process: finding them in /proc, ending and reaping them.
+//! The descendants of this process, as /proc lists them: killing and reaping.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 use super::exit_status::ExitStatus;
 
 /// Maximum time until killed processes have ended.
-const GONE_MAX: Duration = Duration::from_secs(10);
+const KILL_MAX: Duration = Duration::from_secs(10);
 const POLL_EVERY: Duration = Duration::from_millis(2);
 
 /// The parent of each process.
@@ -52,7 +52,7 @@ pub fn kill_all(mut reaped: impl FnMut(Pid, ExitStatus)) -> usize {
     loop {
         reap(&mut reaped);
         let left = below(me, &parents());
-        if left.is_empty() || begun.elapsed() > GONE_MAX {
+        if left.is_empty() || begun.elapsed() > KILL_MAX {
             return left.len();
         }
         for pid in left.into_iter().filter_map(Pid::from_raw) {

@@ -26,7 +26,7 @@ use crate::signals;
 /// Octets of standard input that are forwarded at a time.
 const PIECE: usize = 64 << 10;
 /// Time between two checks whether the terminal belongs to this process group. The system reports no change.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const TERMINAL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Starts the monitor with this command line and waits for its end. Returns the exit status.
 ///
@@ -37,10 +37,10 @@ pub fn run(args: &[OsString]) -> io::Result<u8> {
     let mut caught = Signals::new(signals::caught().iter().chain(&[SIGCHLD]))?;
     let (mut socket, monitor, input) = start_monitor(args)?;
     let pid = Pid::from_raw(monitor.id() as i32);
-    std::thread::spawn(move || feed(input));
+    std::thread::spawn(move || forward_input(input));
     for signal in caught.forever() {
         if signal != SIGCHLD {
-            // The monitor may have ended; SIGCHLD reports that.
+            // An error means that the monitor has ended, which SIGCHLD reports.
             let _ = socket.write_all(&[signal as u8]);
             if signal == SIGTSTP {
                 // The default action of SIGTSTP. SIGCONT is forwarded as well.
@@ -51,7 +51,7 @@ pub fn run(args: &[OsString]) -> io::Result<u8> {
         let mut end = None;
         descendants::reap(|child, status| end = end.or((Some(child) == pid).then_some(status)));
         if let Some(status) = end {
-            return Ok(conclude(status));
+            return Ok(handle_monitor_end(status));
         }
     }
     Err(io::Error::other("no signals any more"))
@@ -60,14 +60,14 @@ pub fn run(args: &[OsString]) -> io::Result<u8> {
 /// Forwards standard input to rank 0, until it ends or rank 0 has closed the pipe.
 ///
 /// A terminal is read in the foreground only: the system stops a process that reads it in the background.
-fn feed(mut input: PipeWriter) {
+fn forward_input(mut input: PipeWriter) {
     let stdin = io::stdin();
     let mut octets = vec![0; PIECE];
     loop {
         // An error is a signal, or appears again in the read.
         let _ = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None);
         if tcgetpgrp(&stdin).is_ok_and(|foreground| foreground != getpgrp()) {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(TERMINAL_CHECK_INTERVAL);
             continue;
         }
         match rustix::io::read(&stdin, &mut octets[..]) {
@@ -79,7 +79,7 @@ fn feed(mut input: PipeWriter) {
     }
 }
 
-/// Starts the monitor. Its standard input is a socket from here; the pipe to rank 0 is sent over it.
+/// Starts the monitor. Its standard input is a socket to the launcher, which carries the pipe to rank 0.
 fn start_monitor(args: &[OsString]) -> io::Result<(UnixStream, Child, PipeWriter)> {
     let (ours, theirs) = UnixStream::pair()?;
     let (input, to_input) = io::pipe()?;
@@ -90,7 +90,7 @@ fn start_monitor(args: &[OsString]) -> io::Result<(UnixStream, Child, PipeWriter
     sendmsg(&ours, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
     let mut command = Command::new("/proc/self/exe");
     if !mpjdev_logging::is_on() {
-        // The launcher has refused the value. Each process of the job would refuse it again.
+        // The launcher has reported an invalid value. The other processes of the job need not repeat that.
         command.env_remove(mpjdev_logging::VARIABLE);
     }
     let monitor = command
@@ -103,8 +103,8 @@ fn start_monitor(args: &[OsString]) -> io::Result<(UnixStream, Child, PipeWriter
     Ok((ours, monitor, to_input))
 }
 
-/// The monitor has exited or was killed. If it was killed, the ranks are ended here.
-fn conclude(status: ExitStatus) -> u8 {
+/// Ends the ranks if the monitor was killed, and all orphaned processes. Returns the exit status.
+fn handle_monitor_end(status: ExitStatus) -> u8 {
     debug!(target: "mpjdev::job", %status, "monitor has ended");
     if let ExitStatus::Killed(_) = status {
         eprintln!("mpjrun: the monitor of the job {status}; ending all ranks");

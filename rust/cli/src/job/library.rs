@@ -40,7 +40,7 @@ impl Library {
         let crc = entry.crc32();
         let file = memfd_create("libmpjdev.so", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut to = BufWriter::with_capacity(PIECE, File::from(file));
-        // One octet beyond the limit shows the end of the entry, where zip compares the checksum.
+        // Reads beyond the last octet, since zip compares the checksum at the end of the entry.
         io::copy(&mut entry.by_ref().take(LEN_MAX + 1), &mut to)?;
         let file = to.into_inner()?;
         fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;

@@ -6,11 +6,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Maximum descriptors of a monitor for each rank: its control socket, both streams, its process, its segment
 /// and the socket for the answer.
-const FOR_EACH: u64 = 6;
+const PER_RANK: u64 = 6;
 /// The listening socket of a rank that has one.
-const LISTENER: u64 = 1;
+const PER_LISTENER: u64 = 1;
 /// Descriptors of a monitor that belong to no rank.
-const BESIDE: u64 = 40;
+const PER_MONITOR: u64 = 40;
 
 /// Raises this process's limit to the maximum, and returns the old one.
 ///
@@ -18,8 +18,8 @@ const BESIDE: u64 = 40;
 /// This number of ranks does not fit.
 pub fn raise(ranks: u32, listens: bool) -> io::Result<Rlimit> {
     let before @ Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let for_each = FOR_EACH + if listens { LISTENER } else { 0 };
-    let needed = u64::from(ranks) * for_each + BESIDE;
+    let per_rank = PER_RANK + if listens { PER_LISTENER } else { 0 };
+    let needed = u64::from(ranks) * per_rank + PER_MONITOR;
     if let Some(maximum) = maximum.filter(|maximum| *maximum < needed) {
         return Err(io::Error::other(format!(
             "{ranks} ranks need {needed} open files here, and {maximum} are allowed (ulimit -Hn)"

@@ -1,4 +1,4 @@
-//! Names of ranks in messages: their numbers in the world, as far as these are known.
+//! Names of ranks in messages: world ranks when the job has formed, numbers within the site before.
 
 /// The names of the ranks of one launcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Forwarding of output. Each stream has a thread of its own, so a slow reader blocks the ranks that write
+//! Forwarding of output. Each stream has a thread of its own, so that a slow reader blocks the writing ranks
 //! and not the launcher.
 
 use std::collections::VecDeque;
@@ -61,8 +61,8 @@ impl Sink {
         self.unread.load(Ordering::Acquire)
     }
 
-    /// Whether everything is written. The sink takes nothing more once it is asked; the caller asks until it
-    /// is true.
+    /// Whether everything is written. After the first call the sink drops further pieces. The caller repeats
+    /// the call until it is true.
     pub fn is_done(&mut self) -> bool {
         if self.pump() {
             self.sender = None;

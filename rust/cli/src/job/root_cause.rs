@@ -11,7 +11,7 @@ const TEXT_MAX: usize = 512;
 pub struct Failure {
     /// The number of the rank in the world.
     pub rank: u32,
-    /// The peer that this rank had seen fail before, if any.
+    /// The peer that this rank had reported as failed, if any.
     pub reported_peer: Option<u32>,
     /// The end of its program or process.
     pub status: ExitStatus,
@@ -57,8 +57,8 @@ impl Failure {
 /// The reports of all sites. A machine without clock and processes.
 ///
 /// A rank may end because another rank has failed, and its site may report that first: a connection ends
-/// before its process does. The order of reports alone does not show the root cause. The root cause is the
-/// first failure of a rank that had seen no peer fail.
+/// before its process does. So the order of reports does not show the root cause. The root cause is the first
+/// failure of a rank that had reported no peer.
 #[derive(Debug, Default)]
 pub struct RootCause {
     /// In the order of the reports, one for each rank.

@@ -4,4 +4,4 @@ mod guesses;
 mod jobs;
 mod keys;
 mod process;
-mod strangers;
+mod refusals;

@@ -22,7 +22,8 @@ use crate::inspect::text::count;
 pub struct Options {
     /// The text of the specification that the sites follow.
     pub dialect: Dialect,
-    /// The protocol of octets without marks, and the only one that is shown. None: find out, and show both.
+    /// The protocol of octets without marks, and the only one that is shown. `None`: recognised, and both
+    /// shown.
     pub part: Option<Part>,
     /// The terms of the job.
     pub terms: Terms,
@@ -33,7 +34,7 @@ const DIRECTIONS_MAX: usize = 4096;
 /// Octets without marks that are examined to find their protocol.
 const HEAD_LEN: usize = 4096;
 
-/// Iterates over the entries of a recording. Each entry is made when it is asked for.
+/// Iterator over the entries of a recording. Each entry is made on demand.
 #[derive(Debug)]
 pub(super) struct Dissector {
     options: Options,
@@ -44,7 +45,8 @@ pub(super) struct Dissector {
     /// The streams to be closed at the end of the recording.
     closing: Option<VecDeque<Option<Direction>>>,
     output: Output,
-    is_crowded: bool,
+    /// Whether the limit on directions was reported.
+    has_reported_limit: bool,
     totals: Totals,
     error: Option<InputError>,
 }
@@ -95,7 +97,7 @@ impl Dissector {
             current: None,
             closing: None,
             output: Output::default(),
-            is_crowded: false,
+            has_reported_limit: false,
             totals: Totals::default(),
             error: None,
         }
@@ -160,7 +162,7 @@ impl Dissector {
     /// The stream of this direction; none if there are too many, which is reported once.
     fn stream(&mut self, direction: Option<Direction>, place: Place) -> Option<&mut Stream> {
         if self.streams.len() >= DIRECTIONS_MAX && !self.streams.contains_key(&direction) {
-            if !std::mem::replace(&mut self.is_crowded, true) {
+            if !std::mem::replace(&mut self.has_reported_limit, true) {
                 let part = direction.and_then(Direction::part).unwrap_or(Part::Packets);
                 self.output.damage(part, place, direction, format!("more than {DIRECTIONS_MAX} directions"));
             }
@@ -188,7 +190,7 @@ impl Dissector {
         self.output.item(item);
     }
 
-    /// A packet that the recorder has cut out of its stream.
+    /// Dissects a packet that the recorder has cut out of its stream.
     fn handle_packet(&mut self, captured: &CapturedPacket) {
         let CapturedPacket { direction, place, header, data, data_len } = captured;
         let parsed = match header.as_slice().try_into() {
@@ -329,7 +331,7 @@ impl Dissector {
         true
     }
 
-    /// Reports octets that make no sense, and dissects no more of their stream.
+    /// Reports malformed octets, and dissects no more of their stream.
     fn give_up(&mut self, direction: Option<Direction>, part: Part, message: String) -> bool {
         let Some(stream) = self.streams.get_mut(&direction) else { return false };
         let place = stream.queue.place();
@@ -338,7 +340,7 @@ impl Dissector {
         false
     }
 
-    /// Ends a stream, and reports what of its last unit is missing.
+    /// Ends a stream, and reports an incomplete last unit.
     fn close(&mut self, direction: Option<Direction>) {
         let Some(stream) = self.streams.get_mut(&direction) else { return };
         let Stream { queue, state } =
@@ -376,7 +378,7 @@ impl Dissector {
         }
     }
 
-    /// Shows the packet whose data are cut off, if its header is there, and gives the damage.
+    /// Shows a packet with truncated data, if its header is there, and returns the damage.
     fn close_packet(&mut self, direction: Option<Direction>, queue: &ByteQueue) -> String {
         let Some((header, data)) = queue.octets().split_first_chunk::<HEADER_LEN>() else {
             return short(queue.len(), "header", HEADER_LEN);
@@ -428,7 +430,7 @@ fn guess_part(head: &[u8]) -> Part {
             head.get(at..).and_then(|octets| octets.first_chunk()).map(|code| i32::from_be_bytes(*code));
         code.is_some_and(|code| Command::from_code(code).is_some())
     };
-    // In a header the first of these numbers is the type, and the octets behind both are a host id.
+    // In a header the first of these numbers is the type, and a host id follows both.
     let is_answer = matches!(head, [0, 0, 0, 0 | 1, 0, 0, 0, 0 | 8, ..]);
     if is_command(0) || (is_answer && is_command(8)) { Part::Startup } else { Part::Packets }
 }

@@ -101,14 +101,14 @@ impl HandshakeState {
         self.proofs += usize::from(message == HandshakeMessage::Proof);
     }
 
-    /// The first packet has come.
+    /// The first packet has been read.
     pub(super) fn finish(&mut self) {
         self.has_packets = true;
     }
 }
 
-/// Whether a stream with this head opens with a handshake. A header begins with its type; a number that could
-/// be a type is a handshake if the octets behind it make better headers than the head itself.
+/// Whether a stream with this head opens with a handshake. A header begins with its type. A number that could
+/// be a type is a handshake if the octets after it are more plausible as headers than the head itself.
 pub(super) fn opens_with_handshake(head: &[u8], direction: Option<Direction>, dialect: Dialect) -> bool {
     let Some(number) = head.first_chunk().map(|octets| u32::from_be_bytes(*octets)) else { return false };
     let is_type = PacketType::from_code(number, dialect).is_some();
@@ -126,8 +126,7 @@ pub(super) fn opens_with_handshake(head: &[u8], direction: Option<Direction>, di
     }
 }
 
-/// The plausibility of octets as packets: a point for each pid of usual size; none if the first are no
-/// packet.
+/// The plausibility of octets as packets: a point for each pid of usual size; none without a valid packet.
 fn plausibility(mut octets: &[u8], dialect: Dialect) -> Option<u32> {
     let is_usual = |pid: i64| i32::try_from(pid).is_ok() || is_marked(dialect, pid);
     let mut points = None;

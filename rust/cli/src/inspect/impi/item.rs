@@ -18,7 +18,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place `len` octets further on. The line stays: text does not say where its octets continue.
+    /// The place `len` octets further. The line stays the same: the lines of further octets are not known.
     pub(super) fn plus(self, len: usize) -> Place {
         Place { offset: self.offset.saturating_add(len as u64), ..self }
     }
@@ -58,7 +58,7 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    /// The protocol between the two; none if they do not talk to each other.
+    /// The protocol between the two; none if they have no connection.
     pub(super) fn part(self) -> Option<Part> {
         match (self.from, self.to) {
             (Party::Server, Party::Client(_)) | (Party::Client(_), Party::Server) => Some(Part::Startup),
@@ -158,7 +158,7 @@ impl Item {
     }
 }
 
-/// The place where the octets of a direction stop making sense. The rest of the direction is not dissected.
+/// The place of malformed octets. The rest of the direction is not dissected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Damage {
     pub(super) part: Part,
@@ -176,7 +176,7 @@ pub(super) struct Damage {
 pub(super) enum Entry {
     /// A command or a packet.
     Item(Box<Item>),
-    /// The end of what makes sense in one direction.
+    /// Malformed octets, the end of one direction.
     Damage(Damage),
 }
 
@@ -199,7 +199,7 @@ pub struct Totals {
     pub packets: u64,
     /// Warnings of all items.
     pub warnings: u64,
-    /// Directions that stop making sense.
+    /// Directions that end in malformed octets.
     pub damages: u64,
 }
 

@@ -39,8 +39,8 @@ pub(super) fn list(label: Label, dialect: Dialect, data: &[u8], mask: Option<u32
     Some(List { shown, total })
 }
 
-/// The client of each element, if the reply alone says so: a list of versions begins with 0.0, and of hosts
-/// and processes each client has at least one.
+/// The client of each element, if the reply alone shows it: the versions of each client begin with 0.0, and
+/// each client has at least one host and one process.
 fn owners(label: Label, mask: u32, data: &[u8], total: usize) -> Vec<Option<u32>> {
     let mut clients = clients(mask);
     if label == Label::C_VERSION {

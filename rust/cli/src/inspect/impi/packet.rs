@@ -40,7 +40,7 @@ pub(super) fn is_rest(packet: &Packet) -> bool {
     packet.kind == PacketType::Data && u64::from(packet.len) < packet.msglen
 }
 
-/// Describes a packet: its fields, its meaning, and what of it violates the protocol.
+/// Describes a packet: its fields, its meaning, and its violations of the protocol.
 pub(super) fn describe(packet: &Packet, dialect: Dialect, terms: &Terms, item: &mut Item) {
     fields(packet, dialect, item);
     item.meaning = meaning(packet, dialect, terms);

@@ -113,7 +113,7 @@ struct Hex {
     mark: Option<Mark>,
     /// Octets that were read so far.
     offset: u64,
-    /// The header of a packet whose data are left out, as far as it has come.
+    /// The header so far of a packet whose data are left out.
     header: Option<CapturedPacket>,
 }
 
@@ -225,7 +225,7 @@ impl Capture {
         place
     }
 
-    /// Passes on the packet whose rows are over.
+    /// Emits the packet whose rows are complete.
     fn finish_packet(&mut self, pieces: &mut VecDeque<Piece>) {
         if let Some(packet) = self.packet.take() {
             let len = (packet.header.len() as u64).saturating_add(packet.data_len.unwrap_or(0));

@@ -99,7 +99,7 @@ impl UnitReader {
     pub(super) fn next(&self, head: [u8; CMD_LEN]) -> Result<Unit, CmdError> {
         let cmd = Cmd::parse(head);
         if self.dialect == Dialect::Final {
-            // Behind AUTH there is a key or IMPI, so a key may have any octets.
+            // A key or IMPI follows AUTH, and a key may have any octets.
             let is_command = |cmd: Cmd| cmd.command != Command::Impi || cmd.len as usize == IMPI_LEN;
             if self.is_behind_auth && !cmd.is_ok_and(is_command) {
                 return Ok(Unit::Key);
@@ -113,7 +113,7 @@ impl UnitReader {
         cmd.map(Unit::Command)
     }
 
-    /// Takes in the unit that [`next`](Self::next) has found; gives its sender.
+    /// Handles the unit that [`next`](Self::next) has found; returns its sender.
     pub(super) fn handle(&mut self, unit: Unit) -> Side {
         self.has_begun = true;
         let is_auth = matches!(unit, Unit::Command(Cmd { command: Command::Auth, .. }));
@@ -122,7 +122,7 @@ impl UnitReader {
     }
 }
 
-/// Describes a unit: its fields, its meaning, and what of it violates the protocol. Learns the terms that it
+/// Describes a unit: its fields, its meaning, and its violations of the protocol. Stores the terms that it
 /// states.
 pub(super) fn describe(
     side: Side,
@@ -181,7 +181,7 @@ fn client_command(cmd: Cmd, payload: &[u8], dialect: Dialect, item: &mut Item) {
             check_len(cmd, 0, item);
         }
         Command::Fini => {
-            item.meaning = "the client has ended well".to_owned();
+            item.meaning = "the client has succeeded".to_owned();
             check_len(cmd, 0, item);
         }
     }
@@ -241,7 +241,7 @@ fn server_command(cmd: Cmd, payload: &[u8], dialect: Dialect, terms: &mut Terms,
     }
 }
 
-/// Packets mean what start-up has agreed on, unless the options say it.
+/// Stores a term that start-up has agreed on, unless an option has set it.
 fn learn(label: Label, least: Option<u32>, terms: &mut Terms) {
     let term = match label {
         Label::C_DATALEN => &mut terms.maxdatalen,
