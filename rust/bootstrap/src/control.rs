@@ -3,14 +3,15 @@
 //! ```text
 //! rank -> monitor   Hello     rank          descriptors: its segment, a socket for the reply
 //! monitor -> rank   World                   descriptors: the description of the world, this rank's
-//!                                           listening socket; if there are connections to make, once all
+//!                                           listening socket; if there are connections to make, when all
 //!                                           ranks have sent Hello
 //!                   Welcome   ranks         descriptors: the common page, the status page; if these ranks
 //!                                           share memory, when all have sent Hello
 //!                   Segments  first, count  descriptors: the segments of these ranks
-//! Refused   why           nothing follows rank -> monitor   Cancel    rank          the rank stops waiting.
-//! The reply is Cancelled, or World, Welcome
-//!                                           or Refused if the monitor has sent that or all ranks have joined
+//!                   Refused   why           nothing follows
+//! rank -> monitor   Cancel    rank          the rank stops waiting. The reply is Cancelled, or World,
+//!                                           Welcome or Refused if the monitor has sent that or all ranks
+//!                                           have joined
 //! monitor -> rank   Cancelled               the rank is not in the job, and may send Hello again
 //! ```
 //!

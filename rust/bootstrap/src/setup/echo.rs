@@ -10,8 +10,7 @@
 //! another path.
 //!
 //! ```text
-//! on the connection    "0" ... "9"  a probe of the receiver of this word has arrived, of its n-th length or
-//! more
+//! on the connection    "0" ... "9"  a probe of the reader has arrived, at least as long as its n-th length
 //!                      "d"          answers "e", unless "0" was sent: no more of these reports follow
 //!                      "e"          no more probes are sent
 //!                      "r"          the setup with all ranks is complete; the last word
