@@ -226,7 +226,7 @@ fn launch(test: &str, launcher: fn() -> Result<Launcher, String>, ranks: usize) 
     match launcher() {
         // Races are run more often, and not for longer: many processes share few processors.
         Ok(launcher) => {
-            for _ in 0..rank_harness::amount(1, 5) {
+            for _ in 0..rank_harness::amount(1, 2) {
                 let out = launch_one(test, &launcher, ranks, &pick());
                 let ran = out.matches("... ok, ").count();
                 let least = if pick().is_empty() { LEAST } else { 1 };

@@ -176,18 +176,18 @@ fn threads_exchange(fixture: &TransportFixture, threads: usize, rounds: usize) {
 /// One thread per rank: it always parks on the transport.
 #[test]
 fn a_single_thread_of_a_rank_is_woken_by_the_transport() {
-    ALL.iter().for_each(|fixture| threads_exchange(fixture, 1, amount(3000, 200_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 1, amount(3000, 60_000)));
 }
 
 /// Two threads per rank: one is the driver, the other is parked, and they swap roles often.
 #[test]
 fn two_threads_of_a_rank_hand_over_the_driver() {
-    ALL.iter().for_each(|fixture| threads_exchange(fixture, 2, amount(1500, 200_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 2, amount(1500, 60_000)));
 }
 
 #[test]
 fn twelve_threads_of_a_rank_hand_over_the_driver() {
-    ALL.iter().for_each(|fixture| threads_exchange(fixture, 12, amount(300, 50_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 12, amount(300, 15_000)));
 }
 
 /// Two threads of a rank wait in a hybrid job, each for another transport.
@@ -198,7 +198,7 @@ fn rank_is_woken_by_intra_node_and_inter_node_sends() {
         run(fixture, RANKS as usize, |harness| {
             let other = |step: usize| (harness.rank() + 1 + (step % 3) as u32) % RANKS;
             harness.threads(2, |k| {
-                for i in 0..amount(300, 20_000) {
+                for i in 0..amount(300, 6000) {
                     let (test_message, tag) = (test_message(k, i), k as i32);
                     let mode = if (k + i).is_multiple_of(2) { Mode::Standard } else { Mode::Synchronous };
                     let sent: Vec<_> =
@@ -222,7 +222,7 @@ fn threads_that_sleep_are_woken_by_one_that_only_tests() {
             let over = format!("rank {} is over", harness.rank());
             harness.threads(4, |k| {
                 if k > 0 {
-                    (0..amount(700, 50_000)).for_each(|i| exchange(harness, k, i));
+                    (0..amount(700, 15_000)).for_each(|i| exchange(harness, k, i));
                     harness.post_note(&format!("{over}: {k}"));
                 } else {
                     while !(1..4).all(|k| harness.has_note(&format!("{over}: {k}"))) {
@@ -240,7 +240,7 @@ fn threads_that_sleep_are_woken_by_one_that_only_tests() {
 #[test]
 fn thread_that_stops_waiting_hands_the_driver_to_a_parked_one() {
     const THREADS: usize = 4;
-    let rounds = amount(1000, 100_000);
+    let rounds = amount(1000, 30_000);
     let test_message = TestMessage::plain(1, 16);
     run(&SLEEPERS, 2, |harness| {
         if harness.rank() == 0 {
@@ -264,7 +264,7 @@ fn thread_that_stops_waiting_hands_the_driver_to_a_parked_one() {
 /// The sender then computes. Only its send can wake the receiver, which is parked on the transport.
 #[test]
 fn thread_is_woken_by_a_send_of_its_own_rank() {
-    let rounds = amount(300, 20_000);
+    let rounds = amount(300, 6000);
     for fixture in ALL {
         run(fixture, 2, |harness| {
             let (received, test_message) = (AtomicUsize::new(0), TestMessage::plain(1, 16));
@@ -288,7 +288,7 @@ fn thread_is_woken_by_a_send_of_its_own_rank() {
 /// No message arrives. Only the cancelling thread can wake the waiting one, parked or about to park.
 #[test]
 fn a_wait_for_a_request_that_another_thread_cancels_ends() {
-    let rounds = amount(3000, 300_000);
+    let rounds = amount(3000, 90_000);
     run(&SLEEPERS, 1, |harness| {
         let (request, about_to_sleep) = (Mutex::new(None), AtomicUsize::new(0));
         harness.threads(2, |k| {
