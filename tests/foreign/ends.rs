@@ -34,7 +34,7 @@ fn a_foreign_rank_has_finished_with_its_fini_and_failed_without() {
         // The messages that it sent before have arrived.
         let message = site.recv(ANY, 16).expect("it").message.expect("a message");
         assert_eq!(content(&site, message), (vec![1], vec![]));
-        assert_eq!(site.recv(ANY, 16).unwrap_err(), DeviceError::NobodyLeft);
+        assert_eq!(site.recv(ANY, 16).unwrap_err(), DeviceError::NoSourceLeft);
         match orderly {
             true => assert_eq!(site.comm().finish(&mut Uninterruptible), Ok(())),
             false => ends_without(&site),

@@ -118,8 +118,8 @@ fn absent_foreign_master_is_named() {
         };
         for (rank, ended) in finish_all(&site) {
             match ended.unwrap_err() {
-                error @ DeviceError::NeverCame { .. } if rank == first => {
-                    let DeviceError::NeverCame { rank, after } = error else { unreachable!("just seen") };
+                error @ DeviceError::NotAtBarrier { .. } if rank == first => {
+                    let DeviceError::NotAtBarrier { rank, after } = error else { unreachable!("just seen") };
                     assert!(rank == absent && after >= patience, "{error}");
                     assert!(error.to_string().starts_with(&format!("rank {absent} has not come")), "{error}");
                 }
@@ -143,7 +143,7 @@ fn ranks_of_ours_wait_for_each_other_without_a_timeout() {
     let mut site = Site::new(&clients, TERMS, impatient(Duration::from_millis(100)));
     let _masters = Masters::of(&mut site, &clients, MAXLINEAR);
     let ended = finish_all(&site);
-    assert!(matches!(ended[0].1, Err(DeviceError::NeverCame { rank: 1, .. })), "{ended:?}");
+    assert!(matches!(ended[0].1, Err(DeviceError::NotAtBarrier { rank: 1, .. })), "{ended:?}");
     for (_, ended) in &ended[1..] {
         assert_eq!(*ended, Err(DeviceError::PeerFinished { rank: 0 }));
     }

@@ -175,7 +175,7 @@ impl Engine for AnyEngine {
     dispatch! {
         // ---- Messages
         fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
-        fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
+        fn isend(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
         fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError>;
         fn send_packed(&self, dest: u32);
         fn await_packed(
@@ -185,7 +185,7 @@ impl Engine for AnyEngine {
             octets: usize,
             wait_control: &mut dyn WaitControl
         ) -> Result<usize, DeviceError>;
-        fn start_receive(
+        fn irecv(
             &self,
             from: Selection<'_>,
             capacity: usize,

@@ -28,14 +28,14 @@ use over_clients::OverClients;
 pub struct Operation {
     comm: Comm,
     way: Way,
-    stage: Stage,
+    stage: OperationStage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum OperationStage {
     /// No message has been sent.
     Unstarted,
-    UnderWay,
+    Started,
     Over,
 }
 
@@ -73,7 +73,7 @@ impl Comm {
             }
             (Some(rank), _) => Way::Refused(DeviceError::Foreign { operation: "barrier", rank }),
         };
-        Operation { comm: self.clone(), way, stage: Stage::Unstarted }
+        Operation { comm: self.clone(), way, stage: OperationStage::Unstarted }
     }
 
     /// Starts to make a communicator of the same members. Refused if one of them is foreign.
@@ -101,7 +101,7 @@ impl Comm {
             }
             Some(rank) => Way::Refused(DeviceError::Foreign { operation, rank }),
         };
-        Operation { comm: self.clone(), way, stage: Stage::Unstarted }
+        Operation { comm: self.clone(), way, stage: OperationStage::Unstarted }
     }
 
     /// Waits until all ranks have entered. Blocks.
@@ -121,7 +121,7 @@ impl Operation {
     /// A member has failed, finished or broken the protocol; an operation on this communicator was abandoned;
     /// the communicator cannot be made; refused, and nothing was sent. The operation has ended then.
     pub fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
-        if self.stage == Stage::Unstarted {
+        if self.stage == OperationStage::Unstarted {
             self.begin()?;
         }
         let advanced = match &mut self.way {
@@ -137,7 +137,7 @@ impl Operation {
         match &advanced {
             Ok(None) => {}
             Err(error) if !is_complete => self.abandon(Some(error)),
-            _ => self.stage = Stage::Over,
+            _ => self.stage = OperationStage::Over,
         }
         advanced
     }
@@ -148,7 +148,7 @@ impl Operation {
             Way::Refused(_) => self.comm.check_going(is_end)?,
             Way::Machine(_) | Way::OverClients(_) => self.comm.check_collectives(is_end)?,
         }
-        self.stage = Stage::UnderWay;
+        self.stage = OperationStage::Started;
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl Operation {
     /// Ends the operation because its rank has ended, and moves it to the rank's
     /// [remains](PacketEngine::remains).
     pub fn retire(&mut self, remains: &Arc<PacketEngine>) {
-        self.stage = Stage::Over;
+        self.stage = OperationStage::Over;
         self.comm = self.comm.on(remains);
         let finished = DeviceError::Finished { rank: remains.rank() };
         self.way = Way::Refused(self.comm.check_going(false).err().unwrap_or(finished));
@@ -177,7 +177,7 @@ impl Operation {
     }
 
     fn abandon(&mut self, cause: Option<&DeviceError>) {
-        self.stage = Stage::Over;
+        self.stage = OperationStage::Over;
         self.comm.abandon(cause);
         let refused = Way::Refused(DeviceError::NoSuchRequest);
         if let Way::Machine(running) = std::mem::replace(&mut self.way, refused)
@@ -219,7 +219,7 @@ impl Operation {
 
 impl Drop for Operation {
     fn drop(&mut self) {
-        if self.stage == Stage::UnderWay && !self.is_complete() {
+        if self.stage == OperationStage::Started && !self.is_complete() {
             self.abandon(None);
         }
     }

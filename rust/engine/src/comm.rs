@@ -199,7 +199,7 @@ impl Comm {
         tag: i32,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
-        self.engine.start_send(self.send_args(message, dest, tag, mode)?)
+        self.engine.isend(self.send_args(message, dest, tag, mode)?)
     }
 
     /// Sends a message of which only the headers are written, in standard mode, if it can leave before it is
@@ -230,7 +230,7 @@ impl Comm {
     ///
     /// # Errors
     /// The source has failed or finished before it had packed the message; interrupted, and the octets have
-    /// not come within a second.
+    /// not arrived within a second.
     pub fn await_packed(
         &self,
         source: u32,
@@ -323,7 +323,7 @@ impl Comm {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
-        self.engine.start_receive(self.selection(from)?, capacity, spare)
+        self.engine.irecv(self.selection(from)?, capacity, spare)
     }
 
     /// Waits for a message without receiving it. Blocks.

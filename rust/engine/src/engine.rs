@@ -30,7 +30,7 @@ pub(crate) trait Engine {
     /// Sends a message and waits until the send is complete.
     fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
     /// Starts a send; `None` when it is complete already.
-    fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
+    fn isend(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
     /// Sends a message of which only the headers are written, if it can leave before it is packed; `None` if
     /// not.
     fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError>;
@@ -63,7 +63,7 @@ pub(crate) trait Engine {
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Envelope, Message), DeviceError>;
     /// Posts a receive.
-    fn start_receive(
+    fn irecv(
         &self,
         from: Selection<'_>,
         capacity: usize,

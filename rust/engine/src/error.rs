@@ -57,9 +57,9 @@ pub enum DeviceError {
         /// The rank, numbered in the world.
         rank: u32,
     },
-    /// No rank is left that could send.
-    #[error("all other ranks of this communicator have finished or failed, nobody is left to receive from")]
-    NobodyLeft,
+    /// No other member of the communicator can send any more.
+    #[error("all other ranks of this communicator have finished or failed: no message can arrive")]
+    NoSourceLeft,
     /// The time has passed; the request is still pending.
     #[error("timed out after {after:?}; the request is still pending")]
     TimedOut {
@@ -97,7 +97,7 @@ pub enum DeviceError {
         /// The largest tag.
         max: i32,
     },
-    /// There is no such request, or not any more.
+    /// The request does not exist, or no longer.
     #[error("there is no such request: it was waited for, or freed")]
     NoSuchRequest,
     /// Requests of different ranks cannot be waited for together.
@@ -154,10 +154,9 @@ pub enum DeviceError {
         /// The reason.
         why: String,
     },
-    /// A foreign rank that has not reached the barrier at the end of the job, and showed no heartbeat for
-    /// this time.
-    #[error("rank {rank} has not come to the barrier that ends the job, and has shown no life for {after:?}")]
-    NeverCame {
+    /// A foreign rank has not reached the barrier at the end of the job, and has sent nothing for this time.
+    #[error("rank {rank} has not reached the barrier that ends the job, and has sent nothing for {after:?}")]
+    NotAtBarrier {
         /// The rank, numbered in the world.
         rank: u32,
         /// Time since its last heartbeat, or since the start of the wait.

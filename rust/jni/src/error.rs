@@ -8,8 +8,7 @@ use thiserror::Error;
 
 /// A failed native method.
 ///
-/// Boxed, so that results fit registers: with the fault inside, they were copied from frame to frame, at 25
-/// ns per message.
+/// Boxed, so that results fit registers (decision 0004).
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub(crate) struct Failure(Box<Fault>);
@@ -41,7 +40,7 @@ pub(crate) enum Fault {
     Memory { asked: u64 },
     /// A Java exception is pending already and takes precedence. If the JVM has failed without one, it had no
     /// memory.
-    #[error("the JVM has no memory to copy or show what was asked for")]
+    #[error("the JVM has no memory for this copy or view")]
     Pending,
 }
 
@@ -237,8 +236,8 @@ fn device_class(error: &DeviceError) -> JavaClass {
         DeviceError::PeerFailed { rank, .. } | DeviceError::PeerFinished { rank } => {
             from(code::PEER_FAILED, rank)
         }
-        DeviceError::NobodyLeft | DeviceError::Library(_) => coded(code::PEER_FAILED),
-        DeviceError::NeverCame { rank, .. } => from(code::PEER_FAILED, rank),
+        DeviceError::NoSourceLeft | DeviceError::Library(_) => coded(code::PEER_FAILED),
+        DeviceError::NotAtBarrier { rank, .. } => from(code::PEER_FAILED, rank),
         DeviceError::TimedOut { .. } => coded(code::TIMED_OUT),
         DeviceError::Interrupted => coded(code::INTERRUPTED),
         DeviceError::Cancelled => coded(code::CANCELLED),
@@ -278,7 +277,7 @@ mod tests {
             assert!(text.contains(operation) && text.contains("rank 3"), "{text}");
             assert_eq!(class(refused), JavaClass::UnsupportedOperation);
         }
-        let absent = DeviceError::NeverCame { rank: 3, after: std::time::Duration::from_secs(1) };
+        let absent = DeviceError::NotAtBarrier { rank: 3, after: std::time::Duration::from_secs(1) };
         assert_eq!(class(absent), JavaClass::Coded(code::PEER_FAILED, 3));
     }
 

@@ -93,9 +93,9 @@ fn any_source_fails_when_all_others_have_finished(fixture: &TransportFixture) {
             }
             assert_eq!(
                 harness.comm.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(),
-                DeviceError::NobodyLeft
+                DeviceError::NoSourceLeft
             );
-            assert_eq!(harness.comm.probe(ANY, &mut Uninterruptible), Err(DeviceError::NobodyLeft));
+            assert_eq!(harness.comm.probe(ANY, &mut Uninterruptible), Err(DeviceError::NoSourceLeft));
         }
     });
 }
@@ -112,7 +112,7 @@ fn any_source_fails_when_all_members_have_finished(fixture: &TransportFixture) {
             0 => {
                 assert_eq!(
                     comm.recv(ANY, 16, None, &mut Uninterruptible).unwrap_err(),
-                    DeviceError::NobodyLeft
+                    DeviceError::NoSourceLeft
                 );
                 harness.send(&SMALL, 2, 1);
             }

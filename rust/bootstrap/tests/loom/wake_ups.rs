@@ -122,7 +122,7 @@ fn send(rank: &PacketEngine, dest: u32, tag: i32) {
 }
 
 fn post(rank: &PacketEngine, selector: Selector) -> RequestId {
-    rank.start_receive(ReceiveArgs { selector, capacity: 0, spare: None, members: None }).expect("posted")
+    rank.irecv(ReceiveArgs { selector, capacity: 0, spare: None, members: None }).expect("posted")
 }
 
 fn receive(rank: &PacketEngine, source: u32, tag: i32) {
@@ -258,14 +258,14 @@ fn parked_threads_are_woken_by_the_end_of_the_last_rank() {
         let selector = Selector { context: CONTEXT, source: None, tag: Some(2) };
         let members = Some(Arc::from([0, 1]));
         let args = ReceiveArgs { selector, capacity: 0, spare: None, members };
-        let id = left.start_receive(args).expect("posted");
+        let id = left.irecv(args).expect("posted");
         let waiters = [
             spawn(&left, |left| {
                 let error = left.probe(&from(1, 1), &[], &mut Uninterruptible).unwrap_err();
                 assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
             }),
             spawn(&left, move |left| {
-                assert_eq!(left.wait(id, None, &mut Uninterruptible).unwrap_err(), DeviceError::NobodyLeft);
+                assert_eq!(left.wait(id, None, &mut Uninterruptible).unwrap_err(), DeviceError::NoSourceLeft);
             }),
         ];
         right.finish(None, &mut Uninterruptible).expect("nothing to deliver");
@@ -299,7 +299,7 @@ fn last_completed_send_wakes_a_finishing_thread() {
     explore(1, || {
         let [left, right] = ranks_apart();
         let message = empty_message();
-        left.start_send(1, CONTEXT, 1, &message, Mode::Synchronous).expect("sent");
+        left.isend(1, CONTEXT, 1, &message, Mode::Synchronous).expect("sent");
         let id = post(&left, from(1, 2));
         let receiver = spawn(&left, move |left| {
             assert_eq!(

@@ -1,8 +1,8 @@
 //! Abandonment: a rank leaves a collective operation unfinished, and no other can follow on that
 //! communicator.
 //!
-//! The messages of the other ranks for that operation are left over, and would be taken for part of the next
-//! one. So this rank refuses collective operations on the communicator from then on, and sends a notice to
+//! Messages of the other ranks for that operation remain, and the next operation would take them for its own.
+//! So this rank refuses collective operations on the communicator from then on, and sends a notice to
 //! each other member. A rank that waits in a collective operation polls for notices. It fails with a notice
 //! and refuses from then on too. It sends no notices itself, since all members have received one.
 

@@ -35,7 +35,7 @@ pub(super) struct MachineRun {
     creation: Option<CommCreation>,
     /// An action of the machine has failed: the others may have seen any part of it.
     has_failed: bool,
-    /// The operation belongs to the end of the rank, which may start nothing else any more.
+    /// The operation is part of the rank's finish, in which no other operation starts.
     is_end: bool,
 }
 
@@ -76,7 +76,7 @@ impl MachineRun {
         }
     }
 
-    /// Whether the machine has ended, in whatever state: no rank waits for a message of this rank.
+    /// Whether the machine has ended, with or without success: no rank waits for a message of this rank.
     pub(super) fn is_complete(&self) -> bool {
         match &self.machine {
             Machine::Barrier(m) => m.result().is_some(),
@@ -161,7 +161,7 @@ impl MachineRun {
     fn missing_peer_error(&self, ranks: &[u32]) -> DeviceError {
         match ranks.first().map(|rank| self.comm.member(*rank as i32)) {
             Some(Ok(rank)) => self.comm.reported_peer_error(rank),
-            _ => DeviceError::NobodyLeft,
+            _ => DeviceError::NoSourceLeft,
         }
     }
 

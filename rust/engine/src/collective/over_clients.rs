@@ -27,10 +27,10 @@ use crate::request::RequestId;
 #[derive(Debug)]
 pub(super) struct OverClients {
     comm: Comm,
-    endpoint: Arc<PacketEngine>,
+    engine: Arc<PacketEngine>,
     /// The ranks of the own client.
     own: Range<u32>,
-    stage: Stage,
+    stage: BarrierStage,
     /// The barrier of the own client, the first or the second.
     local: MachineRun,
     masters: Barrier,
@@ -42,7 +42,7 @@ pub(super) struct OverClients {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum BarrierStage {
     Before,
     Masters,
     After,
@@ -53,22 +53,22 @@ enum Stage {
 struct Waiting {
     source: u32,
     /// Its last heartbeat, if it can be given up. `since` is the time of the last change.
-    life: Option<u64>,
+    heartbeat: Option<u64>,
     since: Instant,
 }
 
 impl OverClients {
     pub(super) fn new(
         comm: &Comm,
-        endpoint: &Arc<PacketEngine>,
+        engine: &Arc<PacketEngine>,
         clients: &Clients,
         is_end: bool,
     ) -> OverClients {
         let own = clients.own.clone();
         OverClients {
             comm: comm.clone(),
-            endpoint: endpoint.clone(),
-            stage: Stage::Before,
+            engine: engine.clone(),
+            stage: BarrierStage::Before,
             local: local_barrier(comm, own.clone(), None, is_end),
             own,
             masters: Barrier::new(&clients.masters, comm.rank(), clients.maxlinear),
@@ -82,14 +82,14 @@ impl OverClients {
     pub(super) fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
         loop {
             match self.stage {
-                Stage::Before => {
+                BarrierStage::Before => {
                     if self.local.advance()?.is_none() {
                         return Ok(None);
                     }
                     self.masters.handle_local_done();
-                    self.stage = Stage::Masters;
+                    self.stage = BarrierStage::Masters;
                 }
-                Stage::Masters => {
+                BarrierStage::Masters => {
                     let ended = match self.advance_masters() {
                         Ok(false) => return Ok(None),
                         Ok(true) => None,
@@ -99,9 +99,9 @@ impl OverClients {
                         }
                     };
                     self.local = local_barrier(&self.comm, self.own.clone(), ended, self.is_end);
-                    self.stage = Stage::After;
+                    self.stage = BarrierStage::After;
                 }
-                Stage::After => {
+                BarrierStage::After => {
                     let passed = self.local.advance();
                     return match (passed, self.failure.take()) {
                         (Ok(None), failure) => {
@@ -121,7 +121,7 @@ impl OverClients {
     /// # Errors
     /// The rank that has ended or misbehaved, and the error.
     fn advance_masters(&mut self) -> Result<bool, (u32, DeviceError)> {
-        let endpoint = self.endpoint.clone();
+        let engine = self.engine.clone();
         loop {
             if let Some(waiting) = self.waiting {
                 let source = waiting.source;
@@ -134,12 +134,12 @@ impl OverClients {
             }
             match self.masters.poll_action() {
                 Some(Action::Send { dest }) => {
-                    let sent = endpoint.send_empty(dest, collective_context(WORLD), Barrier::TAG);
+                    let sent = engine.send_empty(dest, collective_context(WORLD), Barrier::TAG);
                     sent.map_err(|error| named(dest, error))?;
                 }
                 Some(Action::Receive { source }) => {
-                    let life = self.life(source);
-                    self.waiting = Some(Waiting { source, life, since: Instant::now() });
+                    let heartbeat = self.heartbeat(source);
+                    self.waiting = Some(Waiting { source, heartbeat, since: Instant::now() });
                 }
                 None => return Ok(true),
             }
@@ -148,15 +148,13 @@ impl OverClients {
 
     /// Octets of a master's message, once it has arrived.
     fn take(&self, source: u32) -> Result<Option<u64>, DeviceError> {
-        let endpoint = &self.endpoint;
-        endpoint.check_going(self.is_end)?;
-        match endpoint.take_plain(&selector(source)) {
-            // A foreign master that has announced its end waits for no rank.
-            Err(DeviceError::PeerFinished { .. }) if self.is_end && endpoint.is_foreign(source) => {
-                Ok(Some(0))
-            }
+        let engine = &self.engine;
+        engine.check_going(self.is_end)?;
+        match engine.take_plain(&selector(source)) {
+            // A foreign master that has finished waits for no rank.
+            Err(DeviceError::PeerFinished { .. }) if self.is_end && engine.is_foreign(source) => Ok(Some(0)),
             // Other ranks wait for a failed rank, and this rank waits for them.
-            Ok(None) => endpoint.first_failed().map_or(Ok(None), Err),
+            Ok(None) => engine.first_failed().map_or(Ok(None), Err),
             taken => taken,
         }
     }
@@ -165,33 +163,33 @@ impl OverClients {
     /// for without limit: they wait for such a rank themselves, or compute, or have failed, which is
     /// reported.
     fn check_patience(&mut self, waiting: Waiting) -> Result<(), DeviceError> {
-        let life = self.life(waiting.source);
-        if life != waiting.life {
-            self.waiting = Some(Waiting { life, since: Instant::now(), ..waiting });
+        let heartbeat = self.heartbeat(waiting.source);
+        if heartbeat != waiting.heartbeat {
+            self.waiting = Some(Waiting { heartbeat, since: Instant::now(), ..waiting });
             return Ok(());
         }
         let after = waiting.since.elapsed();
-        match life.is_some() && after > self.endpoint.config().foreign_patience {
-            true => Err(DeviceError::NeverCame { rank: waiting.source, after: whole_millis(after) }),
+        match heartbeat.is_some() && after > self.engine.config().foreign_patience {
+            true => Err(DeviceError::NotAtBarrier { rank: waiting.source, after: whole_millis(after) }),
             false => Ok(()),
         }
     }
 
     /// The heartbeat of a rank that can be given up; `None` for others.
-    fn life(&self, source: u32) -> Option<u64> {
-        let endpoint = &self.endpoint;
-        (self.is_end && endpoint.is_foreign(source)).then(|| endpoint.heartbeat_of(source))
+    fn heartbeat(&self, source: u32) -> Option<u64> {
+        let engine = &self.engine;
+        (self.is_end && engine.is_foreign(source)).then(|| engine.heartbeat_of(source))
     }
 
     /// Waits for a master, for a slice of time; `None` in the other stages.
     pub(super) fn wait(&self, wait_control: &mut dyn WaitControl) -> Option<Result<(), DeviceError>> {
-        let Waiting { source, .. } = self.waiting.filter(|_| self.stage == Stage::Masters)?;
-        Some(self.endpoint.await_plain(&selector(source), wait_control))
+        let Waiting { source, .. } = self.waiting.filter(|_| self.stage == BarrierStage::Masters)?;
+        Some(self.engine.await_plain(&selector(source), wait_control))
     }
 
     /// Whether this rank has completed its part.
     pub(super) fn is_complete(&self) -> bool {
-        self.stage == Stage::After && self.local.is_complete()
+        self.stage == BarrierStage::After && self.local.is_complete()
     }
 
     /// Whether this is the job's last barrier.

@@ -34,9 +34,9 @@ impl Engine for Arc<Group> {
     }
 
     #[inline]
-    fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError> {
+    fn isend(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError> {
         let SendArgs { message, member, tag, mode, .. } = args;
-        Group::start_send(self, member, tag, message, mode)
+        Group::isend(self, member, tag, message, mode)
     }
 
     /// Never: the library takes packed messages only.
@@ -79,13 +79,13 @@ impl Engine for Arc<Group> {
         Group::recv_posted(self, fast, from.into(), capacity, spare, wait_control)
     }
 
-    fn start_receive(
+    fn irecv(
         &self,
         from: Selection<'_>,
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
-        Group::start_receive(self, from.into(), capacity, spare)
+        Group::irecv(self, from.into(), capacity, spare)
     }
 
     fn probe(

@@ -167,10 +167,10 @@ impl Group {
         let Due { context, members, member } = due;
         let (context, member) = (*context, *member);
         let rank = self.owner();
-        rank.tend_freed(usize::MAX);
-        let tag = tag_of(context, rank.round.tag_max);
+        rank.visit_freed(usize::MAX);
+        let tag = tag_of(context, rank.session.tag_max);
         let make = || {
-            let comm = rank.mpi.create_group(rank.round.origin, members, tag)?;
+            let comm = rank.mpi.create_group(rank.session.origin, members, tag)?;
             rank.mpi.return_errors(comm).map(|()| comm)
         };
         let comms = [make()?, make()?];

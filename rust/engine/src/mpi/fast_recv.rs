@@ -23,7 +23,7 @@ use crate::operation::{FastRecv, damaged, lengths};
 use crate::request::Completed;
 
 /// Time that an interrupted receive still waits for a message whose RTS has arrived.
-const PARTS_PATIENCE: Duration = Duration::from_secs(1);
+const RENDEZVOUS_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Group {
     /// Posts a receive and spins for its message, which is stored in `place`.
@@ -50,7 +50,7 @@ impl Group {
             Err(error) => return error.into(),
         };
         let mut tested = posted.test();
-        // The lock that protects the posting protects the memory as well, if the message is here already.
+        // A message that has arrived already is copied under the lock, which guards `memory` too.
         if let Ok(Some(Outcome::Done(seen))) = tested
             && fits(seen, place)
         {
@@ -72,7 +72,7 @@ impl Group {
                 Ok(Some(Outcome::Done(seen))) if fits(seen, place) => {
                     let Ok(memory) = posted.into_box() else { return DeviceError::NoSuchRequest.into() };
                     let put = self.put(&memory, seen, capacity, place);
-                    rank.scratch.give_back(memory);
+                    rank.recv_pool.give_back(memory);
                     return put.into();
                 }
                 Ok(Some(outcome)) => {
@@ -178,7 +178,7 @@ impl Rank {
             Some(over) => return over,
             None => {}
         }
-        let soon = deadline_after(PARTS_PATIENCE);
+        let soon = deadline_after(RENDEZVOUS_PATIENCE);
         let waited = self.block(soon, Backoff::new(&self.config), &mut Uninterruptible, || receive.advance());
         match waited {
             Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),

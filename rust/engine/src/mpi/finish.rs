@@ -29,7 +29,7 @@ impl Rank {
             return Ok(());
         }
         info!(target: "mpjdev::mpi", rank = self.rank, "finish begins");
-        let told = self.tell(Notice::Finishing);
+        let told = self.send_notices(Notice::Finishing);
         let left = self.drain_sends(wait_control);
         let result = match left {
             Err(DeviceError::Interrupted) => left,
@@ -40,11 +40,11 @@ impl Rank {
         let told = told.and_then(|told| self.let_go(told, wait_control));
         // A matched synchronous send gets its match ack before the notice of the end.
         let told = told.and_then(|()| self.await_match_acks_sent(wait_control));
-        let told = told.and_then(|()| self.let_go(self.tell(Notice::Finished)?, wait_control));
+        let told = told.and_then(|()| self.let_go(self.send_notices(Notice::Finished)?, wait_control));
         self.note_unreceived();
         self.drop_firsts();
         self.end_freed();
-        runtime::note_finished(self.round.number);
+        runtime::note_finished(self.session.number);
         let error = result.as_ref().err().map(ToString::to_string);
         info!(target: "mpjdev::mpi", rank = self.rank, error, "rank has finished");
         result.and(told)
@@ -53,7 +53,7 @@ impl Rank {
     /// Counts the messages that have arrived and that no receive has taken. Freed communicators have counted
     /// theirs.
     fn note_unreceived(&self) {
-        self.tend_freed(usize::MAX);
+        self.visit_freed(usize::MAX);
         let mut unreceived = std::mem::replace(&mut self.state().unreceived, Unreceived::of(self.rank));
         let groups: Vec<_> = self.groups.lock().iter().filter_map(Weak::upgrade).collect();
         let since = Instant::now();

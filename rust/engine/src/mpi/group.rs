@@ -10,7 +10,7 @@ use mpjdev_sys::sync::{LockRank, Mutex};
 
 use super::Rank;
 use super::channel::Channel;
-use super::probed_messages::Spilled;
+use super::probed_messages::SpillState;
 use super::retirement::Freed;
 use crate::error::DeviceError;
 
@@ -24,7 +24,7 @@ pub struct Group {
     member: u32,
     /// For the program's messages, and for collective operations.
     pub(super) comms: [mpi::Comm; 2],
-    pub(super) spilled: Mutex<Spilled>,
+    pub(super) spilled: Mutex<SpillState>,
     pub(super) spilled_len: AtomicUsize,
     is_freed: AtomicBool,
 }
@@ -44,7 +44,7 @@ impl Group {
         comms: [mpi::Comm; 2],
     ) -> Arc<Group> {
         let (spilled, spilled_len) =
-            (Mutex::new(LockRank::SpilledMessages, Spilled::default()), AtomicUsize::new(0));
+            (Mutex::new(LockRank::SpilledMessages, SpillState::default()), AtomicUsize::new(0));
         let is_freed = AtomicBool::new(false);
         let group = Arc::new(Group { rank, context, members, member, comms, spilled, spilled_len, is_freed });
         let mut groups = group.rank.groups.lock();

@@ -105,10 +105,10 @@ impl Rank {
         let count = numbers.len().min(NUMBERS_MAX);
         let len = 8 * (HEAD + count);
         let slab = self.source.take(len)?;
-        let head = [self.round.number, MATCH_ACKS];
+        let head = [self.session.number, MATCH_ACKS];
         let words = head.into_iter().chain(numbers[..count].iter().map(|number| u64::from(*number)));
         words.enumerate().for_each(|(at, word)| store_word(slab.words(), 8 * at, word.to_le_bytes()));
-        let to = mpi::To { dest, tag: 0, comm: self.round.all, mode: mpi::Mode::Standard };
+        let to = mpi::To { dest, tag: 0, comm: self.session.all, mode: mpi::Mode::Standard };
         let sent = Operation::send(self.mpi, Octets(slab), len, to)?;
         let later = numbers.split_off(count);
         drop(mem::replace(numbers, later));

@@ -30,9 +30,9 @@ pub(super) fn words(len: usize) -> Option<Vec<AtomicU64>> {
 ///
 /// # Errors
 /// No memory.
-pub(super) fn write(announcement: &Rts, source: &dyn SlabSource) -> Result<Slab, SlabError> {
+pub(super) fn write(rts: &Rts, source: &dyn SlabSource) -> Result<Slab, SlabError> {
     let slab = source.take(RTS_LEN)?;
-    copy_in(slab.words(), 0, &announcement.emit());
+    copy_in(slab.words(), 0, &rts.emit());
     Ok(slab)
 }
 

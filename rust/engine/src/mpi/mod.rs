@@ -17,7 +17,6 @@ mod fast_recv;
 mod finish;
 mod group;
 mod kept_comms;
-mod lanes;
 mod match_acks;
 mod memory;
 mod peers;
@@ -31,6 +30,7 @@ mod requests;
 mod retirement;
 mod runtime;
 mod send;
+mod send_queues;
 mod spill;
 mod wait;
 
@@ -55,14 +55,14 @@ pub use recv::Receive;
 pub(crate) use runtime::join;
 pub use runtime::{Unfit, UnknownTransport, check, end, is_asked_for, is_used};
 
-use lanes::Lane;
 use match_acks::MatchAcks;
 use peers::Peers;
 use probed_messages::ProbedMessages;
-use recv_pool::Scratch;
+use recv_pool::RecvPool;
 use requests::Requests;
 use retirement::{Queue, Retirings};
-use runtime::Round;
+use runtime::Session;
+use send_queues::SendQueue;
 
 /// The source and tag of a receive, the source numbered in the communicator.
 #[derive(Clone, Copy, Debug)]
@@ -81,31 +81,31 @@ impl Wanted {
 #[derive(Debug)]
 pub struct Rank {
     mpi: &'static Mpi,
-    round: Round,
+    session: Session,
     rank: u32,
     size: u32,
     config: Config,
     source: Arc<dyn SlabSource>,
     contexts: Mutex<ContextAllocator>,
     state: Mutex<State>,
-    /// Receives that were given up: the messages that they have matched are consumed.
+    /// Abandoned receives: the messages that they have matched are consumed.
     abandoned: Mutex<Vec<Receive>>,
     /// Communicators that were freed since the last visit, and those that the library still has.
     freed: Mutex<Queue>,
     retirings: Mutex<Retirings>,
     /// There are freed communicators of either kind.
     has_freed: AtomicBool,
-    /// Threads that make communicators, or may have to: other ranks wait for them inside the library.
+    /// Threads that create communicators, or may have to: other ranks wait for them inside the library.
     makers: AtomicU32,
     /// Match acks of synchronous sends; `has_pending_match_acks` is true while some are unsent.
     match_acks: Mutex<MatchAcks>,
     has_pending_match_acks: AtomicBool,
-    /// The communicators that are referred to.
+    /// The communicators with a reference.
     groups: Mutex<Vec<Weak<Group>>>,
     /// The communicator whose messages are spilled next.
     spilling: AtomicUsize,
     /// RTS that were spilled and that no receive has taken.
-    announced: AtomicUsize,
+    rts_count: AtomicUsize,
     /// Spilled first physical messages of rendezvous messages.
     firsts: Mutex<ProbedMessages>,
     /// This rank has begun to finish.
@@ -118,11 +118,11 @@ pub struct Rank {
     sent: Box<[AtomicU64]>,
     received: Box<[AtomicU64]>,
     /// Another send to that rank waits.
-    full_lanes: Box<[AtomicBool]>,
+    full_send_queues: Box<[AtomicBool]>,
     /// Count of empty tests and probes.
     empty_polls: AtomicU32,
     oversubscription: Oversubscription,
-    scratch: Scratch,
+    recv_pool: RecvPool,
     /// Notifies the other members of a group that this rank takes no part in it.
     leave: fn(Arc<Group>),
 }
@@ -132,7 +132,7 @@ pub struct Rank {
 struct State {
     requests: Requests,
     /// Sends that wait for others to the same rank, by world rank.
-    lanes: BTreeMap<u32, Lane>,
+    send_queues: BTreeMap<u32, SendQueue>,
     pairs: Pairs,
     peers: Peers,
     /// Messages that freed communicators have dropped; after the end, all that no receive took.
@@ -142,12 +142,12 @@ struct State {
 impl Rank {
     fn new(
         mpi: &'static Mpi,
-        round: Round,
+        session: Session,
         config: Config,
         source: Arc<dyn SlabSource>,
         leave: fn(Arc<Group>),
     ) -> Rank {
-        let (rank, size) = (round.rank, round.size);
+        let (rank, size) = (session.rank, session.size);
         let counts = || (0..size).map(|_| AtomicU64::new(0)).collect();
         Rank {
             mpi,
@@ -161,9 +161,9 @@ impl Rank {
                 LockRank::Engine,
                 State {
                     requests: Requests::default(),
-                    lanes: BTreeMap::new(),
-                    pairs: Pairs::new(round.tag_max),
-                    peers: Peers::new(size, round.number),
+                    send_queues: BTreeMap::new(),
+                    pairs: Pairs::new(session.tag_max),
+                    peers: Peers::new(size, session.number),
                     unreceived: Unreceived::of(rank),
                 },
             ),
@@ -175,7 +175,7 @@ impl Rank {
             has_pending_match_acks: AtomicBool::new(false),
             groups: Mutex::new(LockRank::Leaf, Vec::new()),
             spilling: AtomicUsize::new(0),
-            announced: AtomicUsize::new(0),
+            rts_count: AtomicUsize::new(0),
             firsts: Mutex::new(LockRank::SpilledFirsts, ProbedMessages::default()),
             own: AtomicU64::new(0),
             makers: AtomicU32::new(0),
@@ -183,14 +183,14 @@ impl Rank {
             has_ended: AtomicBool::new(false),
             sent: counts(),
             received: counts(),
-            full_lanes: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            full_send_queues: (0..size).map(|_| AtomicBool::new(false)).collect(),
             empty_polls: AtomicU32::new(0),
             oversubscription: Oversubscription::new(),
-            scratch: Scratch::default(),
+            recv_pool: RecvPool::default(),
             leave,
-            config: Config { tag_ub: config.tag_ub.min(round.tag_max), ..config },
+            config: Config { tag_ub: config.tag_ub.min(session.tag_max), ..config },
             source,
-            round,
+            session,
         }
     }
 

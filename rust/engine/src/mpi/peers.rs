@@ -11,7 +11,7 @@ use tracing::debug;
 
 use super::memory::Octets;
 use super::recv::Receive;
-use super::requests::Hope;
+use super::requests::FailIf;
 use super::{Group, Rank, Wanted};
 use crate::error::DeviceError;
 use crate::operation::Undelivered;
@@ -24,7 +24,7 @@ const NOTICE_LEN: usize = 24;
 /// The kind of a notice that carries [match acks](super::match_acks) instead.
 pub(super) const MATCH_ACKS: u64 = 2;
 
-/// The state that a rank announces to the others.
+/// The state of a rank that it notifies the others of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// The rank receives nothing more.
@@ -45,7 +45,7 @@ enum Peer {
 #[derive(Debug)]
 pub(super) struct Peers {
     /// Notices of another session are ignored.
-    round: u64,
+    session: u64,
     peers: Vec<Peer>,
     /// Undelivered messages.
     pub(super) lost: Undelivered,
@@ -53,9 +53,9 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    pub(super) fn new(size: u32, round: u64) -> Peers {
+    pub(super) fn new(size: u32, session: u64) -> Peers {
         let peers = vec![Peer::Running; size as usize];
-        Peers { round, peers, lost: Undelivered::default(), is_over: false }
+        Peers { session, peers, lost: Undelivered::default(), is_over: false }
     }
 
     /// Whether this rank has finished.
@@ -79,32 +79,32 @@ impl Peers {
 
 impl Rank {
     /// Sends a notice to all other ranks. Does not wait for them.
-    pub(super) fn tell(&self, notice: Notice) -> Result<Vec<Operation<Octets>>, DeviceError> {
+    pub(super) fn send_notices(&self, notice: Notice) -> Result<Vec<Operation<Octets>>, DeviceError> {
         let others = (0..self.size).filter(|other| *other != self.rank);
         let told = others.map(|other| {
             let slab = self.source.take(NOTICE_LEN)?;
             let sent = self.sent[other as usize].load(Ordering::Relaxed);
-            for (at, word) in [self.round.number, notice as u64, sent].into_iter().enumerate() {
+            for (at, word) in [self.session.number, notice as u64, sent].into_iter().enumerate() {
                 store_word(slab.words(), 8 * at, word.to_le_bytes());
             }
-            let to = mpi::To { dest: other, tag: 0, comm: self.round.all, mode: mpi::Mode::Standard };
+            let to = mpi::To { dest: other, tag: 0, comm: self.session.all, mode: mpi::Mode::Standard };
             Ok(Operation::send(self.mpi, Octets(slab), NOTICE_LEN, to)?)
         });
         told.collect()
     }
 
     /// Handles the notices of other ranks.
-    pub(super) fn hear(&self, peers: &mut Peers) {
+    pub(super) fn receive_notices(&self, peers: &mut Peers) {
         let any = mpi::RecvFrom { source: None, tag: None };
         // A notice that cannot be received is skipped: the library returns the error where it matters.
-        while let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.all) {
+        while let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.session.all) {
             let Ok(slab) = self.source.take_arrived(envelope.len.max(EAGER_MAX)) else { return };
             let memory = Box::new(Octets(slab));
             let notice = Operation::receive_matched(self.mpi, memory, envelope.len, matched);
             let Ok(memory) = notice.and_then(Operation::finish) else { return };
             let Octets(slab) = *memory;
             let word = |at: usize| u64::from_le_bytes(load_word(slab.words(), 8 * at));
-            if envelope.len < NOTICE_LEN || word(0) != peers.round {
+            if envelope.len < NOTICE_LEN || word(0) != peers.session {
                 continue;
             }
             if word(1) == MATCH_ACKS {
@@ -126,7 +126,7 @@ impl Rank {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Whether a rank has finished and all its messages have arrived, as far as this rank can tell.
+    /// Whether a rank has finished and all its messages have arrived, as far as this rank can see.
     fn is_drained(&self, peers: &Peers, world: u32) -> bool {
         match peers.peers[world as usize] {
             Peer::Finished(sent, since) => {
@@ -160,21 +160,26 @@ impl Rank {
     }
 
     /// The reason why no matching message can arrive any more; `None` as long as one can.
-    pub(super) fn unsatisfiable(&self, peers: &Peers, receive: &Receive, hope: Hope) -> Option<DeviceError> {
+    pub(super) fn unsatisfiable(
+        &self,
+        peers: &Peers,
+        receive: &Receive,
+        fail_if: FailIf,
+    ) -> Option<DeviceError> {
         if !self.has_ended() {
             return None;
         }
         match receive.source() {
             Some(world) => self.is_drained(peers, world).then_some(DeviceError::PeerFinished { rank: world }),
-            None if hope == Hope::Asked => self.nobody_left(peers, &receive.group),
+            None if fail_if == FailIf::Awaited => self.no_member_left(peers, &receive.group),
             None => None,
         }
     }
 
-    fn nobody_left(&self, peers: &Peers, group: &Group) -> Option<DeviceError> {
+    fn no_member_left(&self, peers: &Peers, group: &Group) -> Option<DeviceError> {
         let mut others = group.members().iter().filter(|member| **member != self.rank).peekable();
         others.peek()?;
-        others.all(|member| self.is_drained(peers, *member)).then_some(DeviceError::NobodyLeft)
+        others.all(|member| self.is_drained(peers, *member)).then_some(DeviceError::NoSourceLeft)
     }
 
     /// [`unsatisfiable`](Self::unsatisfiable) for a probe.
@@ -185,7 +190,7 @@ impl Rank {
         let peers = &self.state().peers;
         match wanted.source.map(|source| group.members()[source as usize]) {
             Some(world) => self.is_drained(peers, world).then_some(DeviceError::PeerFinished { rank: world }),
-            None => self.nobody_left(peers, group),
+            None => self.no_member_left(peers, group),
         }
     }
 }

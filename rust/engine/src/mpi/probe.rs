@@ -131,7 +131,7 @@ impl Group {
         while let Ok(BATCH) = self.spill(&mut self.spilled.lock().messages) {}
         for ProbedMessage { source, tag, len, what } in self.take_all_spilled() {
             let second_len = match &what {
-                ProbedForm::Announced(announcement) => announcement.second_len as usize,
+                ProbedForm::Rts(rts) => rts.second_len as usize,
                 ProbedForm::Physical(_) => 0,
             };
             unreceived.add(&self.envelope(source, tag), len.saturating_sub(HEADERS_LEN) + second_len);

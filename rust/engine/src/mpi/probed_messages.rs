@@ -9,11 +9,11 @@ use mpjdev_sys::mpi::{Matched, MpiError, Operation};
 use super::memory::Octets;
 use super::{Rank, Wanted};
 
-/// Receives on a communicator after which its messages are spilled, while spills find many.
+/// Receives on a communicator between two spills, while spills find many messages.
 const RECEIVES: u32 = 64;
-/// The same while they find few: to spill a message costs as much as to receive it.
+/// The same while spills find few. To spill a message costs as much as to receive it.
 const RECEIVES_MAX: u32 = 2048;
-/// A spill of more messages has found many: a library searches fewer faster than they are spilled.
+/// A spill that finds more messages has found many. A library searches fewer faster than they are spilled.
 const FEW: usize = 64;
 
 /// A message that was taken from the library.
@@ -32,7 +32,7 @@ pub(super) struct ProbedMessage {
 pub(super) enum ProbedForm {
     Physical(Physical),
     /// The RTS of a rendezvous message.
-    Announced(Rts),
+    Rts(Rts),
 }
 
 /// A physical message that was taken.
@@ -78,7 +78,7 @@ impl Default for ProbedMessages {
 
 /// The spilled messages of a communicator, and memory for its next receive.
 #[derive(Debug, Default)]
-pub(super) struct Spilled {
+pub(super) struct SpillState {
     /// They precede all messages that the library has.
     pub(super) messages: ProbedMessages,
     /// The memory of the last receive whose message had arrived before it.

@@ -13,14 +13,14 @@ use mpjdev_sys::mpi::{self, Operation, Outcome};
 use super::channel::Channel;
 use super::group::Group;
 use super::memory::{self, Octets};
-use super::probed_messages::{Physical, ProbedForm, ProbedMessage, Spilled};
-use super::rendezvous::Parts;
+use super::probed_messages::{Physical, ProbedForm, ProbedMessage, SpillState};
+use super::rendezvous::RendezvousRecv;
 use super::{Rank, Wanted};
 use crate::error::DeviceError;
 use crate::operation::{lengths, physical, received};
 use crate::request::{Completed, RequestId};
 
-/// A received message with more octets keeps the memory of its receive.
+/// Octets up to which a received message is copied out of the memory of its receive.
 const COPIED_MAX: usize = 1088;
 
 /// A receive in progress.
@@ -30,20 +30,20 @@ pub struct Receive {
     pub(super) wanted: Wanted,
     capacity: usize,
     pub(super) spare: Option<Slab>,
-    pub(super) stage: Stage,
+    pub(super) stage: RecvStage,
 }
 
 /// The stage of a receive.
 #[derive(Debug)]
-pub(super) enum Stage {
-    /// Posted with the library; not matched as far as this rank can tell.
+pub(super) enum RecvStage {
+    /// Posted with the library; not matched as far as this rank can see.
     Posted(Operation<Octets>),
     /// Its message was taken from the library before.
     Matched(Operation<Octets>, Envelope),
     /// Its message was taken from the library before and has arrived, with this number of octets.
     Here(Slab, usize, Envelope),
     /// The RTS of its message has arrived.
-    Announced(Box<Parts>, i32),
+    Rendezvous(Box<RendezvousRecv>, i32),
     Over,
 }
 
@@ -70,7 +70,7 @@ impl Receive {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Receive {
-        Receive { group: group.clone(), wanted, capacity, spare, stage: Stage::Posted(posted) }
+        Receive { group: group.clone(), wanted, capacity, spare, stage: RecvStage::Posted(posted) }
     }
 
     /// Receives a message that was taken from the library.
@@ -84,21 +84,23 @@ impl Receive {
         let (rank, envelope) = (group.owner(), group.envelope(source, tag));
         let wanted = Wanted { source: Some(source), tag: Some(tag) };
         let stage = match what {
-            ProbedForm::Announced(announcement) => {
-                let tag = rank.part_tag(announcement.number);
-                let parts = Parts::new(rank, envelope, &announcement, capacity, None);
-                Ok(Stage::Announced(Box::new(parts), tag))
+            ProbedForm::Rts(rts) => {
+                let tag = rank.rendezvous_tag(rts.number);
+                let parts = RendezvousRecv::new(rank, envelope, &rts, capacity, None);
+                Ok(RecvStage::Rendezvous(Box::new(parts), tag))
             }
-            ProbedForm::Physical(Physical::Here(slab)) => Ok(Stage::Here(slab, len, envelope)),
-            ProbedForm::Physical(Physical::Arriving(operation)) => Ok(Stage::Matched(operation, envelope)),
+            ProbedForm::Physical(Physical::Here(slab)) => Ok(RecvStage::Here(slab, len, envelope)),
+            ProbedForm::Physical(Physical::Arriving(operation)) => {
+                Ok(RecvStage::Matched(operation, envelope))
+            }
             ProbedForm::Physical(Physical::Matched(matched)) => {
-                let begun = rank.scratch.take(&*rank.source).map_err(DeviceError::from);
+                let begun = rank.recv_pool.take(&*rank.source).map_err(DeviceError::from);
                 begun
                     .and_then(|memory| Ok(Operation::receive_matched(rank.mpi, memory, len, matched)?))
-                    .map(|operation| Stage::Matched(operation, envelope))
+                    .map(|operation| RecvStage::Matched(operation, envelope))
             }
         };
-        let stage = stage.unwrap_or(Stage::Over);
+        let stage = stage.unwrap_or(RecvStage::Over);
         Receive { group: group.clone(), wanted, capacity, spare, stage }
     }
 
@@ -108,23 +110,25 @@ impl Receive {
     /// Those of the receive, which has ended then. Cancelled if it was.
     pub(super) fn advance(&mut self) -> Result<Option<Completed>, DeviceError> {
         let outcome = match &mut self.stage {
-            Stage::Posted(operation) | Stage::Matched(operation, _) => operation.test(),
-            Stage::Announced(parts, tag) => {
+            RecvStage::Posted(operation) | RecvStage::Matched(operation, _) => operation.test(),
+            RecvStage::Rendezvous(parts, tag) => {
                 let envelope = parts.envelope;
                 let message = parts.advance(self.group.owner(), *tag);
                 if !matches!(message, Ok(None)) {
-                    self.stage = Stage::Over;
+                    self.stage = RecvStage::Over;
                 }
                 return Ok(message?.map(|message| received(envelope, message)));
             }
-            Stage::Here(..) => {
-                let Stage::Here(slab, len, envelope) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            RecvStage::Here(..) => {
+                let RecvStage::Here(slab, len, envelope) =
+                    std::mem::replace(&mut self.stage, RecvStage::Over)
+                else {
                     return Err(DeviceError::NoSuchRequest);
                 };
                 let message = physical(slab, len, None, self.capacity, &envelope)?;
                 return Ok(Some(received(envelope, message)));
             }
-            Stage::Over => return Err(DeviceError::NoSuchRequest),
+            RecvStage::Over => return Err(DeviceError::NoSuchRequest),
         };
         match outcome {
             Ok(None) => Ok(None),
@@ -133,7 +137,7 @@ impl Receive {
                 completed => Ok(completed),
             },
             Err(error) => {
-                self.stage = Stage::Over;
+                self.stage = RecvStage::Over;
                 Err(error.into())
             }
         }
@@ -141,16 +145,16 @@ impl Receive {
 
     /// Handles the end of the library's operation. `None` when only the RTS has arrived.
     pub(super) fn ended(&mut self, outcome: Outcome) -> Result<Option<Completed>, DeviceError> {
-        let (operation, envelope) = match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Posted(operation) => (operation, None),
-            Stage::Matched(operation, envelope) => (operation, Some(envelope)),
+        let (operation, envelope) = match std::mem::replace(&mut self.stage, RecvStage::Over) {
+            RecvStage::Posted(operation) => (operation, None),
+            RecvStage::Matched(operation, envelope) => (operation, Some(envelope)),
             _ => return Err(DeviceError::NoSuchRequest),
         };
         let memory = operation.into_box().map_err(|_| DeviceError::NoSuchRequest)?;
         match outcome {
             Outcome::Done(seen) => self.arrived(memory, seen, envelope),
             Outcome::Cancelled => {
-                self.group.owner().scratch.give_back(memory);
+                self.group.owner().recv_pool.give_back(memory);
                 Err(DeviceError::Cancelled)
             }
         }
@@ -170,17 +174,17 @@ impl Receive {
             envelope
         });
         if seen.len == RTS_LEN {
-            let announcement = memory::read(&memory.0);
-            rank.scratch.give_back(memory);
+            let rts = memory::read(&memory.0);
+            rank.recv_pool.give_back(memory);
             let no_headers = LengthError::NoHeaders { first_len: RTS_LEN };
-            let announcement = announcement.map_err(|_| lengths(no_headers, &envelope))?;
-            let tag = rank.part_tag(announcement.number);
-            let parts = Parts::new(&rank, envelope, &announcement, self.capacity, self.spare.take());
-            self.stage = Stage::Announced(Box::new(parts), tag);
+            let rts = rts.map_err(|_| lengths(no_headers, &envelope))?;
+            let tag = rank.rendezvous_tag(rts.number);
+            let parts = RendezvousRecv::new(&rank, envelope, &rts, self.capacity, self.spare.take());
+            self.stage = RecvStage::Rendezvous(Box::new(parts), tag);
             return Ok(None);
         }
         if let Err(error) = check_first(seen.len, self.capacity) {
-            rank.scratch.give_back(memory);
+            rank.recv_pool.give_back(memory);
             return Err(lengths(error, &envelope));
         }
         let slab = rank.keep(memory, seen.len, self.spare.take())?;
@@ -191,7 +195,7 @@ impl Receive {
     /// Withdraws the receive if it is not matched. Returns its outcome, [`DeviceError::Cancelled`] if it was
     /// withdrawn; `None` when the RTS of its message has arrived and the receive continues.
     pub(super) fn withdraw(&mut self) -> Option<Result<Completed, DeviceError>> {
-        let Stage::Posted(operation) = &mut self.stage else { return self.advance().transpose() };
+        let RecvStage::Posted(operation) = &mut self.stage else { return self.advance().transpose() };
         if let Err(error) = operation.cancel() {
             return Some(Err(error.into()));
         }
@@ -199,7 +203,7 @@ impl Receive {
             let over = self.advance().transpose();
             // Either the cancel or the receive succeeds, independently of other processes (MPI 4.1, 3.8.4).
             match self.stage {
-                Stage::Posted(_) if over.is_none() => std::thread::yield_now(),
+                RecvStage::Posted(_) if over.is_none() => std::thread::yield_now(),
                 _ => return over,
             }
         }
@@ -213,12 +217,12 @@ impl Receive {
 
 impl Drop for Receive {
     fn drop(&mut self) {
-        if matches!(self.stage, Stage::Over) {
+        if matches!(self.stage, RecvStage::Over) {
             return;
         }
         // The library still has memory of the receive, and its message must be consumed.
         if self.withdraw().is_none() {
-            let stage = std::mem::replace(&mut self.stage, Stage::Over);
+            let stage = std::mem::replace(&mut self.stage, RecvStage::Over);
             let rest =
                 Receive { group: self.group.clone(), wanted: self.wanted, capacity: 0, spare: None, stage };
             self.group.owner().abandoned.lock().push(rest);
@@ -235,7 +239,7 @@ impl Rank {
             _ => self.source.take_arrived(len)?,
         };
         copy_words(memory.0.words(), 0, kept.words(), 0, len);
-        self.scratch.give_back(memory);
+        self.recv_pool.give_back(memory);
         Ok(kept)
     }
 
@@ -245,8 +249,8 @@ impl Rank {
     }
 
     /// The tag of the physical messages behind the RTS with this number.
-    pub(super) fn part_tag(&self, number: u32) -> i32 {
-        (number % (self.round.tag_max.cast_unsigned() + 1)).cast_signed()
+    pub(super) fn rendezvous_tag(&self, number: u32) -> i32 {
+        (number % (self.session.tag_max.cast_unsigned() + 1)).cast_signed()
     }
 }
 
@@ -270,7 +274,7 @@ impl Group {
     /// Posts a receive for the program. The lock of the spilled messages prevents a spill before the receive
     /// is posted: a spilled message would miss that receive.
     #[inline]
-    pub(super) fn post_program(&self, spilled: &mut Spilled, wanted: Wanted) -> Result<Post, DeviceError> {
+    pub(super) fn post_program(&self, spilled: &mut SpillState, wanted: Wanted) -> Result<Post, DeviceError> {
         match self.take_spilled(&mut spilled.messages, wanted)? {
             Some(taken) => Ok(Post::Taken(taken)),
             None => self.post_in_library(spilled, Channel::Program, wanted),
@@ -280,14 +284,14 @@ impl Group {
     #[inline]
     fn post_in_library(
         &self,
-        spilled: &mut Spilled,
+        spilled: &mut SpillState,
         channel: Channel,
         wanted: Wanted,
     ) -> Result<Post, DeviceError> {
         let rank = self.owner();
         let memory = match spilled.memory.take() {
             Some(memory) => memory,
-            None => rank.scratch.take(&*rank.source)?,
+            None => rank.recv_pool.take(&*rank.source)?,
         };
         let comm = self.comm(channel);
         Ok(Post::Posted(Operation::receive(rank.mpi, memory, EAGER_MAX, wanted.recv_from(), comm)?))
@@ -300,7 +304,7 @@ impl Group {
     }
 
     /// Posts a receive.
-    pub(crate) fn start_receive(
+    pub(crate) fn irecv(
         self: &Arc<Self>,
         wanted: Wanted,
         capacity: usize,

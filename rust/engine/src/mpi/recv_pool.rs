@@ -12,27 +12,27 @@ use super::memory::Octets;
 /// Slabs that are kept for the next receives.
 const KEPT: usize = 64;
 
-/// The memory that is not in use.
-pub(super) struct Scratch {
-    /// The memory of the last receive: mostly there is one at a time.
+/// Memory of receives that is not in use.
+pub(super) struct RecvPool {
+    /// The memory of the last receive. Most ranks have one at a time.
     last: AtomicCell<Option<Box<Octets>>>,
     #[expect(clippy::vec_box, reason = "an operation keeps its memory in a box")]
     others: Mutex<Vec<Box<Octets>>>,
 }
 
-impl Default for Scratch {
+impl Default for RecvPool {
     fn default() -> Self {
-        Scratch { last: AtomicCell::new(None), others: Mutex::new(LockRank::Leaf, Vec::new()) }
+        RecvPool { last: AtomicCell::new(None), others: Mutex::new(LockRank::Leaf, Vec::new()) }
     }
 }
 
-impl fmt::Debug for Scratch {
+impl fmt::Debug for RecvPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scratch({} beside the last)", self.others.lock().len())
+        write!(f, "RecvPool({} beside the last)", self.others.lock().len())
     }
 }
 
-impl Scratch {
+impl RecvPool {
     #[inline]
     pub(super) fn take(&self, source: &dyn SlabSource) -> Result<Box<Octets>, SlabError> {
         match self.last.take() {

@@ -14,28 +14,28 @@ use crate::operation::{lengths, physical};
 
 /// The physical messages of one receive.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct RendezvousRecv {
     /// The envelope; its source is numbered in the world.
     pub(super) envelope: Envelope,
     capacity: usize,
-    first: Part,
-    second: Option<Part>,
+    first: PhysicalRecv,
+    second: Option<PhysicalRecv>,
 }
 
 /// One physical message.
 #[derive(Debug)]
-struct Part {
+struct PhysicalRecv {
     comm: mpi::Comm,
     /// It may have been spilled from the library before.
     is_first: bool,
     len: usize,
-    stage: Stage,
+    stage: RendezvousStage,
 }
 
 #[derive(Debug)]
-enum Stage {
-    /// Announced by the RTS, with memory for it if the receive has enough.
-    Announced(Option<Slab>),
+enum RendezvousStage {
+    /// Named by the RTS, with memory for it if the receive has enough.
+    Expected(Option<Slab>),
     Arriving(Operation<Octets>),
     Here(Slab, usize),
     Failed(DeviceError),
@@ -43,31 +43,31 @@ enum Stage {
     Moving,
 }
 
-impl Parts {
+impl RendezvousRecv {
     /// The physical messages of an RTS, for a receive of this capacity, which is matched by it. `envelope`
     /// has a world rank as source. `spare` may be used as memory.
     pub(super) fn new(
         rank: &Rank,
         envelope: Envelope,
-        announcement: &Rts,
+        rts: &Rts,
         capacity: usize,
         spare: Option<Slab>,
-    ) -> Parts {
-        if announcement.is_synchronous {
-            rank.acknowledge(envelope.source, announcement.number);
+    ) -> RendezvousRecv {
+        if rts.is_synchronous {
+            rank.acknowledge(envelope.source, rts.number);
         }
         let part = |comm, is_first, len: u32, memory: Option<Slab>| {
             let len = len as usize;
             // A message that does not fit is probed for its length, since it has to be consumed too.
             let memory = memory.filter(|slab| slab.len() >= len);
-            Part { comm, is_first, len, stage: Stage::Announced(memory) }
+            PhysicalRecv { comm, is_first, len, stage: RendezvousStage::Expected(memory) }
         };
-        let second = match announcement.second_len {
+        let second = match rts.second_len {
             0 => None,
-            len => Some(part(rank.round.seconds, false, len, None)),
+            len => Some(part(rank.session.seconds, false, len, None)),
         };
-        let first = part(rank.round.firsts, true, announcement.first_len, spare);
-        Parts { envelope, capacity, first, second }
+        let first = part(rank.session.firsts, true, rts.first_len, spare);
+        RendezvousRecv { envelope, capacity, first, second }
     }
 
     /// Makes progress; returns the message when it has arrived in full.
@@ -89,38 +89,40 @@ impl Parts {
     }
 }
 
-impl Part {
-    /// Makes progress; true when the part is complete or has failed.
+impl PhysicalRecv {
+    /// Makes progress; true when the message is complete or has failed.
     fn advance(&mut self, rank: &Rank, source: u32, tag: i32) -> bool {
         loop {
             let next = match &mut self.stage {
-                Stage::Here(..) | Stage::Failed(_) | Stage::Moving => return true,
-                Stage::Announced(_) => match self.begin(rank, source, tag) {
+                RendezvousStage::Here(..) | RendezvousStage::Failed(_) | RendezvousStage::Moving => {
+                    return true;
+                }
+                RendezvousStage::Expected(_) => match self.begin(rank, source, tag) {
                     Some(stage) => stage,
                     None => return false,
                 },
-                Stage::Arriving(operation) => match operation.test() {
+                RendezvousStage::Arriving(operation) => match operation.test() {
                     Ok(None) => return false,
-                    Ok(Some(Outcome::Cancelled)) => Stage::Failed(DeviceError::Cancelled),
+                    Ok(Some(Outcome::Cancelled)) => RendezvousStage::Failed(DeviceError::Cancelled),
                     Ok(Some(Outcome::Done(seen))) => self.arrived(seen.len),
-                    Err(error) => Stage::Failed(error.into()),
+                    Err(error) => RendezvousStage::Failed(error.into()),
                 },
             };
             self.stage = next;
         }
     }
 
-    /// Starts to receive the part if that is possible.
-    fn begin(&mut self, rank: &Rank, source: u32, tag: i32) -> Option<Stage> {
-        let Stage::Announced(spare) = &mut self.stage else { return None };
+    /// Starts to receive the message if that is possible.
+    fn begin(&mut self, rank: &Rank, source: u32, tag: i32) -> Option<RendezvousStage> {
+        let RendezvousStage::Expected(spare) = &mut self.stage else { return None };
         let from = Wanted { source: Some(source), tag: Some(tag) };
         // The lock prevents a spill before the receive is posted: a spilled message would miss that receive.
         let _firsts = if self.is_first {
             let mut firsts = rank.firsts.lock();
             if let Some(ProbedMessage { len, what: ProbedForm::Physical(physical), .. }) = firsts.take(from) {
                 return Some(match physical {
-                    Physical::Here(slab) => Stage::Here(slab, len),
-                    Physical::Arriving(operation) => Stage::Arriving(operation),
+                    Physical::Here(slab) => RendezvousStage::Here(slab, len),
+                    Physical::Arriving(operation) => RendezvousStage::Arriving(operation),
                     Physical::Matched(matched) => receive_matched(rank, matched, len, spare.take()),
                 });
             }
@@ -135,50 +137,52 @@ impl Part {
         match rank.mpi.improbe(from.recv_from(), self.comm) {
             Ok(None) => None,
             Ok(Some((matched, envelope))) => Some(receive_matched(rank, matched, envelope.len, None)),
-            Err(error) => Some(Stage::Failed(error.into())),
+            Err(error) => Some(RendezvousStage::Failed(error.into())),
         }
     }
 
-    fn arrived(&mut self, len: usize) -> Stage {
-        match std::mem::replace(&mut self.stage, Stage::Moving) {
-            Stage::Arriving(operation) => match operation.into_owner() {
-                Ok(Octets(slab)) => Stage::Here(slab, len),
-                Err(operation) => Stage::Arriving(operation),
+    fn arrived(&mut self, len: usize) -> RendezvousStage {
+        match std::mem::replace(&mut self.stage, RendezvousStage::Moving) {
+            RendezvousStage::Arriving(operation) => match operation.into_owner() {
+                Ok(Octets(slab)) => RendezvousStage::Here(slab, len),
+                Err(operation) => RendezvousStage::Arriving(operation),
             },
             other => other,
         }
     }
 
-    /// The octets of the part, checked against the announced length.
+    /// The octets of the message, checked against the length in the RTS.
     fn take(&mut self, envelope: &Envelope) -> Result<(Slab, usize), DeviceError> {
-        match std::mem::replace(&mut self.stage, Stage::Moving) {
-            Stage::Here(slab, len) => {
+        match std::mem::replace(&mut self.stage, RendezvousStage::Moving) {
+            RendezvousStage::Here(slab, len) => {
                 check_second(self.len, len).map_err(|error| lengths(error, envelope))?;
                 Ok((slab, len))
             }
-            Stage::Failed(error) => Err(error),
-            Stage::Announced(_) | Stage::Arriving(_) | Stage::Moving => Err(DeviceError::NoSuchRequest),
+            RendezvousStage::Failed(error) => Err(error),
+            RendezvousStage::Expected(_) | RendezvousStage::Arriving(_) | RendezvousStage::Moving => {
+                Err(DeviceError::NoSuchRequest)
+            }
         }
     }
 }
 
 /// Starts to receive a message that was taken from the library, whatever its length: one of a wrong length is
 /// consumed too.
-fn receive_matched(rank: &Rank, matched: mpi::Matched, len: usize, spare: Option<Slab>) -> Stage {
+fn receive_matched(rank: &Rank, matched: mpi::Matched, len: usize, spare: Option<Slab>) -> RendezvousStage {
     let memory = match spare.filter(|spare| spare.len() >= len) {
         Some(spare) => Ok(spare),
         None => rank.source.take_arrived(len),
     };
     match memory {
         Ok(slab) => begun(Operation::receive_matched(rank.mpi, owned(slab), len, matched)),
-        Err(error) => Stage::Failed(error.into()),
+        Err(error) => RendezvousStage::Failed(error.into()),
     }
 }
 
-fn begun(operation: Result<Operation<Octets>, MpiError>) -> Stage {
+fn begun(operation: Result<Operation<Octets>, MpiError>) -> RendezvousStage {
     match operation {
-        Ok(operation) => Stage::Arriving(operation),
-        Err(error) => Stage::Failed(error.into()),
+        Ok(operation) => RendezvousStage::Arriving(operation),
+        Err(error) => RendezvousStage::Failed(error.into()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use mpjdev_transport::wait::{Backoff, WaitControl};
 
-use super::recv::{Receive, Stage};
+use super::recv::{Receive, RecvStage};
 use super::retirement::VISITS;
 use super::send::Sending;
 use super::{Rank, State};
@@ -14,7 +14,7 @@ use crate::operation::Mode;
 use crate::request::{Completed, RequestId};
 use crate::request_table::RequestTable;
 
-/// Requests that one poll of the table advances: a poll takes no longer with a million of them.
+/// Most requests that one poll of the table advances, whatever the number of requests.
 const ADVANCED: usize = 256;
 /// Slots that one poll visits.
 const VISITED: usize = 4096;
@@ -22,7 +22,7 @@ const VISITED: usize = 4096;
 /// The operation of a request.
 #[derive(Debug)]
 enum Work {
-    /// In a box: a request of a receive, which moves often, is half as long.
+    /// In a box, so that a request of a receive, which moves often, is half as long.
     Send(Box<Sending>),
     Receive(Receive),
 }
@@ -133,13 +133,13 @@ impl Requests {
     }
 }
 
-/// The operations to be given up.
+/// The operations that a poll fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hope {
+pub(super) enum FailIf {
     /// Operations that no rank can complete any more.
-    Any,
-    /// These, and those that only this rank itself could complete, since it waits for them.
-    Asked,
+    Impossible,
+    /// Those, and operations that only this rank itself could complete: its thread waits for them.
+    Awaited,
 }
 
 impl Rank {
@@ -149,13 +149,13 @@ impl Rank {
     }
 
     /// Advances a request; true when it is complete or removed.
-    pub(super) fn advance(&self, state: &mut State, id: RequestId, hope: Hope) -> bool {
+    pub(super) fn advance(&self, state: &mut State, id: RequestId, fail_if: FailIf) -> bool {
         let State { requests, pairs, peers, .. } = state;
         let Some(request) = requests.table.get(id) else { return true };
         let Some(work) = &mut request.work else { return true };
         let outcome = match work {
             Work::Receive(receive) => match receive.advance() {
-                Ok(None) => self.unsatisfiable(peers, receive, hope).and_then(|error| end(receive, error)),
+                Ok(None) => self.unsatisfiable(peers, receive, fail_if).and_then(|error| end(receive, error)),
                 over => over.transpose(),
             },
             Work::Send(sending) => match sending.advance() {
@@ -205,25 +205,25 @@ impl Rank {
         self.spill();
         self.progress_match_acks();
         let mut state = self.state();
-        self.hear(&mut state.peers);
-        self.progress_lanes(&mut state);
+        self.receive_notices(&mut state.peers);
+        self.progress_send_queues(&mut state);
         let mut visits = visits.min(state.requests.table.slot_count());
         for _ in 0..advanced {
             let Some(id) = state.requests.next_undone(&mut visits) else { break };
-            self.advance(&mut state, id, Hope::Any);
+            self.advance(&mut state, id, FailIf::Impossible);
         }
         drop(state);
         let abandoned = std::mem::take(&mut *self.abandoned.lock());
         let mut left = Vec::new();
         for mut receive in abandoned {
-            if let (Ok(None), false) = (receive.advance(), matches!(receive.stage, Stage::Over)) {
+            if let (Ok(None), false) = (receive.advance(), matches!(receive.stage, RecvStage::Over)) {
                 left.push(receive);
             }
         }
         if !left.is_empty() {
             self.abandoned.lock().append(&mut left);
         }
-        self.tend_freed(VISITS);
+        self.visit_freed(VISITS);
     }
 
     pub(super) fn poll_request(&self, state: &mut State, id: RequestId) -> Result<bool, DeviceError> {
@@ -232,16 +232,16 @@ impl Rank {
             return Ok(true);
         }
         if let Some(Work::Send(sending)) = &request.work {
-            let (dest, is_held, is_acked) =
-                (sending.dest, sending.held.is_some(), sending.match_ack().is_some());
-            if is_held {
-                self.progress_lane(state, dest);
+            let (dest, is_deferred, is_acked) =
+                (sending.dest, sending.deferred.is_some(), sending.match_ack().is_some());
+            if is_deferred {
+                self.progress_send_queue(state, dest);
             }
             if is_acked {
-                self.hear(&mut state.peers);
+                self.receive_notices(&mut state.peers);
             }
         }
-        Ok(self.advance(state, id, Hope::Asked))
+        Ok(self.advance(state, id, FailIf::Awaited))
     }
 
     /// The outcome of a request if it is complete; the request is removed then.
@@ -269,7 +269,7 @@ impl Rank {
         deadline: Option<Instant>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<Completed, DeviceError> {
-        // Of a window's requests most are complete when their turn comes.
+        // Most requests of a window are complete when the program waits for them.
         if let Some(outcome) = self.poll_outcome(id)? {
             return outcome;
         }
@@ -343,7 +343,7 @@ impl Rank {
             None if self.has_ended() || self.check_unfinished().is_err() => {
                 let error = match self.check_unfinished() {
                     Err(error) if self.state().peers.is_over() => Some(error),
-                    _ => self.unsatisfiable(&self.state().peers, receive, Hope::Asked),
+                    _ => self.unsatisfiable(&self.state().peers, receive, FailIf::Awaited),
                 };
                 error.and_then(|error| end(receive, error)).transpose()
             }

@@ -27,7 +27,7 @@ use mpjdev_sys::mpi::{self, Matched, Mpi, Operation};
 use super::channel::Channel;
 use super::memory::{Octets, words};
 use super::probed_messages::{Physical, ProbedForm, ProbedMessage};
-use super::rendezvous::Parts;
+use super::rendezvous::RendezvousRecv;
 use super::{Rank, kept_comms};
 
 /// Messages that one visit takes from a communicator: a flood does not occupy the thread.
@@ -66,7 +66,7 @@ struct Retiring {
     comms: [mpi::Comm; 2],
     is_last: bool,
     /// Members that were sent "retired".
-    told: u32,
+    markers_sent: u32,
     /// Members that have retired and were not sent "last".
     due: Vec<u32>,
     /// Markers that have not arrived.
@@ -83,12 +83,12 @@ pub(super) struct Retirings(VecDeque<Retiring>);
 #[derive(Debug)]
 enum Dropped {
     /// There was no memory for its octets: the next visit tries again.
-    Unbegun(Option<Matched>, Envelope, usize),
+    Unstarted(Option<Matched>, Envelope, usize),
     /// The message, or its RTS.
     Arriving(Operation<Words>, Envelope),
-    Announced(Box<Parts>, i32),
+    Rendezvous(Box<RendezvousRecv>, i32),
     /// A spilled message.
-    TakenOver(Operation<Octets>),
+    Spilled(Operation<Octets>),
 }
 
 /// The messages of a communicator that are received to be dropped.
@@ -124,13 +124,13 @@ impl Drops {
 
 impl Dropped {
     fn lacks_memory(&self) -> bool {
-        matches!(self, Dropped::Unbegun(..))
+        matches!(self, Dropped::Unstarted(..))
     }
 
     /// Starts to receive the message if that has not happened and there is memory; true when the library
     /// refuses, which ends it.
     fn begin(&mut self, mpi: &'static Mpi) -> bool {
-        let Dropped::Unbegun(matched, envelope, len) = self else { return false };
+        let Dropped::Unstarted(matched, envelope, len) = self else { return false };
         let Some(memory) = words(*len) else { return false };
         let Some(matched) = matched.take() else { return true };
         match Operation::receive_matched(mpi, Box::new(memory), *len, matched) {
@@ -144,14 +144,14 @@ impl Dropped {
     fn advance(&mut self, rank: &Rank) -> bool {
         loop {
             match self {
-                Dropped::Unbegun(..) => {
+                Dropped::Unstarted(..) => {
                     let is_over = self.begin(rank.mpi);
-                    if is_over || matches!(self, Dropped::Unbegun(..)) {
+                    if is_over || matches!(self, Dropped::Unstarted(..)) {
                         return is_over;
                     }
                 }
-                Dropped::Announced(parts, tag) => return !matches!(parts.advance(rank, *tag), Ok(None)),
-                Dropped::TakenOver(operation) => return !matches!(operation.test(), Ok(None)),
+                Dropped::Rendezvous(parts, tag) => return !matches!(parts.advance(rank, *tag), Ok(None)),
+                Dropped::Spilled(operation) => return !matches!(operation.test(), Ok(None)),
                 Dropped::Arriving(operation, envelope) => {
                     let seen = match operation.test() {
                         Ok(None) => return false,
@@ -163,17 +163,17 @@ impl Dropped {
                     }
                     let mut octets = [0; RTS_LEN];
                     copy_out(operation.owner().as_ref(), 0, &mut octets);
-                    let Ok(announcement) = Rts::parse(&octets) else { return true };
-                    *self = Dropped::announced(rank, *envelope, &announcement);
+                    let Ok(rts) = Rts::parse(&octets) else { return true };
+                    *self = Dropped::rendezvous(rank, *envelope, &rts);
                 }
             }
         }
     }
 
-    fn announced(rank: &Rank, envelope: Envelope, announcement: &Rts) -> Dropped {
-        rank.note_dropped(&envelope, announcement.first_len as usize, announcement.second_len as usize);
-        let tag = rank.part_tag(announcement.number);
-        Dropped::Announced(Box::new(Parts::new(rank, envelope, announcement, 0, None)), tag)
+    fn rendezvous(rank: &Rank, envelope: Envelope, rts: &Rts) -> Dropped {
+        rank.note_dropped(&envelope, rts.first_len as usize, rts.second_len as usize);
+        let tag = rank.rendezvous_tag(rts.number);
+        Dropped::Rendezvous(Box::new(RendezvousRecv::new(rank, envelope, rts, 0, None)), tag)
     }
 }
 
@@ -181,16 +181,17 @@ impl Retiring {
     fn new(context: u64, members: Arc<[u32]>, comms: [mpi::Comm; 2]) -> Retiring {
         let awaited = 2 * members.len();
         let (due, sends, drops) = (Vec::new(), Vec::new(), Drops::default());
-        Retiring { context, members, comms, is_last: false, told: 0, due, awaited, sends, drops }
+        Retiring { context, members, comms, is_last: false, markers_sent: 0, due, awaited, sends, drops }
     }
 
     /// Makes progress; true when nothing can arrive any more.
     fn advance(&mut self, rank: &Rank) -> bool {
         if self.is_last {
             // A send that the library refuses is tried again at the next visit.
-            while self.told < self.members.len() as u32 && self.send(rank.mpi, self.told, Channel::Collective)
+            while self.markers_sent < self.members.len() as u32
+                && self.send(rank.mpi, self.markers_sent, Channel::Collective)
             {
-                self.told += 1;
+                self.markers_sent += 1;
             }
             self.drain(rank, Channel::Collective);
         }
@@ -202,8 +203,9 @@ impl Retiring {
         self.drain(rank, Channel::Program);
         self.sends.retain_mut(|send| matches!(send.test(), Ok(None)));
         self.drops.advance(|message| message.advance(rank));
-        let is_told = self.told == self.members.len() as u32 && self.due.is_empty() && self.sends.is_empty();
-        self.is_last && self.awaited == 0 && is_told && self.drops.is_empty()
+        let are_all_sent =
+            self.markers_sent == self.members.len() as u32 && self.due.is_empty() && self.sends.is_empty();
+        self.is_last && self.awaited == 0 && are_all_sent && self.drops.is_empty()
     }
 
     /// Sends the marker of a channel to a member; true if the library has accepted it.
@@ -249,7 +251,7 @@ impl Retiring {
         if len > 0 && len != RTS_LEN {
             rank.note_dropped(&envelope, len, 0);
         }
-        let mut dropped = Dropped::Unbegun(Some(matched), envelope, len);
+        let mut dropped = Dropped::Unstarted(Some(matched), envelope, len);
         if !dropped.begin(rank.mpi) {
             self.drops.push(dropped);
         }
@@ -264,10 +266,10 @@ impl Retiring {
                 ProbedForm::Physical(Physical::Here(_)) => rank.note_dropped(&envelope, len, 0),
                 ProbedForm::Physical(Physical::Arriving(operation)) => {
                     rank.note_dropped(&envelope, len, 0);
-                    self.drops.push(Dropped::TakenOver(operation));
+                    self.drops.push(Dropped::Spilled(operation));
                 }
-                ProbedForm::Announced(announcement) => {
-                    self.drops.push(Dropped::announced(rank, envelope, &announcement));
+                ProbedForm::Rts(rts) => {
+                    self.drops.push(Dropped::rendezvous(rank, envelope, &rts));
                 }
             }
         }
@@ -309,7 +311,7 @@ impl Rank {
     }
 
     /// Visits some freed communicators, different ones each time. Does not block.
-    pub(super) fn tend_freed(&self, visits: usize) {
+    pub(super) fn visit_freed(&self, visits: usize) {
         if !self.has_freed.load(Ordering::Acquire) {
             return;
         }
@@ -332,7 +334,7 @@ impl Rank {
 
     /// Keeps the remaining communicators for the next session: this rank has finished.
     pub(super) fn end_freed(&self) {
-        self.tend_freed(usize::MAX);
+        self.visit_freed(usize::MAX);
         let mut retirings = self.retirings.lock();
         let mut queue = self.freed.lock();
         queue.is_over = true;
@@ -366,7 +368,7 @@ mod tests {
         let envelope = Envelope { context: 0, source: 0, tag: 0 };
         let mut drops = Drops::default();
         assert!(drops.may_take());
-        drops.push(Dropped::Unbegun(None, envelope, usize::MAX));
+        drops.push(Dropped::Unstarted(None, envelope, usize::MAX));
         assert!(!drops.may_take());
         drops.advance(|_| false);
         assert!(!drops.may_take() && !drops.is_empty(), "there is no memory yet");

@@ -136,7 +136,7 @@ pub fn is_asked_for() -> Result<bool, UnknownTransport> {
 
 /// One session from init to finish, with communicators of all processes that no other session uses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
+pub(super) struct Session {
     pub(super) number: u64,
     pub(super) rank: u32,
     pub(super) size: u32,
@@ -154,7 +154,7 @@ pub(super) struct Round {
 }
 
 enum Command {
-    Open(mpsc::Sender<Result<Round, Unfit>>),
+    Open(mpsc::Sender<Result<Session, Unfit>>),
     Close(mpsc::Sender<Closing>),
 }
 
@@ -172,7 +172,7 @@ struct Runtime {
     here: Option<u32>,
     commands: mpsc::Sender<Command>,
     /// The session that is being opened.
-    opening: Option<mpsc::Receiver<Result<Round, Unfit>>>,
+    opening: Option<mpsc::Receiver<Result<Session, Unfit>>>,
     /// The session that has not finished, and its rank.
     open: Option<(u64, u32)>,
     is_closed: bool,
@@ -196,16 +196,16 @@ pub(crate) fn join(
         Some(runtime) => runtime,
         empty => empty.insert(Runtime::start()?),
     };
-    let round = runtime.open_round(wait_control)?;
-    runtime.open = Some((round.number, round.rank));
-    let here = runtime.here.unwrap_or(round.size) as usize;
-    let (rank, ranks) = (round.rank, round.size);
+    let session = runtime.open_session(wait_control)?;
+    runtime.open = Some((session.number, session.rank));
+    let here = runtime.here.unwrap_or(session.size) as usize;
+    let (rank, ranks) = (session.rank, session.size);
     info!(target: "mpjdev::mpi", rank, ranks, here, library = runtime.mpi.path(), "rank has joined");
     let config = Config { spins: wait::SPINS, ..config };
     let config = config.for_ranks_on(here, processors::shared()).bounded();
-    let rank = Arc::new(Rank::new(runtime.mpi, round, config, source, leave));
-    let members = (0..round.size).collect();
-    Ok(Group::world(rank, members, round.world))
+    let rank = Arc::new(Rank::new(runtime.mpi, session, config, source, leave));
+    let members = (0..session.size).collect();
+    Ok(Group::world(rank, members, session.world))
 }
 
 impl Runtime {
@@ -215,13 +215,13 @@ impl Runtime {
         let here = candidates.here;
         let (commands, received) = mpsc::channel();
         let thread = std::thread::Builder::new().name("mpjdev-mpi".into());
-        let spawned =
-            thread.spawn(move || Main { mpi, candidates, begun: None, rounds: Vec::new() }.run(&received));
+        let spawned = thread
+            .spawn(move || Main { mpi, candidates, begun: None, session_comms: Vec::new() }.run(&received));
         spawned.map_err(|error| Unfit::Thread(error.to_string()))?;
         Ok(Runtime { mpi, here, commands, opening: None, open: None, is_closed: false })
     }
 
-    fn open_round(&mut self, wait_control: &mut dyn WaitControl) -> Result<Round, Unfit> {
+    fn open_session(&mut self, wait_control: &mut dyn WaitControl) -> Result<Session, Unfit> {
         let over = || Unfit::Over { library: named(self.mpi) };
         if self.is_closed {
             return Err(over());
@@ -236,7 +236,7 @@ impl Runtime {
         };
         loop {
             match answer.recv_timeout(SLICE) {
-                Ok(round) => return round,
+                Ok(session) => return session,
                 Err(RecvTimeoutError::Disconnected) => return Err(over()),
                 Err(RecvTimeoutError::Timeout) if wait_control.keep_waiting() => {}
                 Err(RecvTimeoutError::Timeout) => {
@@ -311,7 +311,7 @@ struct Main {
     /// The communicator for the end.
     begun: Option<mpi::Comm>,
     /// Communicators of earlier sessions.
-    rounds: Vec<mpi::Comm>,
+    session_comms: Vec<mpi::Comm>,
 }
 
 impl Main {
@@ -332,7 +332,7 @@ impl Main {
         }
     }
 
-    fn open(&mut self, number: u64) -> Result<Round, Unfit> {
+    fn open(&mut self, number: u64) -> Result<Session, Unfit> {
         if self.begun.is_none() {
             self.begin()?;
         }
@@ -352,11 +352,11 @@ impl Main {
 
     /// The communicators of a session. Those of the last session are freed only here: since all processes
     /// have reached this point, all messages on them have arrived.
-    fn open_begun(&mut self, number: u64) -> Result<Round, MpiError> {
+    fn open_begun(&mut self, number: u64) -> Result<Session, MpiError> {
         let mpi = self.mpi;
         let world = mpi.world();
         let make = || dup(mpi, world);
-        let round = Round {
+        let session = Session {
             number,
             rank: mpi.rank(world)?,
             size: mpi.size(world)?,
@@ -367,14 +367,14 @@ impl Main {
             all: make()?,
             origin: make()?,
         };
-        self.rounds.append(&mut kept_comms::take());
-        for comm in self.rounds.drain(..) {
+        self.session_comms.append(&mut kept_comms::take());
+        for comm in self.session_comms.drain(..) {
             empty(mpi, comm);
             mpi.free(comm)?;
         }
-        self.rounds.extend([round.firsts, round.seconds, round.all, round.origin]);
-        self.rounds.extend(round.world);
-        Ok(round)
+        self.session_comms.extend([session.firsts, session.seconds, session.all, session.origin]);
+        self.session_comms.extend(session.world);
+        Ok(session)
     }
 
     fn close(&self, reply: &mpsc::Sender<Closing>) -> Result<(), MpiError> {
@@ -389,7 +389,7 @@ impl Main {
         let _ = reply.send(Closing::AllHere);
         // Libraries complain of unreceived messages, and a late finisher sends notices to ranks that finished
         // early.
-        self.rounds.iter().chain(&kept_comms::take()).for_each(|comm| empty(self.mpi, *comm));
+        self.session_comms.iter().chain(&kept_comms::take()).for_each(|comm| empty(self.mpi, *comm));
         self.mpi.finalize()
     }
 }

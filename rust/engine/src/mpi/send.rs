@@ -22,10 +22,10 @@ use crate::request::RequestId;
 #[derive(Debug)]
 pub(super) struct Sending {
     /// The arguments of a send that waits for others to the same rank.
-    pub(super) held: Option<Held>,
+    pub(super) deferred: Option<DeferredSend>,
     /// The error of a send that failed in part; it is returned once the rest is complete.
     pub(super) failed: Option<DeviceError>,
-    /// The message itself or its RTS, until that has left.
+    /// The message itself or its RTS, until the library has sent it.
     posted: Option<Operation<Octets>>,
     /// Physical messages of the rendezvous that are not complete.
     parts: Vec<Operation<Octets>>,
@@ -46,34 +46,52 @@ pub(super) struct Sending {
     pub(super) charged: u64,
 }
 
-/// The arguments of a waiting send.
+/// The arguments of a send that waits for others to the same rank.
 #[derive(Debug)]
-pub(super) struct Held {
-    /// The communicator is kept until the send has left.
+pub(super) struct DeferredSend {
+    /// The communicator is kept until the library has the message.
     pub(super) group: Arc<Group>,
     pub(super) message: Message,
     pub(super) to: To,
 }
 
 impl Sending {
+    /// A send to a world rank of which the library has nothing yet.
+    fn new(dest: u32, tag: i32, message: &Message, mode: Mode) -> Sending {
+        Sending {
+            deferred: None,
+            failed: None,
+            posted: None,
+            parts: Vec::new(),
+            is_short: false,
+            is_counted: false,
+            dest,
+            tag,
+            len: message.logical_len(),
+            number: None,
+            mode,
+            charged: 0,
+        }
+    }
+
     /// Makes progress; true when the send is complete.
     ///
     /// # Errors
     /// Those of the library. Operations in progress continue, and their memory stays.
     pub(super) fn advance(&mut self) -> Result<bool, DeviceError> {
-        if self.held.is_some() {
+        if self.deferred.is_some() {
             return Ok(false);
         }
         let mut error = None;
-        let mut goes_on = |part: &mut Operation<Octets>| match part.test() {
+        let mut is_pending = |part: &mut Operation<Octets>| match part.test() {
             Ok(outcome) => outcome.is_none(),
             Err(why) => {
                 error.get_or_insert(why);
                 false
             }
         };
-        self.posted.take_if(|posted| !goes_on(posted));
-        self.parts.retain_mut(goes_on);
+        self.posted.take_if(|posted| !is_pending(posted));
+        self.parts.retain_mut(is_pending);
         match error {
             Some(error) => Err(error.into()),
             None if self.posted.is_some() || !self.parts.is_empty() => Ok(false),
@@ -81,7 +99,7 @@ impl Sending {
         }
     }
 
-    /// Whether the library has short messages of this send, which leave without their receive.
+    /// Whether the library has short messages of this send, which it sends before they are received.
     pub(super) fn is_leaving(&self) -> bool {
         self.posted.is_some() || (self.is_short && !self.parts.is_empty())
     }
@@ -100,7 +118,7 @@ pub(super) fn open(pairs: &mut Pairs) -> Result<(u32, i32), DeviceError> {
 
 impl Group {
     /// Starts to send a message to a member; `None` when that is complete already.
-    pub(crate) fn start_send(
+    pub(crate) fn isend(
         self: &Arc<Self>,
         dest: u32,
         tag: i32,
@@ -110,7 +128,7 @@ impl Group {
         let rank = self.owner();
         rank.check_unfinished()?;
         rank.check_peer(self.members()[dest as usize])?;
-        self.begin_send(Channel::Program, dest, tag, message, mode)
+        self.isend_on(Channel::Program, dest, tag, message, mode)
     }
 
     /// Sends a message to a member and waits until the send is complete.
@@ -122,7 +140,7 @@ impl Group {
         mode: Mode,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        let Some(id) = self.start_send(dest, tag, message, mode)? else { return Ok(()) };
+        let Some(id) = self.isend(dest, tag, message, mode)? else { return Ok(()) };
         match self.owner().wait(id, None, wait_control) {
             Ok(_) => Ok(()),
             Err(error) => {
@@ -140,11 +158,12 @@ impl Group {
         message: &Message,
     ) -> Result<Option<RequestId>, DeviceError> {
         self.owner().check_peer(self.members()[dest as usize])?;
-        self.begin_send(Channel::Collective, dest, tag, message, Mode::Standard)
+        self.isend_on(Channel::Collective, dest, tag, message, Mode::Standard)
     }
 
+    /// Starts to send a message on a channel. Does not check whether the member still receives.
     #[inline]
-    fn begin_send(
+    fn isend_on(
         self: &Arc<Self>,
         channel: Channel,
         dest: u32,
@@ -155,88 +174,98 @@ impl Group {
         let rank = self.owner();
         let world = self.members()[dest as usize];
         let to = To { dest, tag, comm: self.comm(channel), mode: mpi::Mode::Standard };
-        let is_held = channel == Channel::Program && rank.is_lane_full(world);
+        let is_deferred = channel == Channel::Program && rank.is_send_queue_full(world);
         // A spilled message is not matched yet, so a synchronous send needs a match ack.
-        let direct = mode == Mode::Standard
+        let is_eager = mode == Mode::Standard
             && is_eager(message.first_len(), message.second_slab().map_or(0, Slab::len));
         let mut posted = None;
-        if direct && !is_held {
-            let slab = message.first_slab();
-            let owner = || Octets(slab.clone());
-            let sent = Operation::send_at_once(rank.mpi, slab.words(), message.first_len(), to, owner)?;
-            rank.sent[world as usize].fetch_add(1, Ordering::Relaxed);
-            match sent {
-                None => return Ok(None),
-                Some(part) => posted = Some(part),
+        if is_eager && !is_deferred {
+            posted = rank.send_at_once(world, message, to)?;
+            if posted.is_none() {
+                return Ok(None);
             }
         }
-        let is_counted = is_held || mode == Mode::Synchronous;
+        let is_counted = is_deferred || mode == Mode::Synchronous;
         if is_counted {
             rank.check_unmatched(world)?;
         }
-        let held = is_held.then(|| Held { group: self.clone(), message: message.clone(), to });
-        let mut sending = Sending {
-            held,
-            failed: None,
-            posted,
-            parts: Vec::new(),
-            is_short: false,
-            is_counted,
-            dest: world,
-            tag,
-            len: message.logical_len(),
-            number: None,
-            mode,
-            charged: 0,
-        };
-        if !direct && !is_held {
-            let announced = rank.start(message, to, &mut sending, || open(&mut rank.state().pairs));
-            if let Err(error) = announced {
-                rank.leave(sending);
+        let mut sending = Sending { posted, is_counted, ..Sending::new(world, tag, message, mode) };
+        if is_deferred {
+            sending.deferred = Some(DeferredSend { group: self.clone(), message: message.clone(), to });
+        } else if !is_eager {
+            let started = rank.start(message, to, &mut sending, || open(&mut rank.state().pairs));
+            if let Err(error) = started {
+                rank.abandon_send(sending);
                 return Err(error);
             }
         }
-        let is_done =
-            mode == Mode::Standard && world == rank.rank() && rank.lend_to_itself(&mut sending, message);
+        rank.keep_send(channel, sending, message)
+    }
+}
+
+impl Rank {
+    /// Passes an eager message to the library; `None` when its memory is free already.
+    #[inline]
+    fn send_at_once(
+        &self,
+        dest: u32,
+        message: &Message,
+        to: To,
+    ) -> Result<Option<Operation<Octets>>, DeviceError> {
+        let slab = message.first_slab();
+        let owner = || Octets(slab.clone());
+        let sent = Operation::send_at_once(self.mpi, slab.words(), message.first_len(), to, owner)?;
+        self.sent[dest as usize].fetch_add(1, Ordering::Relaxed);
+        Ok(sent)
+    }
+
+    /// Adds a send to the table. Returns its request unless it is complete.
+    fn keep_send(
+        &self,
+        channel: Channel,
+        mut sending: Sending,
+        message: &Message,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        let (dest, is_counted, is_deferred) = (sending.dest, sending.is_counted, sending.deferred.is_some());
+        let is_done = sending.mode == Mode::Standard
+            && dest == self.rank
+            && self.charge_to_itself(&mut sending, message);
         let id = {
-            let mut state = rank.state();
+            let mut state = self.state();
             let id = state.requests.add_send(sending);
             if channel == Channel::Program {
-                rank.enter_lane(&mut state, world, id, is_held);
+                self.enqueue_send(&mut state, dest, id, is_deferred);
             }
             id
         };
         if is_done {
-            rank.detach(id);
+            self.detach(id);
             return Ok(None);
         }
         if is_counted {
             return Ok(Some(id));
         }
-        match rank.test(id) {
+        match self.test(id) {
             Ok(Some(_)) => Ok(None),
             Ok(None) => Ok(Some(id)),
             Err(error) => Err(error),
         }
     }
-}
 
-impl Rank {
     #[inline]
-    fn isend(&self, slab: &Slab, len: usize, to: To) -> Result<Operation<Octets>, DeviceError> {
+    fn send_slab(&self, slab: &Slab, len: usize, to: To) -> Result<Operation<Octets>, DeviceError> {
         Ok(Operation::send(self.mpi, Octets(slab.clone()), len, to)?)
     }
 
-    /// Whether a standard send to this rank itself completes at once, as it does within the credit. A library
-    /// may keep it until it is received, which only this rank does, perhaps later. Its memory is this rank's
-    /// in any case.
-    fn lend_to_itself(&self, sending: &mut Sending, message: &Message) -> bool {
-        let held = message.held_len() as u64;
+    /// Charges a standard send to this rank itself to the credit; true if the send is complete because the
+    /// credit covers it. The library may keep the message until this rank receives it, perhaps much later.
+    fn charge_to_itself(&self, sending: &mut Sending, message: &Message) -> bool {
+        let charge = message.held_len() as u64;
         let take = || {
-            let before = self.own.fetch_add(held, Ordering::Relaxed);
-            let is_within = before == 0 || before + held <= self.config.credit;
+            let before = self.own.fetch_add(charge, Ordering::Relaxed);
+            let is_within = before == 0 || before + charge <= self.config.credit;
             if !is_within {
-                self.own.fetch_sub(held, Ordering::Relaxed);
+                self.own.fetch_sub(charge, Ordering::Relaxed);
             }
             is_within
         };
@@ -246,13 +275,13 @@ impl Rank {
             take()
         };
         if is_within {
-            sending.charged = held;
+            sending.charged = charge;
         }
         is_within
     }
 
-    /// Gives a send up: the parts that have left continue.
-    fn leave(&self, sending: Sending) {
+    /// Abandons a send that could not be started in full. The parts that the library has continue.
+    fn abandon_send(&self, sending: Sending) {
         if sending.posted.is_none() && sending.parts.is_empty() {
             self.close(&mut self.state().pairs, &sending);
             return;
@@ -279,7 +308,7 @@ impl Rank {
             (message.first_len(), message.second_slab().map_or(0, |_| message.secondary_len()));
         let count = || self.sent[sending.dest as usize].fetch_add(1, Ordering::Relaxed);
         if sending.mode == Mode::Standard && is_eager(first_len, message.second_slab().map_or(0, Slab::len)) {
-            sending.posted = Some(self.isend(message.first_slab(), first_len, to)?);
+            sending.posted = Some(self.send_slab(message.first_slab(), first_len, to)?);
             count();
             return Ok(());
         }
@@ -292,23 +321,22 @@ impl Rank {
         if is_synchronous {
             self.await_match_ack(number);
         }
-        let announcement =
-            Rts { number, first_len: first_len as u32, second_len: second_len as u32, is_synchronous };
-        let slab = memory::write(&announcement, &*self.source)?;
+        let rts = Rts { number, first_len: first_len as u32, second_len: second_len as u32, is_synchronous };
+        let slab = memory::write(&rts, &*self.source)?;
         // The RTS is sent first, so that the receiver has posted its memory when the physical messages
         // arrive.
-        sending.posted = Some(self.isend(&slab, RTS_LEN, to)?);
+        sending.posted = Some(self.send_slab(&slab, RTS_LEN, to)?);
         count();
-        let first = To { dest: sending.dest, tag, comm: self.round.firsts, mode: mpi::Mode::Standard };
-        let first_sent = self.send_announced(message.first_slab(), first_len, first, &slab, sending);
+        let first = To { dest: sending.dest, tag, comm: self.session.firsts, mode: mpi::Mode::Standard };
+        let first_sent = self.send_behind_rts(message.first_slab(), first_len, first, &slab, sending);
         let Some(second) = message.second_slab() else { return first_sent };
-        let beside = To { comm: self.round.seconds, ..first };
-        first_sent.and(self.send_announced(second, second_len, beside, &slab, sending))
+        let beside = To { comm: self.session.seconds, ..first };
+        first_sent.and(self.send_behind_rts(second, second_len, beside, &slab, sending))
     }
 
-    /// Starts to send a physical message that an RTS has announced. The receiver waits for it: if the library
-    /// refuses it, an empty message is sent instead, which the receiver takes for a damaged one.
-    fn send_announced(
+    /// Starts to send a physical message of a rendezvous, behind its RTS. The receiver waits for it: if the
+    /// library refuses it, an empty message is sent instead, which the receiver reports as damaged.
+    fn send_behind_rts(
         &self,
         slab: &Slab,
         len: usize,
@@ -316,9 +344,9 @@ impl Rank {
         any: &Slab,
         sending: &mut Sending,
     ) -> Result<(), DeviceError> {
-        let sent = self.isend(slab, len, to).map(|part| sending.parts.push(part));
+        let sent = self.send_slab(slab, len, to).map(|part| sending.parts.push(part));
         if sent.is_err() {
-            sending.parts.extend(self.isend(any, 0, to));
+            sending.parts.extend(self.send_slab(any, 0, to));
         }
         sent
     }

@@ -24,7 +24,7 @@ pub(super) const BATCH: usize = 1024;
 /// Communicators whose messages are spilled per call of progress.
 const VISITS: usize = 4;
 /// The number of RTS without a receive from which on the physical messages behind them are spilled too.
-const ANNOUNCED: usize = 16;
+const RTS_MANY: usize = 16;
 
 impl Group {
     /// Spills messages of the library and returns their number. There may be more after [`BATCH`].
@@ -63,23 +63,23 @@ impl Group {
     #[cold]
     fn spill_due(&self, spills: &mut ProbedMessages) -> Result<(), DeviceError> {
         let found = self.spill(spills);
-        let has_announced = self.owner().announced.load(Ordering::Relaxed) >= ANNOUNCED;
+        let has_many_rts = self.owner().rts_count.load(Ordering::Relaxed) >= RTS_MANY;
         spills.schedule(match &found {
-            Ok(found) if !has_announced => *found,
+            Ok(found) if !has_many_rts => *found,
             _ => usize::MAX,
         });
         if found? == BATCH {
             spills.make_due();
         }
-        self.owner().spill_announced();
+        self.owner().spill_firsts_if_many();
         Ok(())
     }
 
     /// Records that a message has left the spilled ones.
     pub(super) fn note_taken(&self, spills: &ProbedMessages, taken: &ProbedMessage) {
         self.spilled_len.store(spills.len(), Ordering::Relaxed);
-        if matches!(taken.what, ProbedForm::Announced(_)) {
-            self.owner().announced.fetch_sub(1, Ordering::Relaxed);
+        if matches!(taken.what, ProbedForm::Rts(_)) {
+            self.owner().rts_count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -95,27 +95,27 @@ impl Group {
     fn take_from_library(&self, wanted: Wanted) -> Result<Option<ProbedMessage>, DeviceError> {
         let rank = self.owner();
         // A taken message must be received, so its memory is allocated first.
-        let memory = rank.scratch.take(&*rank.source)?;
+        let memory = rank.recv_pool.take(&*rank.source)?;
         let taken = rank.mpi.improbe(wanted.recv_from(), self.comm(Channel::Program))?;
         let Some((matched, mpi::Envelope { source, tag, len })) = taken else {
-            rank.scratch.give_back(memory);
+            rank.recv_pool.give_back(memory);
             return Ok(None);
         };
         rank.note_received(self.members()[source as usize]);
         if len != RTS_LEN {
-            rank.scratch.give_back(memory);
+            rank.recv_pool.give_back(memory);
             let what = ProbedForm::Physical(Physical::of_short(rank, matched, len)?);
             return Ok(Some(ProbedMessage { source, tag, len, what }));
         }
         // The RTS has arrived: it is shorter than any message that the library itself sends by rendezvous.
         let memory = Operation::receive_matched(rank.mpi, memory, len, matched)?.finish()?;
-        let announcement = memory::read(&memory.0);
-        rank.scratch.give_back(memory);
+        let rts = memory::read(&memory.0);
+        rank.recv_pool.give_back(memory);
         let no_headers = LengthError::NoHeaders { first_len: len };
-        let announcement = announcement.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
-        rank.announced.fetch_add(1, Ordering::Relaxed);
-        let len = announcement.first_len as usize;
-        Ok(Some(ProbedMessage { source, tag, len, what: ProbedForm::Announced(announcement) }))
+        let rts = rts.map_err(|_| lengths(no_headers, &self.envelope(source, tag)))?;
+        rank.rts_count.fetch_add(1, Ordering::Relaxed);
+        let len = rts.first_len as usize;
+        Ok(Some(ProbedMessage { source, tag, len, what: ProbedForm::Rts(rts) }))
     }
 }
 
@@ -136,12 +136,12 @@ impl Rank {
                 let _ = group.spill(&mut spilled.messages);
             }
         }
-        self.spill_announced();
+        self.spill_firsts_if_many();
     }
 
     /// Spills the first physical messages of rendezvous messages, when there are many.
-    fn spill_announced(&self) {
-        if self.announced.load(Ordering::Relaxed) >= ANNOUNCED
+    fn spill_firsts_if_many(&self) {
+        if self.rts_count.load(Ordering::Relaxed) >= RTS_MANY
             && let Some(mut firsts) = self.firsts.try_lock()
         {
             self.spill_firsts(&mut firsts);
@@ -151,7 +151,7 @@ impl Rank {
     fn spill_firsts(&self, firsts: &mut ProbedMessages) {
         let any = mpi::RecvFrom { source: None, tag: None };
         for _ in 0..BATCH {
-            let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.round.firsts) else {
+            let Ok(Some((matched, envelope))) = self.mpi.improbe(any, self.session.firsts) else {
                 return;
             };
             let mpi::Envelope { source, tag, len } = envelope;

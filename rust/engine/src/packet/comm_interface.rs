@@ -40,9 +40,9 @@ impl Engine for Arc<PacketEngine> {
     }
 
     #[inline]
-    fn start_send(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError> {
+    fn isend(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
-        PacketEngine::start_send(self, world, context, tag, message, mode)
+        PacketEngine::isend(self, world, context, tag, message, mode)
     }
 
     fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError> {
@@ -87,13 +87,13 @@ impl Engine for Arc<PacketEngine> {
         PacketEngine::recv_posted(self, &fast, from.receive_args(capacity, spare), accept, wait_control)
     }
 
-    fn start_receive(
+    fn irecv(
         &self,
         from: Selection<'_>,
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
-        PacketEngine::start_receive(self, from.receive_args(capacity, spare))
+        PacketEngine::irecv(self, from.receive_args(capacity, spare))
     }
 
     fn probe(
@@ -191,8 +191,8 @@ impl Engine for Arc<PacketEngine> {
     fn send_collective(&self, args: SendArgs<'_>, is_end: bool) -> Result<Option<RequestId>, DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
         match is_end {
-            true => self.begin_send(world, context, tag, message, mode),
-            false => PacketEngine::start_send(self, world, context, tag, message, mode),
+            true => self.isend_unchecked(world, context, tag, message, mode),
+            false => PacketEngine::isend(self, world, context, tag, message, mode),
         }
     }
 
@@ -203,8 +203,8 @@ impl Engine for Arc<PacketEngine> {
         is_end: bool,
     ) -> Result<RequestId, DeviceError> {
         match is_end {
-            true => Ok(self.begin_receive(from.receive_args(capacity, None))),
-            false => PacketEngine::start_receive(self, from.receive_args(capacity, None)),
+            true => Ok(self.irecv_unchecked(from.receive_args(capacity, None))),
+            false => PacketEngine::irecv(self, from.receive_args(capacity, None)),
         }
     }
 

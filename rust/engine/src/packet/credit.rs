@@ -34,11 +34,11 @@ impl SendCredit {
     }
 
     /// Charges a message of `len` octets; false when the credit is used up. `matched` asks the transport for
-    /// the octets that the destination has matched. `is_copied` tells whether the destination copies the
+    /// the octets that the destination has matched. `is_copied` states whether the destination copies the
     /// message into its own memory.
     ///
-    /// A message larger than the credit may go when nothing else is in flight, as far as this rank knows: it
-    /// is notified of matches a quarter of the credit late.
+    /// A message larger than the credit is sent when no other message is in flight. A destination reports
+    /// matches per quarter of the credit, so up to a quarter in flight counts as none.
     #[inline]
     pub(crate) fn charge(
         &self,
@@ -67,7 +67,7 @@ impl SendCredit {
         false
     }
 
-    /// Returns the charge of a message that was never sent, or whose match ack stands for its credit.
+    /// Returns the charge of a message that was never sent, or whose match ack returns its credit.
     /// `charged` includes the overhead.
     #[inline]
     pub(crate) fn uncharge(&self, dest: u32, charged: u64) {
@@ -208,8 +208,8 @@ impl CreditTable {
         Ok(())
     }
 
-    /// Charges an arriving message of a foreign source, which knows no credit. Returns whether the source is
-    /// to be asked to stop; the packets that it may still send are bounded elsewhere.
+    /// Charges an arriving message of a foreign source, which counts no credit. Returns whether the source is
+    /// to be asked to stop. The flow control of IMPI bounds the packets that it may still send.
     pub(crate) fn charge_foreign(
         &mut self,
         source: u32,
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn message_above_the_credit_goes_alone_unless_it_is_copied() {
+    fn message_above_the_credit_is_sent_alone_unless_it_is_copied() {
         let credit = SendCredit::new(1, LIMIT);
         assert!(!credit.charge(0, 2 * LIMIT, || 0, || true));
         assert!(credit.charge(0, 2 * LIMIT, || 0, || false));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn peer_that_reports_more_than_was_sent_gains_nothing() {
+    fn peer_that_reports_more_than_was_sent_gets_no_more_credit() {
         let credit = SendCredit::new(1, LIMIT);
         assert!(credit.charge(0, 2 * LIMIT, || u64::MAX, || false));
         assert!(!credit.charge(0, 2 * LIMIT, || LIMIT, || false));

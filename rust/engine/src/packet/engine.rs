@@ -32,39 +32,47 @@ pub(crate) const BATCH: usize = 256;
 
 /// Receives and messages up to which each one is checked.
 const CHECKED_MAX: usize = 64;
+/// Polls of which debug builds check the state once.
+const CHECKED_POLLS: u32 = 32;
 
 /// All state under the lock.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) packet_source: Box<dyn PacketSource>,
-    pub(crate) state: State,
+    pub(super) packet_source: Box<dyn PacketSource>,
+    pub(super) state: State,
 }
 
-/// All state under the lock except the inbox, which is polled while this changes.
+/// All state under the lock except the packet source, which is polled while this changes.
 #[derive(Debug)]
 pub(crate) struct State {
     /// Receives and messages that wait for each other.
-    pub(crate) recv_queue: RecvQueue,
-    pub(crate) requests: Requests,
-    pub(crate) outbox: Outbox,
-    pub(crate) pairs: Pairs,
+    pub(super) recv_queue: RecvQueue,
+    pub(super) requests: Requests,
+    pub(super) outbox: Outbox,
+    pub(super) pairs: Pairs,
     /// The credit of the other ranks here, and this rank's sends past the credit.
-    pub(crate) credit: CreditTable,
+    pub(super) credit: CreditTable,
     /// The parked threads.
-    pub(crate) waiters: Waiters,
-    /// An unexpected message may still be packed: one has come since there were none.
-    pub(crate) had_packing: bool,
-    pub(crate) seen_epoch: u32,
+    pub(super) waiters: Waiters,
+    /// An unexpected message may still be packed: such a message has arrived since the queue was empty.
+    pub(super) had_packing: bool,
+    pub(super) seen_epoch: u32,
     /// Polls, of which debug builds check some.
-    pub(crate) polls: u32,
+    polls: u32,
     /// The end of this rank.
-    pub(crate) end: RankEnd,
+    pub(super) end: RankEnd,
 }
 
 impl State {
+    /// Counts a poll; true for the polls that check the state.
+    pub(super) fn note_poll(&mut self) -> bool {
+        self.polls = self.polls.wrapping_add(1);
+        cfg!(debug_assertions) && self.polls.is_multiple_of(CHECKED_POLLS)
+    }
+
     /// Panics when an invariant of a part does not hold. Visits all ranks, all parked threads and short
     /// queues.
-    pub(crate) fn check(&self, queued_count: &QueuedCount, end_flags: &EndFlags) {
+    pub(super) fn check(&self, queued_count: &QueuedCount, end_flags: &EndFlags) {
         self.outbox.check(queued_count);
         self.credit.check();
         self.waiters.check();
@@ -84,32 +92,32 @@ impl State {
 /// The packet engine of one rank of a job.
 #[derive(Debug)]
 pub struct PacketEngine {
-    pub(crate) rank: u32,
-    pub(crate) size: u32,
-    pub(crate) config: Config,
-    pub(crate) transport: Arc<dyn Transport>,
-    pub(crate) source: Arc<dyn SlabSource>,
-    pub(crate) core: Mutex<Core>,
+    pub(super) rank: u32,
+    pub(super) size: u32,
+    pub(super) config: Config,
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) source: Arc<dyn SlabSource>,
+    core: Mutex<Core>,
     /// Signals that polling threads and other ranks read without the lock.
-    pub(crate) signals: Signals,
+    pub(super) signals: Signals,
     /// The number of packets in the outbox.
-    pub(crate) queued_count: QueuedCount,
+    pub(super) queued_count: QueuedCount,
     /// The credit of this rank at the others.
-    pub(crate) send_credit: SendCredit,
-    pub(crate) contexts: Mutex<ContextAllocator>,
+    pub(super) send_credit: SendCredit,
+    pub(super) contexts: Mutex<ContextAllocator>,
     /// State of the end that threads read without the lock.
-    pub(crate) end_flags: EndFlags,
+    pub(super) end_flags: EndFlags,
     /// Count of empty tests and probes.
-    pub(crate) empty_polls: plain::AtomicU32,
-    pub(crate) oversubscription: Oversubscription,
+    pub(super) empty_polls: plain::AtomicU32,
+    pub(super) oversubscription: Oversubscription,
     /// Whether messages are copied, by rank; empty where none are.
-    pub(crate) remote: Box<[bool]>,
+    remote: Box<[bool]>,
     /// Batches of packets per poll: more packets than all queues hold.
-    pub(crate) batches: usize,
+    pub(super) batches: usize,
     /// The other ranks of this process, whose progress this one may drive while it waits.
-    pub(crate) process_ranks: OnceLock<Vec<Weak<PacketEngine>>>,
+    process_ranks: OnceLock<Vec<Weak<PacketEngine>>>,
     /// The progress threads of this rank.
-    pub(crate) progress_threads: ProgressThreads,
+    pub(super) progress_threads: ProgressThreads,
 }
 
 impl PacketEngine {
@@ -188,10 +196,21 @@ impl PacketEngine {
         &self.config
     }
 
+    /// The other ranks of this process that still exist.
+    pub(super) fn process_ranks(&self) -> impl Iterator<Item = Arc<PacketEngine>> {
+        self.process_ranks.get().into_iter().flatten().filter_map(Weak::upgrade)
+    }
+
+    /// Whether messages to and from some rank are copied.
+    #[inline(always)]
+    pub(super) fn has_remote(&self) -> bool {
+        !self.remote.is_empty()
+    }
+
     /// Whether messages to and from a rank are copied, so that they use its memory before they are matched.
     #[inline(always)]
     pub(crate) fn is_remote(&self, peer: u32) -> bool {
-        !self.remote.is_empty() && self.remote[peer as usize]
+        self.has_remote() && self.remote[peer as usize]
     }
 
     /// Whether messages to and from a rank are physical ones, and a split message is two of them.
@@ -202,7 +221,12 @@ impl PacketEngine {
 
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock()
+    }
+
+    /// The state, unless a thread holds the lock.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Core>> {
+        self.core.try_lock()
     }
 }

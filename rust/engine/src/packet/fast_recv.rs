@@ -34,7 +34,7 @@ impl PacketEngine {
         let mut unposted =
             UnpostedRecv { selector, capacity, accept, place, outcome: None, must_post: Cell::new(false) };
         let mut pauses = self.config.spins;
-        // The first poll does not ask whether a packet is ready: the question costs as much as the receive.
+        // The first poll receives at once: to ask whether a packet is ready costs as much.
         loop {
             match self.take_next(&mut unposted) {
                 FastRecv::Empty => {}
@@ -58,7 +58,7 @@ impl PacketEngine {
     /// posted receive waits for the rest.
     fn waits_for_more(&self, state: &State, unposted: &UnpostedRecv<'_>) -> bool {
         let first = || state.recv_queue.probe(&unposted.selector);
-        if !self.remote.is_empty() {
+        if self.has_remote() {
             return first().is_some_and(|(envelope, message)| {
                 self.is_remote(envelope.source) && !message.is_all()
                     || unposted.accept == Accept::Packed && message.is_incomplete()

@@ -81,7 +81,7 @@ impl PacketEngine {
                 let mut others = members.iter().filter(|m| **m != self.rank).peekable();
                 others.peek()?;
                 let all_gone = others.all(|m| self.transport.peer(*m) != PeerState::Alive);
-                all_gone.then_some(DeviceError::NobodyLeft)
+                all_gone.then_some(DeviceError::NoSourceLeft)
             }
         }
     }
@@ -108,7 +108,7 @@ impl PacketEngine {
     /// The reason why a posted receive is unsatisfiable while no thread waits for it. This rank itself may
     /// still send to it.
     pub(crate) fn unsatisfiable_receive(&self, selector: &Selector, members: &[u32]) -> Option<DeviceError> {
-        self.unsatisfiable(selector, members).filter(|error| *error != DeviceError::NobodyLeft)
+        self.unsatisfiable(selector, members).filter(|error| *error != DeviceError::NoSourceLeft)
     }
 
     /// Fails those receives with these ids that only this rank itself could complete. A thread asks for them

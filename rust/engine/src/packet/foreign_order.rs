@@ -142,9 +142,9 @@ impl<M> ForeignOrder<M> {
         streams.flat_map(|stream| stream.deferred.drain(..)).collect()
     }
 
-    /// Forgets ambiguous messages that were given up. `is_pending` tells whether the message with this source
-    /// and token is still waited for. Returns source and context of the streams to replay.
-    pub(crate) fn forget_given_up(&mut self, is_pending: impl Fn(u32, u64) -> bool) -> Vec<(u32, u64)> {
+    /// Forgets ambiguous messages that were abandoned. `is_pending` states whether a receive still waits for
+    /// the message with this source and token. Returns source and context of the streams to replay.
+    pub(crate) fn forget_abandoned(&mut self, is_pending: impl Fn(u32, u64) -> bool) -> Vec<(u32, u64)> {
         let mut changed = Vec::new();
         for stream in &mut self.streams {
             let before = stream.ambiguous.len();
@@ -170,7 +170,7 @@ impl<M> ForeignOrder<M> {
             let is_same = |other: &Stream<M>| (other.source, other.context) == (*source, *context);
             assert!(!self.streams[..at].iter().any(is_same), "rank {source} has two streams");
             assert!(!ambiguous.is_empty(), "messages of rank {source} are deferred behind no other");
-            assert!(ambiguous.iter().all(|(_, token)| is_pending(*source, *token)), "a message was given up");
+            assert!(ambiguous.iter().all(|(_, token)| is_pending(*source, *token)), "one was abandoned");
             assert!(deferred.iter().all(|(envelope, _)| stream.is_of(envelope)), "a message is elsewhere");
         }
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn unexpected_messages_behind_go_before_deferred_ones() {
+    fn unexpected_messages_are_replayed_before_later_deferred_ones() {
         let mut order = ForeignOrder::default();
         order.note_ambiguous(envelope(7), 100, vec![(envelope(7), 1), (envelope(7), 2)]);
         order.defer(envelope(7), 3);
@@ -248,8 +248,8 @@ mod tests {
         let mut order = ForeignOrder::default();
         order.note_ambiguous(envelope(7), 100, Vec::new());
         order.defer(envelope(7), 0);
-        assert!(order.forget_given_up(|_, _| true).is_empty());
-        assert_eq!(order.forget_given_up(|source, token| (source, token) != (1, 100)), [(1, 4)]);
+        assert!(order.forget_abandoned(|_, _| true).is_empty());
+        assert_eq!(order.forget_abandoned(|source, token| (source, token) != (1, 100)), [(1, 4)]);
         assert_eq!(replay(&mut order), [0]);
         assert!(order.is_empty());
     }

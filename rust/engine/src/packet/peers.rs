@@ -50,9 +50,9 @@ impl PacketEngine {
 
     /// The first of these ranks that is foreign.
     pub(crate) fn first_foreign(&self, ranks: &[u32]) -> Option<u32> {
-        match self.remote.is_empty() {
-            true => None,
-            false => ranks.iter().copied().find(|rank| self.transport.is_foreign(*rank)),
+        match self.has_remote() {
+            true => ranks.iter().copied().find(|rank| self.transport.is_foreign(*rank)),
+            false => None,
         }
     }
 

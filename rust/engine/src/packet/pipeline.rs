@@ -1,7 +1,7 @@
 //! Messages that leave before they are packed.
 //!
 //! The receiver unpacks the first octets while the sender packs the next. The message goes by reference. A
-//! counter beside its memory tells the receiver how many octets are there.
+//! counter beside its memory states how many octets are packed.
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ impl PacketEngine {
         if self.transport.try_send(dest, header, Outgoing::Message(&ahead)) {
             return Some(packer);
         }
-        // Nobody has a message that could be broken.
+        // No receiver has the message, so an end before all is packed harms none.
         packer.finish();
         self.uncharge(dest, message);
         let core = self.lock();

@@ -35,10 +35,10 @@ impl PacketEngine {
     ///
     /// # Errors
     /// This rank has finished or has freed the communicator; the job has failed.
-    pub fn start_receive(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
+    pub fn irecv(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         let source = args.selector.source;
         let mut core = self.lock();
-        let id = self.start_receive_locked(&mut core, args)?;
+        let id = self.irecv_locked(&mut core, args)?;
         self.wake_progress_thread_for(&mut core, id, source);
         Ok(id)
     }
@@ -47,7 +47,7 @@ impl PacketEngine {
     /// share memory need none.
     #[inline]
     pub(crate) fn wake_progress_thread_for(&self, core: &mut Core, id: RequestId, source: Option<u32>) {
-        if !self.remote.is_empty()
+        if self.has_remote()
             && source.is_none_or(|source| self.is_remote(source))
             && core.state.requests.get(id).is_some_and(|request| request.outcome.is_none())
         {
@@ -55,18 +55,18 @@ impl PacketEngine {
         }
     }
 
-    fn start_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
+    fn irecv_locked(&self, core: &mut Core, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         self.check_self(&core.state)?;
         self.check_kept(&core.state, args.selector.context)?;
-        Ok(self.begin_receive_locked(core, args))
+        Ok(self.irecv_unchecked_locked(core, args))
     }
 
-    /// [`start_receive`](Self::start_receive) without its checks: this rank may have begun to finish.
-    pub(crate) fn begin_receive(&self, args: ReceiveArgs) -> RequestId {
-        self.begin_receive_locked(&mut self.lock(), args)
+    /// [`irecv`](Self::irecv) without its checks: this rank may have begun to finish.
+    pub(crate) fn irecv_unchecked(&self, args: ReceiveArgs) -> RequestId {
+        self.irecv_unchecked_locked(&mut self.lock(), args)
     }
 
-    fn begin_receive_locked(&self, core: &mut Core, args: ReceiveArgs) -> RequestId {
+    fn irecv_unchecked_locked(&self, core: &mut Core, args: ReceiveArgs) -> RequestId {
         self.progress(core);
         let selector = args.selector;
         let id = self.post(&mut core.state, args);
@@ -149,7 +149,7 @@ impl PacketEngine {
         accept: Accept,
     ) -> Result<(RequestId, Option<Result<Completed, DeviceError>>), DeviceError> {
         let mut core = self.lock();
-        let id = self.start_receive_locked(&mut core, args)?;
+        let id = self.irecv_locked(&mut core, args)?;
         if let Some(Work::Receive(receive)) = core.state.requests.get(id).map(|r| &mut r.work) {
             receive.accept = accept;
         }

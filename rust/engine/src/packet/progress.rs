@@ -16,10 +16,8 @@ use crate::wait::WaitLimit;
 
 /// A rank that only tests and probes drives the other ranks' progress after this number of empty polls.
 const EMPTY_POLLS: u32 = 64;
-/// Polls of which debug builds check the state once.
-const CHECKED_POLLS: u32 = 32;
 /// Polls after which a wait checks its limit, even if packets arrive without end.
-const ROUNDS: u32 = 64;
+const LIMIT_POLLS: u32 = 64;
 
 impl PacketEngine {
     /// Drives progress once, and updates the heartbeat: a thread of this rank has called.
@@ -44,8 +42,7 @@ impl PacketEngine {
             self.fail_unsatisfiable(core);
             self.note_end(&mut core.state);
         }
-        core.state.polls = core.state.polls.wrapping_add(1);
-        if cfg!(debug_assertions) && core.state.polls.is_multiple_of(CHECKED_POLLS) {
+        if core.state.note_poll() {
             core.state.check(&self.queued_count, &self.end_flags);
         }
     }
@@ -77,7 +74,7 @@ impl PacketEngine {
         if !self.transport.is_ready() && self.queued_count.get() == 0 {
             return;
         }
-        match self.core.try_lock() {
+        match self.try_lock() {
             // Progress by another rank does not change this rank's heartbeat.
             Some(mut core) => self.poll_once(&mut core),
             None if !self.signals.note_missed_progress() => {}
@@ -90,8 +87,7 @@ impl PacketEngine {
     /// lock.
     #[cfg(not(loom))]
     pub(crate) fn has_pending(&self) -> bool {
-        self.queued_count.get() > 0
-            || self.core.try_lock().is_none_or(|core| core.state.requests.has_pending())
+        self.queued_count.get() > 0 || self.try_lock().is_none_or(|core| core.state.requests.has_pending())
     }
 
     /// Waits until `ready` returns a value. The completion of the requests `ids` may make it so.
@@ -105,11 +101,11 @@ impl PacketEngine {
     ) -> Result<R, DeviceError> {
         backoff.adapt_to(&self.oversubscription);
         let mut limit = WaitLimit::begin(deadline, wait_control);
-        let mut rounds = 0u32;
+        let mut polls = 0u32;
         loop {
             // Packets may arrive without end.
-            rounds = rounds.wrapping_add(1);
-            if rounds.is_multiple_of(ROUNDS) {
+            polls = polls.wrapping_add(1);
+            if polls.is_multiple_of(LIMIT_POLLS) {
                 self.check_limit(&mut limit)?;
             }
             let seen = self.signals.changes();
@@ -178,11 +174,7 @@ impl PacketEngine {
         // sees their count, or they see the room in their last poll: every thread passes this fence before
         // that poll and its sleep.
         fence(Ordering::SeqCst);
-        for rank in self.process_ranks.get().into_iter().flatten() {
-            if let Some(rank) = rank.upgrade() {
-                rank.progress_for_other();
-            }
-        }
+        self.process_ranks().for_each(|rank| rank.progress_for_other());
     }
 
     /// Parks until something happens: on the transport if no other thread does, else on this thread's waiter.

@@ -164,7 +164,7 @@ impl PacketEngine {
     /// message that has not arrived in full.
     #[inline]
     pub(crate) fn acknowledge(&self, state: &mut State, source: u32, charge: &CreditCharge, wanted: u64) {
-        // The queue of a finished rank is never emptied: a packet for it would stay in the outbox for ever.
+        // The queue of a finished rank is never emptied: a packet for it would never leave the outbox.
         if let Some(token) = charge.token()
             && (self.transport.epoch() == 0 || self.transport.peer(source) == PeerState::Alive)
         {
@@ -208,7 +208,7 @@ impl PacketEngine {
                 self.acknowledge(state, source, &charge, wanted(capacity));
                 self.deliver(state, id, envelope, payload, charge.token().unwrap_or(0));
             }
-            // The taker is last: it came after the posted receives.
+            // The unposted receive is last: it began after the posted ones.
             (None, Some(unposted)) => {
                 let is_taken = match &body {
                     Incoming::Inline(words, len) => unposted.take_inline(words, *len, envelope),

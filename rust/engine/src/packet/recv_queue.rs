@@ -214,7 +214,7 @@ impl RecvQueue {
         }
         let rendezvous = &self.rendezvous;
         let is_pending = |source, token| rendezvous.iter().any(|pending| pending.is_of(source, token));
-        self.foreign_order.forget_given_up(is_pending)
+        self.foreign_order.forget_abandoned(is_pending)
     }
 
     /// Takes all deferred messages of a source.

@@ -103,7 +103,7 @@ impl Request {
         !(self.is_standard() && matches!(error, DeviceError::PeerFinished { .. }))
     }
 
-    /// Destination, tag and logical length of a send that stands for a message.
+    /// Destination, tag and logical length of a send that is reported as a message.
     fn send(&self) -> Option<(u32, i32, usize)> {
         match self.work {
             Work::Send { dest, tag, len: Some(len), .. } => Some((dest, tag, len)),

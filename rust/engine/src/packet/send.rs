@@ -27,7 +27,7 @@ impl PacketEngine {
         mode: Mode,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        match self.start_send(dest, context, tag, message, mode)? {
+        match self.isend(dest, context, tag, message, mode)? {
             None => Ok(()),
             Some(id) => match self.wait(id, None, wait_control) {
                 Ok(_) => Ok(()),
@@ -44,7 +44,7 @@ impl PacketEngine {
     /// # Errors
     /// The peer or this rank has failed or finished.
     #[inline]
-    pub fn start_send(
+    pub fn isend(
         &self,
         dest: u32,
         context: u64,
@@ -55,13 +55,13 @@ impl PacketEngine {
         if self.transport.epoch() != 0 || self.end_flags.has_begun() {
             self.check_peer(dest)?;
         }
-        self.begin_send(dest, context, tag, message, mode)
+        self.isend_unchecked(dest, context, tag, message, mode)
     }
 
-    /// [`start_send`](Self::start_send) without its checks: this rank may have begun to finish, and the peer
+    /// [`isend`](Self::isend) without its checks: this rank may have begun to finish, and the peer
     /// may have ended.
     #[inline]
-    pub(crate) fn begin_send(
+    pub(crate) fn isend_unchecked(
         &self,
         dest: u32,
         context: u64,
@@ -177,7 +177,7 @@ impl PacketEngine {
     }
 
     /// Checks whether `more` further messages to a rank may wait to be matched, past the credit. They occupy
-    /// memory there that only receives release, and a wait for those receives could last for ever.
+    /// memory there that only receives release, and those receives may never be posted.
     ///
     /// # Errors
     /// The limit is reached.

@@ -45,7 +45,7 @@ impl Job {
 
     fn irecv(&self, capacity: usize) -> RequestId {
         let args = ReceiveArgs { selector: selector(), capacity, spare: None, members: None };
-        self.receiver.start_receive(args).expect("it runs")
+        self.receiver.irecv(args).expect("it runs")
     }
 
     /// Receives without a posted receive.
@@ -141,7 +141,7 @@ fn wait_times_out_while_the_message_is_not_packed_and_the_request_stays() {
 }
 
 #[test]
-fn receive_that_accepts_it_takes_a_message_that_is_being_packed() {
+fn accepting_receive_takes_a_message_while_it_is_packed() {
     for takes_unexpected in [false, true] {
         let job = Job::new();
         let sent = job.send_ahead();
@@ -164,7 +164,7 @@ fn receive_that_accepts_it_takes_a_message_that_is_being_packed() {
 }
 
 #[test]
-fn receive_that_wants_all_of_it_leaves_the_fast_path_and_gets_it_packed() {
+fn receive_of_packed_messages_leaves_the_fast_path_until_all_is_packed() {
     for takes_unexpected in [false, true] {
         let job = Job::new();
         let sent = job.send_ahead();
@@ -202,7 +202,7 @@ fn blocking_posted_receive_accepts_a_message_that_is_being_packed() {
 fn probe_sees_the_length_of_a_message_that_is_being_packed() {
     let job = Job::new();
     let sent = job.send_ahead();
-    let (_, size) = job.receiver.probe_now(&selector(), &[]).expect("no error").expect("it has come");
+    let (_, size) = job.receiver.probe_now(&selector(), &[]).expect("no error").expect("it has arrived");
     assert_eq!(size, OCTETS - 16);
     sent.finish();
 }

@@ -83,7 +83,7 @@ impl Job {
     }
 
     fn irecv(&self, capacity: usize) -> RequestId {
-        self.receiver.start_receive(args(capacity)).expect("it runs")
+        self.receiver.irecv(args(capacity)).expect("it runs")
     }
 }
 
@@ -151,7 +151,7 @@ fn receive_reads_octets_that_were_packed_while_others_were_not() {
         let sent = job.send_ahead();
         if is_late {
             job.while_sending(|receiver| receiver.probe(&selector(), &[], &mut Uninterruptible))
-                .expect("it has come");
+                .expect("it has arrived");
         }
         sent.pack(COUNT / 2);
         let mut message = job.recv_begun();
@@ -188,7 +188,7 @@ fn probe_sees_the_length_of_a_message_that_is_not_packed() {
     let job = Job::new();
     let sent = job.send_ahead();
     let seen = job.while_sending(|receiver| receiver.probe(&selector(), &[], &mut Uninterruptible));
-    assert_eq!(seen.expect("it has come").1, OCTETS - 16);
+    assert_eq!(seen.expect("it has arrived").1, OCTETS - 16);
     sent.finish();
 }
 
@@ -257,7 +257,7 @@ fn message_in_two_halves_is_named_at_its_end_and_consumed() {
     let objects = 3 * OCTETS;
     let message = with_objects(objects);
     assert!(message.is_split());
-    job.sender.start_send(1, CONTEXT, 1, &message, Mode::Standard).expect("no error");
+    job.sender.isend(1, CONTEXT, 1, &message, Mode::Standard).expect("no error");
     let mut message = job.while_sending(|receiver| recv(receiver, Accept::Packing)).expect("a message");
     if message.is_packing() {
         assert_eq!(job.await_packed(&mut message, OCTETS), Ok(OCTETS));
@@ -265,7 +265,7 @@ fn message_in_two_halves_is_named_at_its_end_and_consumed() {
         assert_eq!(message.check_sole_end(Type::Long), Err(expected));
     }
     let next = with_objects(0);
-    job.sender.start_send(1, CONTEXT, 1, &next, Mode::Standard).expect("no error");
+    job.sender.isend(1, CONTEXT, 1, &next, Mode::Standard).expect("no error");
     let next = job.while_sending(|receiver| recv(receiver, Accept::Packed)).expect("the next message");
     assert_eq!(elements(&next, COUNT), numbers(COUNT));
     assert_eq!(job.receiver.leftovers(), Default::default());
@@ -275,9 +275,8 @@ fn message_in_two_halves_is_named_at_its_end_and_consumed() {
 #[test]
 fn reader_is_woken_while_another_thread_of_its_rank_sleeps_on_the_transport() {
     let job = Job::with(Config { spins: 0, yields: 0, slice: 2 * LONG, ..Config::default() });
-    let never = job
-        .receiver
-        .start_receive(ReceiveArgs { selector: Selector { tag: Some(2), ..selector() }, ..args(OCTETS) });
+    let never =
+        job.receiver.irecv(ReceiveArgs { selector: Selector { tag: Some(2), ..selector() }, ..args(OCTETS) });
     let never = never.expect("it runs");
     std::thread::scope(|scope| {
         let other = scope.spawn(|| job.receiver.wait(never, None, &mut Uninterruptible));

@@ -124,14 +124,14 @@ fn message_without_room_in_the_segment_is_refused_with_its_length() {
     let pool = ranks[0].pool.clone();
     let sender = ranks.remove(0).into_endpoint(2);
     let foreign = message(HeapPool::new(1 << 20), 5000);
-    let send = |mode| sender.start_send(1, 0, 1, &foreign, mode);
+    let send = |mode| sender.isend(1, 0, 1, &foreign, mode);
     let held: Vec<_> = std::iter::from_fn(|| pool.own(5000)).collect();
     for mode in [Mode::Standard, Mode::Synchronous] {
         let error = send(mode).expect_err("there is no place");
         assert!(matches!(error, DeviceError::Memory(SlabError::Shared { asked: 5016.. })), "{error}");
     }
     // A message that needs no memory of the segment is sent.
-    assert_eq!(sender.start_send(1, 0, 1, &message(HeapPool::new(1 << 20), 64), Mode::Standard), Ok(None));
+    assert_eq!(sender.isend(1, 0, 1, &message(HeapPool::new(1 << 20), 64), Mode::Standard), Ok(None));
     drop(held);
     assert_eq!(send(Mode::Standard), Ok(None));
     assert_eq!(ranks[0].receive(), [80, 5016]);
@@ -144,7 +144,7 @@ fn sender_that_waits_for_room() -> (PacketEngine, Rank, Vec<RequestId>) {
     let mut receiver = ranks.pop().expect("two ranks");
     let sender = ranks.pop().expect("one rank").into_endpoint(2);
     let letter = message(sender.source().clone(), 64);
-    let send = || sender.start_send(1, 0, 1, &letter, Mode::Standard).expect("it is alive");
+    let send = || sender.isend(1, 0, 1, &letter, Mode::Standard).expect("it runs");
     let sends = (0..2000).filter_map(|_| send()).collect();
     sender.leftovers();
     assert!(!sender.transport.is_ready(), "there is no room");
@@ -159,7 +159,7 @@ fn sender_stops_waiting_for_room_at_a_finished_rank() {
     receiver.transport.finish();
     sender.leftovers();
     receiver.receive();
-    assert!(!sender.transport.is_ready(), "it would poll for ever");
+    assert!(!sender.transport.is_ready(), "it would never stop polling");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn sender_stops_waiting_for_room_for_cancelled_messages() {
         let _ = sender.cancel(id);
     }
     receiver.receive();
-    assert!(!sender.transport.is_ready(), "it would poll for ever");
+    assert!(!sender.transport.is_ready(), "it would never stop polling");
 }
 
 /// Three ranks. The last one receives, and the one before it keeps the receiver's doorbells cleared.
@@ -191,7 +191,7 @@ impl ClearedDoorbells {
 
     fn send(&self) {
         let letter = message(self.sender.source().clone(), 64);
-        assert_eq!(self.sender.start_send(2, 7, 1, &letter, Mode::Standard), Ok(None));
+        assert_eq!(self.sender.isend(2, 7, 1, &letter, Mode::Standard), Ok(None));
         self.hostile.transport.clear_doorbells(2);
     }
 
@@ -199,7 +199,7 @@ impl ClearedDoorbells {
         let selector = Selector { context: 7, source, tag: None };
         let members = source.is_none().then(|| vec![0, 1, 2].into());
         let args = ReceiveArgs { selector, capacity: 100, spare: None, members };
-        self.receiver.start_receive(args).expect("it runs")
+        self.receiver.irecv(args).expect("it runs")
     }
 
     fn source_of(&self, id: RequestId) -> Result<Option<u32>, DeviceError> {
@@ -252,7 +252,7 @@ fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
     // The epoch on the page that all ranks write is a hint as well.
     job.hostile.transport.clear_epoch();
     let selector = Selector { context: 7, source: Some(0), tag: None };
-    let (envelope, _) = job.receiver.probe_now(&selector, &[]).expect("a message").expect("it has come");
+    let (envelope, _) = job.receiver.probe_now(&selector, &[]).expect("a message").expect("it has arrived");
     assert_eq!(envelope.source, 0);
 }
 
@@ -260,10 +260,10 @@ fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
 fn synchronous_send_is_done_when_its_receiver_matched_it_and_finished_and_its_doorbell_was_cleared() {
     let job = ClearedDoorbells::new();
     let letter = message(job.receiver.source().clone(), 64);
-    let sent = job.receiver.start_send(0, 7, 1, &letter, Mode::Synchronous).expect("it is alive");
+    let sent = job.receiver.isend(0, 7, 1, &letter, Mode::Synchronous).expect("it runs");
     let selector = Selector { context: 7, source: Some(2), tag: None };
     let args = ReceiveArgs { selector, capacity: 100, spare: None, members: None };
-    let got = job.sender.start_receive(args).expect("it runs");
+    let got = job.sender.irecv(args).expect("it runs");
     assert!(job.sender.test(got).expect("no error").is_some());
     job.hostile.transport.clear_doorbells(2);
     job.sender.transport.finish();

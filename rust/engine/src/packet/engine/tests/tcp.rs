@@ -42,7 +42,7 @@ fn peer_with_too_many_unmatched_messages_is_disconnected() {
     let begun = Instant::now();
     let mut token = 0;
     while receiver.peer(0) == PeerState::Alive {
-        assert!(begun.elapsed() < LONG, "{:?} messages are here", flooded.leftovers());
+        assert!(begun.elapsed() < LONG, "{:?} messages have arrived", flooded.leftovers());
         token += 1;
         let header = Header { kind: Kind::Rts, token, ..Header::default() };
         sender.try_send(1, header, Outgoing::Message(&message));

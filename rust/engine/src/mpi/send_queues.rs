@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use mpjdev_transport::config::ENVELOPE_LEN;
 
-use super::requests::Hope;
-use super::send::{Held, open};
+use super::requests::FailIf;
+use super::send::{DeferredSend, open};
 use super::{Rank, State};
 use crate::error::DeviceError;
 use crate::request::RequestId;
@@ -25,7 +25,7 @@ const STRIDE: usize = 32;
 
 /// The sends to a rank.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct SendQueue {
     /// Sends that are with the library, or were at the last poll.
     leaving: Vec<RequestId>,
     waiting: VecDeque<RequestId>,
@@ -33,13 +33,13 @@ pub(super) struct Lane {
     stalled: Option<Instant>,
 }
 
-impl Default for Lane {
-    fn default() -> Lane {
-        Lane { leaving: Vec::new(), waiting: VecDeque::new(), window: WINDOW, stalled: None }
+impl Default for SendQueue {
+    fn default() -> SendQueue {
+        SendQueue { leaving: Vec::new(), waiting: VecDeque::new(), window: WINDOW, stalled: None }
     }
 }
 
-impl Lane {
+impl SendQueue {
     /// Whether another send waits.
     fn is_full(&self) -> bool {
         !self.waiting.is_empty() || self.leaving.len() >= self.window
@@ -62,57 +62,57 @@ impl Lane {
 impl Rank {
     /// Whether another send to a rank waits.
     #[inline]
-    pub(super) fn is_lane_full(&self, dest: u32) -> bool {
-        self.full_lanes[dest as usize].load(Ordering::Relaxed)
+    pub(super) fn is_send_queue_full(&self, dest: u32) -> bool {
+        self.full_send_queues[dest as usize].load(Ordering::Relaxed)
     }
 
     /// Adds a send to its rank's queue, waiting or with the library.
-    pub(super) fn enter_lane(&self, state: &mut State, dest: u32, id: RequestId, waits: bool) {
+    pub(super) fn enqueue_send(&self, state: &mut State, dest: u32, id: RequestId, waits: bool) {
         // A rank receives its messages to itself, so they never wait here.
         if dest == self.rank {
             return;
         }
-        let lane = state.lanes.entry(dest).or_default();
+        let queue = state.send_queues.entry(dest).or_default();
         let is_due = match waits {
             true => {
-                lane.waiting.push_back(id);
-                lane.waiting.len().is_multiple_of(STRIDE)
+                queue.waiting.push_back(id);
+                queue.waiting.len().is_multiple_of(STRIDE)
             }
             false => {
-                lane.leaving.push(id);
-                lane.is_full()
+                queue.leaving.push(id);
+                queue.is_full()
             }
         };
         match is_due {
-            true => self.progress_lane(state, dest),
-            false => self.full_lanes[dest as usize].store(lane.is_full(), Ordering::Relaxed),
+            true => self.progress_send_queue(state, dest),
+            false => self.full_send_queues[dest as usize].store(queue.is_full(), Ordering::Relaxed),
         }
     }
 
     /// Advances the sends to a rank. Does not block.
-    pub(super) fn progress_lane(&self, state: &mut State, dest: u32) {
-        let Some(mut lane) = state.lanes.remove(&dest) else { return };
-        let before = lane.leaving.len();
-        lane.leaving.retain(|id| self.is_leaving(state, *id));
-        lane.adjust(lane.leaving.len() < before, Instant::now);
-        while lane.leaving.len() < lane.window
-            && let Some(id) = lane.waiting.pop_front()
+    pub(super) fn progress_send_queue(&self, state: &mut State, dest: u32) {
+        let Some(mut queue) = state.send_queues.remove(&dest) else { return };
+        let before = queue.leaving.len();
+        queue.leaving.retain(|id| self.is_leaving(state, *id));
+        queue.adjust(queue.leaving.len() < before, Instant::now);
+        while queue.leaving.len() < queue.window
+            && let Some(id) = queue.waiting.pop_front()
         {
-            if self.start_held(state, id) {
-                lane.leaving.push(id);
+            if self.start_deferred(state, id) {
+                queue.leaving.push(id);
             }
         }
-        self.full_lanes[dest as usize].store(lane.is_full(), Ordering::Relaxed);
-        if !lane.leaving.is_empty() {
-            state.lanes.insert(dest, lane);
+        self.full_send_queues[dest as usize].store(queue.is_full(), Ordering::Relaxed);
+        if !queue.leaving.is_empty() {
+            state.send_queues.insert(dest, queue);
         }
     }
 
     /// Advances the sends to all ranks.
-    pub(super) fn progress_lanes(&self, state: &mut State) {
-        let waiting = state.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
+    pub(super) fn progress_send_queues(&self, state: &mut State) {
+        let waiting = state.send_queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
         let dests: Vec<u32> = waiting.map(|(dest, _)| *dest).collect();
-        dests.into_iter().for_each(|dest| self.progress_lane(state, dest));
+        dests.into_iter().for_each(|dest| self.progress_send_queue(state, dest));
     }
 
     /// Whether the library still has the short messages of a send.
@@ -120,15 +120,15 @@ impl Rank {
         if !state.requests.sending(id).is_some_and(|sending| sending.is_leaving()) {
             return false;
         }
-        self.advance(state, id, Hope::Any);
+        self.advance(state, id, FailIf::Impossible);
         state.requests.sending(id).is_some_and(|sending| sending.is_leaving())
     }
 
     /// Gives a waiting send to the library; true if the library has a part of it afterwards.
-    fn start_held(&self, state: &mut State, id: RequestId) -> bool {
+    fn start_deferred(&self, state: &mut State, id: RequestId) -> bool {
         let State { requests, pairs, .. } = state;
         let Some(sending) = requests.sending(id) else { return false };
-        let Some(Held { group: _group, message, to }) = sending.held.take() else { return false };
+        let Some(DeferredSend { group: _group, message, to }) = sending.deferred.take() else { return false };
         if let Err(error) = self.start(&message, to, sending, || open(pairs)) {
             sending.failed = Some(error);
         }
@@ -159,31 +159,32 @@ impl Rank {
 mod tests {
     use super::*;
 
-    fn lane(waiting: u64) -> Lane {
-        Lane { waiting: (0..waiting).map(RequestId::from).collect(), ..Lane::default() }
+    fn queue(waiting: u64) -> SendQueue {
+        SendQueue { waiting: (0..waiting).map(RequestId::from).collect(), ..SendQueue::default() }
     }
 
     #[test]
-    fn stalled_lane_doubles_its_window_until_a_send_completes() {
-        let (mut lane, start) = (lane(1000), Instant::now());
-        let at = |lane: &mut Lane, millis| lane.adjust(false, || start + Duration::from_millis(millis));
-        at(&mut lane, 0);
-        assert_eq!(lane.window, WINDOW, "it has just begun");
-        at(&mut lane, 1);
-        assert_eq!(lane.window, 2 * WINDOW);
-        at(&mut lane, 2);
-        assert_eq!(lane.window, 2 * WINDOW, "it waits longer each time");
-        at(&mut lane, 3);
-        assert_eq!(lane.window, 4 * WINDOW);
-        lane.adjust(true, Instant::now);
-        assert_eq!(lane.window, WINDOW);
+    fn stalled_queue_doubles_its_window_until_a_send_completes() {
+        let (mut queue, start) = (queue(1000), Instant::now());
+        let at =
+            |queue: &mut SendQueue, millis| queue.adjust(false, || start + Duration::from_millis(millis));
+        at(&mut queue, 0);
+        assert_eq!(queue.window, WINDOW, "it has just begun");
+        at(&mut queue, 1);
+        assert_eq!(queue.window, 2 * WINDOW);
+        at(&mut queue, 2);
+        assert_eq!(queue.window, 2 * WINDOW, "it waits longer each time");
+        at(&mut queue, 3);
+        assert_eq!(queue.window, 4 * WINDOW);
+        queue.adjust(true, Instant::now);
+        assert_eq!(queue.window, WINDOW);
     }
 
     #[test]
-    fn lane_without_waiting_sends_does_not_stall() {
-        let (mut lane, start) = (lane(0), Instant::now());
-        (0..100).for_each(|second| lane.adjust(false, || start + Duration::from_secs(second)));
-        assert_eq!(lane.window, WINDOW);
-        assert!(!lane.is_full());
+    fn queue_without_waiting_sends_does_not_stall() {
+        let (mut queue, start) = (queue(0), Instant::now());
+        (0..100).for_each(|second| queue.adjust(false, || start + Duration::from_secs(second)));
+        assert_eq!(queue.window, WINDOW);
+        assert!(!queue.is_full());
     }
 }
