@@ -2,7 +2,7 @@
 //! shrink.
 
 /// Public items without a user in the product, each with the reason for its being there.
-pub(crate) const UNUSED_ITEMS: [(&str, &str); 7] = [
+pub(crate) const UNUSED_ITEMS: [(&str, &str); 8] = [
     ("set_filter", "the simulation of other crates' tests"),
     ("set_impairment", "the simulation of other crates' tests"),
     ("tiny", "limits for the conformance suite"),
@@ -10,6 +10,7 @@ pub(crate) const UNUSED_ITEMS: [(&str, &str); 7] = [
     ("clear_doorbells", "a loss of hints that tests cause"),
     ("clear_epoch", "a loss of hints that tests cause"),
     ("udp_socket", "the socket that tests disturb"),
+    ("close_peer", "a failed peer that tests cause"),
 ];
 
 /// Edges between modules that lead up or sideways.

@@ -25,10 +25,10 @@ const SENT: i64 = -2;
 const PASSED: i64 = 0;
 /// Type code for "no section".
 const NO_TYPE: i64 = 15;
-/// The largest count that fits beside the type; it stands for that count or more.
+/// The largest count that fits beside the type; it means that count or more.
 const COUNT_MAX: i64 = (1 << 28) - 1;
 
-/// Wildcards as the original has them (S: the values of the MPICH family).
+/// Wildcards with the values of the original implementation, which are those of the MPICH family.
 const ANY_SOURCE: i32 = -2;
 const ANY_TAG: i32 = -1;
 
@@ -179,7 +179,7 @@ pub(crate) fn send(
 ) -> Answer<()> {
     handle::with_comm(comm, |comm| {
         // The buffer is released before the wait: the message is captured.
-        match start_send(comm, buffer, dest, tag, synchronous, flags)? {
+        match isend_buffer(comm, buffer, dest, tag, synchronous, flags)? {
             None => Ok(()),
             Some(id) => await_send(env, comm, id),
         }
@@ -207,14 +207,14 @@ pub(crate) fn isend(
     synchronous: bool,
     flags: i32,
 ) -> Answer {
-    handle::with_comm(comm, |comm| match start_send(comm, buffer, dest, tag, synchronous, flags)? {
+    handle::with_comm(comm, |comm| match isend_buffer(comm, buffer, dest, tag, synchronous, flags)? {
         None => Ok(0),
         Some(id) => handle::keep_request(Request { comm: comm.clone(), id, destination: None }),
     })
 }
 
 #[inline(always)]
-fn start_send(
+fn isend_buffer(
     comm: &Comm,
     buffer: i64,
     dest: i32,
@@ -316,7 +316,7 @@ fn receive_posted(
     fast: FastRecv,
     answer: &impl Fn(&mut Env, &Status) -> i64,
 ) -> Answer {
-    let (capacity, spare) = begin_receive(buffer)?;
+    let (capacity, spare) = receive_memory(buffer)?;
     let result = comm.recv_posted(fast, from, capacity, Accept::Packed, spare, &mut || env.may_wait());
     let (status, message) = end_receive(buffer, result)?;
     deliver(buffer, message);
@@ -326,7 +326,7 @@ fn receive_posted(
 pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
-        let (capacity, spare) = begin_receive(buffer)?;
+        let (capacity, spare) = receive_memory(buffer)?;
         let id = end_receive(buffer, comm.irecv(from, capacity, spare))?;
         let destination = Some(Destination::Buffer(buffer));
         keep_receive(Request { comm: comm.clone(), id, destination }, buffer)
@@ -335,7 +335,7 @@ pub(crate) fn irecv(_: &mut Env, comm: i64, buffer: i64, source: i32, tag: i32) 
 
 /// Marks a buffer as in use and empties it; returns its capacity and its memory.
 #[inline(always)]
-fn begin_receive(buffer: i64) -> Answer<(usize, Option<mpjdev_buffer::Slab>)> {
+fn receive_memory(buffer: i64) -> Answer<(usize, Option<mpjdev_buffer::Slab>)> {
     handle::with_idle_buffer(buffer, |b| {
         b.pending = Some(Pending::Awaited);
         let capacity = match &b.kind {

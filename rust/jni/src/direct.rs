@@ -133,7 +133,7 @@ fn send_and_wait(
     tag: i32,
     synchronous: bool,
 ) -> Answer<()> {
-    handle::with_comm(comm, |comm| match start_send(env, comm, part, dest, tag, synchronous)? {
+    handle::with_comm(comm, |comm| match isend_array(env, comm, part, dest, tag, synchronous)? {
         None => Ok(()),
         Some(id) => await_send(env, comm, id),
     })
@@ -141,14 +141,14 @@ fn send_and_wait(
 
 #[inline(never)]
 fn isend_part(env: &mut Env, comm: i64, part: &Part<'_>, dest: i32, tag: i32, synchronous: bool) -> Answer {
-    handle::with_comm(comm, |comm| match start_send(env, comm, part, dest, tag, synchronous)? {
+    handle::with_comm(comm, |comm| match isend_array(env, comm, part, dest, tag, synchronous)? {
         None => Ok(0),
         Some(id) => handle::keep_request(Request { comm: comm.clone(), id, destination: None }),
     })
 }
 
 #[inline(always)]
-fn start_send(
+fn isend_array(
     env: &mut Env,
     comm: &Comm,
     part: &Part<'_>,
@@ -180,7 +180,8 @@ fn start_send(
     })
 }
 
-/// Sends a long message before it is packed, and packs it; returns its send. `None` if it cannot leave yet.
+/// Sends a long message before it is packed, then packs it; returns its send. `None` if that is not possible
+/// now.
 #[cold]
 #[inline(never)]
 fn send_ahead(
@@ -198,7 +199,7 @@ fn send_ahead(
     let (_, place) = message.sole_section(section.element, section.count)?;
     let mut send_packed = || comm.send_packed(dest);
     let packed = part.array.pack(env, off, part.count, place, ELEMENTS, packer, &mut send_packed);
-    // The last octets, or that there will be none.
+    // Sends the last octets, or the failure of the packing.
     send_packed();
     if let (Err(_), Some(id)) = (&packed, request) {
         comm.detach(id);
@@ -375,8 +376,8 @@ fn receive_posted(
     receive_begun(env, comm, part, &mut Some((status, message)), reply)
 }
 
-/// Copies the elements of a received message. Those of one that its sender still packs are copied as they
-/// come.
+/// Copies the elements of a received message. If its sender still packs it, each part is copied as soon as it
+/// is packed.
 #[cold]
 #[inline(never)]
 fn receive_begun(
@@ -530,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn no_size_and_count_are_a_reserved_answer() {
+    fn size_and_count_never_equal_a_reserved_answer() {
         let largest = detail_of(i32::MAX as usize, i32::MAX as usize);
         assert_eq!((largest >> 32, largest as i32), (i64::from(i32::MAX), i32::MAX));
         let reserved = CONSTANTS.iter().filter(|(name, _)| ["PENDING", "SENT"].contains(name));

@@ -123,7 +123,7 @@ pub(crate) fn with_buffer<R>(
         #[inline(always)]
         |buffer| {
             if buffer.pending.is_some() {
-                settle(handle, buffer)?;
+                complete_detached(handle, buffer)?;
             }
             f(&mut buffer.kind)
         },
@@ -137,7 +137,7 @@ pub(crate) fn with_idle_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R)
         #[inline(always)]
         |buffer| {
             if buffer.pending.is_some() {
-                settle(handle, buffer)?;
+                complete_detached(handle, buffer)?;
             }
             Ok(f(buffer))
         },
@@ -152,7 +152,7 @@ pub(crate) fn with_any_buffer<R>(handle: i64, f: impl FnOnce(&mut Buffer) -> R) 
 
 /// Completes a detached receive, if its message has arrived.
 #[cold]
-fn settle(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
+fn complete_detached(handle: i64, buffer: &mut Buffer) -> Result<(), Failure> {
     if let Some(Pending::Detached(comm, id)) = &buffer.pending {
         match comm.test(*id) {
             Ok(None) => return Err(Fault::InUse.into()),
@@ -388,7 +388,7 @@ pub(crate) fn unshare(rank: &Arc<PacketEngine>) {
     thread_memory::take_all();
 }
 
-/// Empties a buffer for a receive; returns its memory when nobody else refers to it and it may stay.
+/// Empties a buffer for a receive; returns its memory if it has no other reference and may stay.
 #[inline(always)]
 pub(crate) fn take_spare(kind: &mut Kind) -> Option<Slab> {
     match kind {
@@ -419,7 +419,7 @@ mod tests {
     /// Java's handles of a rank refer to requests not waited for and operations not complete when the rank
     /// finishes.
     #[test]
-    fn a_rank_that_has_finished_goes_though_handles_of_it_are_kept() {
+    fn finished_rank_is_dropped_while_handles_of_it_are_kept() {
         let world = job::local(2, Config::default(), &private()).remove(0);
         let rank = world.packet_engine().expect("a rank of ours").clone();
         let gone = Arc::downgrade(&rank);
@@ -427,10 +427,10 @@ mod tests {
         let comm = super::comm(handle).expect("a communicator");
         let from = RecvFrom { source: Some(0), tag: Some(1) };
         comm.send(&numbers(&[1, 2, 3]), 0, 1, Mode::Standard, &mut Uninterruptible).expect("sent");
-        let id = comm.irecv(from, CAPACITY as usize, None).expect("this rank is here");
+        let id = comm.irecv(from, CAPACITY as usize, None).expect("this rank runs");
         let request = keep_request(Request { comm: comm.clone(), id, destination: None }).expect("room");
         let mut barrier = comm.start_barrier();
-        assert!(matches!(barrier.advance(), Ok(None)), "the other rank does not come");
+        assert!(matches!(barrier.advance(), Ok(None)), "the other rank has not called barrier");
         let operation = keep_operation(barrier).expect("room");
 
         rank.finish(None, &mut Uninterruptible).expect("nothing is left to be sent");
@@ -442,7 +442,7 @@ mod tests {
         assert!(matches!(over, Ok(Err(DeviceError::Finished { rank: 0 }))), "{over:?}");
         drop_operation(operation);
         let Request { comm, id, .. } = drop_request(request).expect("it is kept");
-        let done = comm.test(id).expect("it is here").expect("it is whole");
+        let done = comm.test(id).expect("no error").expect("it is complete");
         let mut reader = ReadBuffer::new(private(), CAPACITY).expect("memory");
         reader.adopt(done.message.expect("a receive has one"));
         let mut values = [0; 3];

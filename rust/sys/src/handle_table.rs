@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::lock_order::order::{Held, Order};
+use crate::lock_order::order::{HeldLock, Order};
 use crate::sync::{AtomicU64, LockRank, Mutex, OnceLock, UnsafeCell};
 
 /// Slots of one chunk. Chunks are allocated as they are needed and never move.
@@ -23,7 +23,7 @@ const ORDER: Order = Order::new(LockRank::Handle);
 /// Reason why a handle cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandleError {
-    /// There is no such value, or no longer.
+    /// The handle was never given out, or its value was removed.
     Stale,
     /// Another thread uses the value at this moment.
     Busy,
@@ -262,7 +262,7 @@ fn yield_now() {
 #[derive(Debug)]
 pub struct HandleGuard<'a, T> {
     used: Used<'a, T>,
-    _held: Held,
+    _held: HeldLock,
 }
 
 /// A slot that is busy until this is dropped.

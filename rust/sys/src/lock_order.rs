@@ -13,7 +13,7 @@ use loom::sync as inner;
 #[cfg(not(loom))]
 use std::sync as inner;
 
-use order::{Held, Order};
+use order::{HeldLock, Order};
 
 /// Ranks of the locks of this project, in the order in which a thread takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +108,7 @@ impl<T> Mutex<T> {
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
     guard: inner::MutexGuard<'a, T>,
-    _held: Held,
+    _held: HeldLock,
 }
 
 impl<T> Deref for MutexGuard<'_, T> {
@@ -166,18 +166,18 @@ pub(crate) mod order {
 
         /// Records that this thread holds the lock.
         #[track_caller]
-        pub(crate) fn hold(self) -> Held {
+        pub(crate) fn hold(self) -> HeldLock {
             let taken = (self.0, Location::caller());
             let _ = HELD.try_with(|held| held.borrow_mut().push(taken));
-            Held(taken, PhantomData)
+            HeldLock(taken, PhantomData)
         }
     }
 
     /// Record of a lock that this thread holds.
     #[derive(Debug)]
-    pub(crate) struct Held(Taken, PhantomData<*const ()>);
+    pub(crate) struct HeldLock(Taken, PhantomData<*const ()>);
 
-    impl Drop for Held {
+    impl Drop for HeldLock {
         fn drop(&mut self) {
             let _ = HELD.try_with(|held| {
                 let mut held = held.borrow_mut();
@@ -209,14 +209,14 @@ pub(crate) mod order {
         pub(crate) fn check(self) {}
 
         #[inline(always)]
-        pub(crate) fn hold(self) -> Held {
-            Held(PhantomData)
+        pub(crate) fn hold(self) -> HeldLock {
+            HeldLock(PhantomData)
         }
     }
 
     /// Record of a lock that this thread holds.
     #[derive(Debug)]
-    pub(crate) struct Held(PhantomData<*const ()>);
+    pub(crate) struct HeldLock(PhantomData<*const ()>);
 }
 
 /// A release build pays nothing for the order.

@@ -1,7 +1,7 @@
 //! Shared memory of processes: one unnamed file for each owner, written by the owner alone.
 //!
 //! The owner maps its file first and then seals it: from then on its length is fixed, and no other process
-//! can map it for writing. All processes see words of atomics, so that a neighbour that writes at the wrong
+//! can map it for writing. All processes see words of atomics, so a process that writes at any
 //! moment breaks no rule of the language. Every reader must check the words.
 
 use std::io;
@@ -27,7 +27,7 @@ const HUGETLBFS: u64 = 0x9584_58f6;
 /// A multiple of any system's page size, and at least twice as long.
 const PAGE: usize = 128 << 10;
 
-/// Octets that one call allocates: some ten microseconds.
+/// Octets that one call allocates, few enough for it to end between two signals.
 const PIECE: usize = 256 << 10;
 
 /// A mapping of a shared file.
@@ -337,7 +337,7 @@ mod tests {
         const LEN: usize = 1 << 30;
         let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
         let Ok(huge) = rustix::fs::memfd_create("test", flags) else {
-            println!("SKIPPED reserved huge pages: the system knows none");
+            println!("SKIPPED reserved huge pages: the system has none");
             return;
         };
         ftruncate(&huge, LEN as u64).expect("a length");

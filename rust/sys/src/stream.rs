@@ -68,7 +68,7 @@ pub fn bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Sends as many octets as the socket takes now. Never blocks, and raises no signal.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] when it takes none now; the other side is closed; the system refuses.
+/// [`io::ErrorKind::WouldBlock`] when the socket has no room; the peer has closed it; the system refuses.
 ///
 /// # Panics
 /// With more than [`PARTS_MAX`] parts.
@@ -94,17 +94,17 @@ pub fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> {
 pub fn receive(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> {
     assert!(
         parts.iter().any(|part| part.vector.iov_len > 0),
-        "room for an octet tells the end of the stream"
+        "without room, the end of the stream cannot be distinguished"
     );
     if let [Part { vector, .. }] = parts {
-        // This fast path costs a third of the other one for an empty poll. It is also no cancellation point,
-        // which would cost as much again as the user part of the call.
+        // An empty poll is much faster here than with a message header. The raw call is also no cancellation
+        // point of the thread library, which costs as much as the rest of its part of the call.
         // SAFETY: the words are borrowed for the length of the call; they are atomics, which may be written
         // through a shared reference, and the system writes octets that any word may hold.
         return done(unsafe {
-            let nobody = std::ptr::null_mut::<libc::c_void>();
+            let no_address = std::ptr::null_mut::<libc::c_void>();
             let (fd, at, len) = (socket.as_raw_fd(), vector.iov_base, vector.iov_len);
-            libc::syscall(libc::SYS_recvfrom, fd, at, len, libc::MSG_DONTWAIT, nobody, nobody)
+            libc::syscall(libc::SYS_recvfrom, fd, at, len, libc::MSG_DONTWAIT, no_address, no_address)
                 as libc::ssize_t
         });
     }
@@ -113,7 +113,7 @@ pub fn receive(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> 
     done(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) })
 }
 
-/// Sent octets that the other side's system has not taken yet.
+/// Sent octets that the peer's system has not acked.
 ///
 /// # Errors
 /// The system refuses.
@@ -124,7 +124,7 @@ pub fn untaken_len(socket: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(usize::try_from(len).unwrap_or(0))
 }
 
-/// Time since the other side's system last acknowledged data, or answered a probe.
+/// Time since the peer's system last acked data, or answered a probe.
 ///
 /// # Errors
 /// The system refuses.
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
         drop(ours);
         while receive(theirs.as_fd(), &[Part::new(&much, 0, 1 << 20)]).expect("what was sent") > 0 {}
-        let gone = send(theirs.as_fd(), &[Part::new(&much, 0, 1)]).expect_err("nobody is there");
+        let gone = send(theirs.as_fd(), &[Part::new(&much, 0, 1)]).expect_err("the peer has closed");
         assert_eq!(gone.kind(), io::ErrorKind::BrokenPipe);
     }
 

@@ -203,7 +203,7 @@ impl<T> CacheGuard<'_, T> {
     }
 
     #[cold]
-    fn give_up(&self) {
+    fn drop_wanted(&self) {
         let slots = self.all.slots.lock();
         // The thread that wants the value may have taken it by now.
         let taken = if self.slot.is_wanted.load(Relaxed) { self.slot.take_wanted() } else { None };
@@ -218,7 +218,7 @@ impl<T> Drop for CacheGuard<'_, T> {
         self.slot.is_busy.store(false, Release);
         barrier::light();
         if self.slot.is_wanted.load(Relaxed) {
-            self.give_up();
+            self.drop_wanted();
         }
     }
 }

@@ -18,7 +18,7 @@ use std::os::unix::fs::OpenOptionsExt;
 /// When the name has more than 12 octets or is not plain.
 pub fn open(name: &str) -> io::Result<(File, String)> {
     let is_plain = name.len() <= 12 && name.bytes().all(|octet| octet.is_ascii_alphanumeric());
-    assert!(is_plain, "{name:?} is no beginning of an interface's name");
+    assert!(is_plain, "{name:?} cannot begin an interface's name");
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
     // SAFETY: a request is octets and numbers, all of which may be zero.
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "is no beginning of an interface's name")]
+    #[should_panic(expected = "cannot begin an interface's name")]
     fn name_with_a_slash_panics() {
         let _ = open("a/b");
     }

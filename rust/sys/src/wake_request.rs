@@ -1,5 +1,5 @@
 //! Wake request that one thread answers. A thread that leaves work sets the request; the answering thread
-//! takes it before it looks for work, and settles it when all work is done.
+//! takes it before it looks for work, and completes it when all work is done.
 //!
 //! A request that is set and not taken needs no second one, so the setter then pays one fence and one load.
 //! Work left before the request is visible after the take, also where processors reorder a store after a
@@ -48,9 +48,9 @@ impl WakeRequest {
         was_set
     }
 
-    /// Settles a request that was taken, because no work is left. A request that was set meanwhile stays.
+    /// Completes a request that was taken: no work is left. A request that was set meanwhile stays.
     #[inline]
-    pub fn settle(&self) {
+    pub fn complete(&self) {
         let _ = self.state.compare_exchange(TAKEN, NONE, SeqCst, SeqCst);
     }
 
@@ -60,7 +60,7 @@ impl WakeRequest {
         self.state.load(SeqCst) == SET
     }
 
-    /// Whether work may be left: a request is set, or taken and not settled.
+    /// Whether work may be left: a request is set, or taken and not completed.
     #[inline]
     pub fn is_pending(&self) -> bool {
         self.state.load(Relaxed) != NONE
@@ -76,26 +76,26 @@ mod tests {
     }
 
     #[test]
-    fn request_is_pending_from_set_to_settle() {
+    fn request_is_pending_until_it_is_completed() {
         let request = WakeRequest::default();
         assert_eq!(state(&request), (false, false));
         assert!(!request.take(), "nothing to take");
-        request.settle();
+        request.complete();
         assert_eq!(state(&request), (false, false));
         assert!(request.set() && !request.set(), "the second request needs no wake");
         assert_eq!(state(&request), (true, true));
         assert!(request.take() && !request.take(), "it is taken once");
         assert_eq!(state(&request), (false, true));
-        request.settle();
+        request.complete();
         assert_eq!(state(&request), (false, false));
     }
 
     #[test]
-    fn request_set_after_a_take_outlives_the_settlement() {
+    fn request_that_is_set_after_the_take_stays_set() {
         let request = WakeRequest::default();
         assert!(request.set() && request.take());
         assert!(request.set(), "the answering thread may sleep again");
-        request.settle();
+        request.complete();
         assert_eq!(state(&request), (true, true));
     }
 }

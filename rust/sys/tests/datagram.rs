@@ -45,7 +45,7 @@ fn pair() -> (UdpSocket, UdpSocket) {
     (one, other)
 }
 
-/// Does it until nothing is in the way any more.
+/// Repeats a call until it meets no temporary obstacle.
 #[track_caller]
 fn patiently<T>(mut act: impl FnMut() -> Result<T, Obstacle>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -159,7 +159,7 @@ fn ipv6_addresses_are_sent_to_and_received() {
 }
 
 #[test]
-fn empty_socket_is_later_and_empty_datagram_is_received() {
+fn receive_from_an_empty_socket_is_later_and_an_empty_datagram_arrives() {
     let (ours, theirs) = pair();
     let memory = words(64);
     let room = Part::new(&memory, 0, 64);
@@ -302,12 +302,12 @@ fn datagram_longer_than_the_path_mtu_is_refused_with_the_limit() {
 
 #[test]
 fn closed_port_is_reported_once_and_the_socket_stays_usable() {
-    // Nobody else takes ports of this address meanwhile.
+    // No other process takes ports of this address meanwhile.
     let theirs = UdpSocket::bind((Ipv4Addr::new(127, 4, 3, 2), 0)).expect("a socket");
     let (ours, port) = (socket(), address(&theirs));
     ours.connect(port).expect("connected");
     drop(theirs);
-    let runs = [Run::from(&b"anybody?"[..])];
+    let runs = [Run::from(&b"datagram"[..])];
     send(ours.as_fd(), &[GsoBatch::single(&runs)]).expect("sent");
     let memory = words(64);
     let room = Part::new(&memory, 0, 64);
@@ -328,7 +328,7 @@ fn closed_port_is_reported_once_and_the_socket_stays_usable() {
         Err(Obstacle::Refused) => Err(Obstacle::Later),
         other => other,
     });
-    assert_eq!(next(&theirs, 64).1, b"anybody?");
+    assert_eq!(next(&theirs, 64).1, b"datagram");
     // Somebody else's answer is no business of a socket that is not connected.
     let (free, nobody) = (socket(), socket());
     let to = Address::from(address(&nobody));

@@ -48,7 +48,7 @@ fn put(queue: &Queue<u32>, value: u32) {
     }
 }
 
-/// A value is whole when it is taken: the stamp orders the producer's write before the consumer's look. Three
+/// A value is whole when it is taken: the stamp orders the producer's write before the consumer's read. Three
 /// values through two cells also make the producer wait for the consumer's stamp.
 #[test]
 fn values_of_a_producer_arrive_whole_and_in_order_over_several_laps() {
@@ -397,9 +397,9 @@ fn work_before_a_request_is_found_though_an_earlier_request_is_set() {
     });
 }
 
-/// A settlement never hides work: it is pending when the request was set after the last take.
+/// The end of a request never hides work: a request that was set after the last take stays pending.
 #[test]
-fn settle_keeps_a_request_that_is_set_meanwhile() {
+fn completed_request_keeps_one_that_is_set_meanwhile() {
     explore(None, || {
         let request = Arc::new(WakeRequest::default());
         assert!(request.set() && request.take());
@@ -407,7 +407,7 @@ fn settle_keeps_a_request_that_is_set_meanwhile() {
             let request = request.clone();
             thread::spawn(move || assert!(request.set()))
         };
-        request.settle();
+        request.complete();
         setter.join().unwrap();
         assert!(request.is_set() && request.is_pending());
     });
@@ -463,7 +463,7 @@ fn sleeper_sees_the_values_that_another_consumer_left() {
                 futex.wake();
             })
         };
-        // Deadlocks if it sleeps though the second value is there and nobody will ring again.
+        // Deadlocks if it sleeps although the second value is there: no further wake-up follows.
         futex.sleep(NEVER, || queue.is_ready());
         assert_eq!(taker.join().unwrap(), Some(1));
         producer.join().unwrap();

@@ -235,7 +235,7 @@ pub trait Transport: Debug + Send + Sync {
         false
     }
 
-    /// Whether a rank is of another implementation: it counts no credit, knows no pairing numbers and answers
+    /// Whether a rank is of another implementation: it counts no credit, uses no pairing numbers and answers
     /// only as IMPI requires.
     fn is_foreign(&self, rank: u32) -> bool {
         let _ = rank;
@@ -303,22 +303,22 @@ pub trait Transport: Debug + Send + Sync {
     /// process. `None` without a failure.
     fn abort(&self) -> Option<(u32, String)>;
 
-    /// `None` when all data of this rank have left; else a number that changes while they leave. A send may
-    /// complete earlier.
+    /// `None` when all data of this rank are sent; otherwise a number that changes while they are being sent.
+    /// A send may complete earlier.
     fn tx_pending(&self) -> Option<u64> {
         None
     }
 
-    /// Announces to all ranks that this one has finished. Returns the data that living ranks' machines had
-    /// not acknowledged at the deadline.
+    /// Notifies all ranks that this one has finished. Returns the data that the machines of running ranks had
+    /// not acked at the deadline.
     fn finish(&self) -> Vec<Unacked>;
 
     /// Ends the job: every operation of every rank fails from now on. The reason is a text, because the
     /// program gives it and other processes get it.
     fn fail(&self, why: &str);
 
-    /// Reports to the launcher a failed rank that another rank has named, if the launcher cannot know it by
-    /// itself.
+    /// Reports a failed rank, which another rank has named, to the launcher, if the launcher cannot see the
+    /// failure itself.
     fn report_failed_peer(&self, rank: u32) {
         let _ = rank;
     }

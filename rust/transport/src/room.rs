@@ -40,7 +40,7 @@ mod tests {
     fn descriptors_are_counted_below_the_limit() {
         let files: Vec<_> =
             (0..50).map(|_| std::fs::File::open("/dev/null").expect("a descriptor")).collect();
-        let (open, limit) = descriptors().expect("Linux says it");
+        let (open, limit) = descriptors().expect("Linux has limits of descriptors");
         assert!(open >= files.len() as u64 && open < limit, "{open} of {limit}");
     }
 

@@ -169,7 +169,7 @@ fn forged_reset_is_ignored_while_the_liveness_connection_is_open() {
 #[test]
 fn disconnected_peer_sees_the_end_of_its_liveness_connection() {
     let ranks = ranks_of(jobs_with_liveness(3, Terms::default()), ProgressThread::Runs);
-    ranks[0].transport.give_up(1, "a test gives it up");
+    ranks[0].transport.close_peer(1, "a test closes it");
     let error = ranks[1].receive(0).expect_err("the rank is killed");
     assert_eq!(error, DeviceError::PeerFailed { rank: 0, why: ENDED.to_owned() });
 }

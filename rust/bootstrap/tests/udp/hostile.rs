@@ -37,7 +37,7 @@ fn why(len: usize, fill: impl FnOnce(&mut Packet)) -> String {
 #[test]
 fn peer_that_violates_the_protocol_is_disconnected() {
     let begins = |why: String, begin: &str| {
-        assert!(why.starts_with(&format!("it sends what it must not: {begin}")), "{why}");
+        assert!(why.starts_with(&format!("it violates the protocol: {begin}")), "{why}");
     };
     begins(why(16, |packet| packet.header.tag = -1), "a message with tag -1");
     let total = 1 << 30;

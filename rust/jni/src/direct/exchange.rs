@@ -8,7 +8,7 @@ use crate::comm::{Answer, await_send, checked_from};
 use crate::handle;
 
 use super::part::Part;
-use super::{WithEnvelope, receive_checked, start_send};
+use super::{WithEnvelope, isend_array, receive_checked};
 
 pub(crate) fn sendrecv(
     env: &mut Env,
@@ -102,7 +102,7 @@ fn exchange(
 ) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, recv_tag)?;
-        let sending = start_send(env, comm, sent, dest, send_tag, false)?;
+        let sending = isend_array(env, comm, sent, dest, send_tag, false)?;
         let received = receive_checked(env, comm, part, from, WithEnvelope(out));
         match sending {
             None => received,

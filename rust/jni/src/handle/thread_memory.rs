@@ -12,8 +12,8 @@ use mpjdev_engine::thread_cache::{CacheGuard, ThreadCache, ThreadCaches};
 
 use super::memory::{Current, IS_SHARED, session};
 
-/// Larger memory returns to its pool after the message. A copy of that length takes much longer than the way
-/// to the pool and back.
+/// Larger memory returns to its pool after the message: a copy of that length takes much longer than a visit
+/// of the pool.
 const KEPT_MAX: usize = 32 << 10;
 
 /// The message memory of one thread. It is of one session of the process.
@@ -24,7 +24,7 @@ pub(crate) struct ThreadMemory {
     short: Option<Message>,
     /// The last longer one. Its receiver may still refer to it.
     long: Option<Message>,
-    /// The last message that was received; nobody else refers to it.
+    /// The last message that was received. It has no other reference.
     landing: Option<Message>,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn take_all() {
 }
 
 impl ThreadMemory {
-    /// Memory for a message of `len` octets, to which nobody else refers.
+    /// Memory for a message of `len` octets, without another reference.
     ///
     /// # Errors
     /// No memory.
@@ -106,7 +106,7 @@ impl ThreadMemory {
         }
     }
 
-    /// The place for a message that is received: empty, or memory to which nobody else refers.
+    /// The place for a message that is received: empty, or memory without another reference.
     #[inline(always)]
     pub(crate) fn landing(&mut self) -> &mut Option<Message> {
         &mut self.landing
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_others_refer_to_is_no_landing() {
+    fn memory_with_another_reference_is_not_received_into() {
         let mut memory = ThreadMemory::default();
         let held = ThreadMemory::default().slab(100);
         memory.keep(Message::around(held.clone()));

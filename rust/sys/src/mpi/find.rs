@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fmt;
 
-/// The variable by which a user names the library, by its path or by a name that the system's loader knows.
+/// The variable by which a user names the library, by its path or by a name that the system's loader finds.
 pub const LIBRARY: &str = "MPJDEV_MPI_LIBRARY";
 
 /// The launcher of this process, according to its environment.

@@ -428,7 +428,7 @@ impl<A: Abi> Calls for Functions<A> {
 /// The version text of a library (`MPI_Get_library_version`, which is the same in all families).
 ///
 /// # Errors
-/// It has no such function, or that fails.
+/// It lacks the function, or the function fails.
 pub(super) fn version(library: &Library) -> Result<String, Unusable> {
     type Version = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
     // SAFETY: this is the function's type in every MPI from 3.0 on.

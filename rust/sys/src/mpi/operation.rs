@@ -200,7 +200,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
     /// # Panics
     /// It was complete before.
     pub fn test(&mut self) -> Result<Option<Outcome>, MpiError> {
-        assert!(!self.is_done, "an operation that is over is asked");
+        assert!(!self.is_done, "a completed operation is tested");
         let tested = match self.may_be_cancelled {
             false => self.mpi.calls().test_some(self.request.0, self.is_receive),
             true => self.mpi.calls().test(self.request.0),

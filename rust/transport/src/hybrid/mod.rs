@@ -61,8 +61,8 @@ pub fn connect(
     Ok((transport.clone(), HybridSource::new(transport, intra_source, inter_source), inter))
 }
 
-/// Reporter of failed peers alone: the finish of the intra-node transport, which comes last, reports the
-/// finish of the rank.
+/// Reporter of failed peers alone. The intra-node transport finishes last and reports the finish of the
+/// rank.
 #[derive(Debug)]
 struct FailureReporter(Arc<SegmentPool>);
 

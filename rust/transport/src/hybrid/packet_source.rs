@@ -49,8 +49,7 @@ impl HybridSource {
 impl PacketSource for HybridSource {
     #[inline]
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize {
-        // Intra-node ranks that send without end must not starve the inter-node ones, nor the other way
-        // round.
+        // Ranks of one kind that send without end must not starve those of the other kind.
         let inter_first = std::mem::take(&mut self.is_intra_full);
         let mut n = if inter_first { self.receive_inter(most, each) } else { 0 };
         if n < most {

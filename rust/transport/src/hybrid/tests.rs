@@ -43,13 +43,13 @@ impl Rank {
         let begun = Instant::now();
         let mut found = None;
         while found.is_none() {
-            assert!(begun.elapsed() < LONG, "nothing comes");
+            assert!(begun.elapsed() < LONG, "no packet arrives");
             self.packet_source.receive(1, &mut |source, header, _| {
                 found = Some((source, header.kind, header.token));
                 Ok(())
             });
         }
-        found.expect("something has come")
+        found.expect("a packet has arrived")
     }
 
     fn hears(&mut self, what: impl Fn(&Rank) -> bool) {
@@ -109,7 +109,7 @@ fn first_failure_reaches_all_ranks_and_later_ones_none() {
     let told = Some((1, "the disk is full".to_owned()));
     for rank in [0, 2, 3] {
         ranks[rank].hears(|rank| rank.transport.abort() == told);
-        ranks[rank].transport.fail("what comes of it");
+        ranks[rank].transport.fail("a test fails the job");
     }
     assert!(ranks.iter().all(|rank| rank.transport.abort() == told));
     assert!(ranks.iter().all(|rank| rank.transport.peer(3) == PeerState::Alive));

@@ -60,7 +60,7 @@ impl ControlMessage {
         octets
     }
 
-    /// The control message with this tag and these octets; `None` if there is no such message.
+    /// The control message with this tag and these octets; `None` if none has them.
     pub(in super::super) fn parse(tag: i32, octets: &[u8]) -> Option<ControlMessage> {
         let number = || octets.try_into().ok().map(u64::from_be_bytes);
         match tag {

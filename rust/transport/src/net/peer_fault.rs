@@ -21,7 +21,7 @@ pub(in super::super) enum PeerFault {
     /// The state machine of a pair of IMPI processes rejects the packet.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// A window has no such message.
+    /// The packet names a message that is not in the window.
     #[error(transparent)]
     Arrival(#[from] NoSuchArrival),
     /// The engine rejects the packet.

@@ -92,7 +92,7 @@ impl PeerTable {
     /// Handles a control message from one of our own ranks. Returns the action that it requires.
     ///
     /// # Errors
-    /// There is no such control message.
+    /// No control message has this tag and length.
     pub(in super::super) fn handle(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<Reaction, PeerFault> {
         match ControlMessage::parse(tag, octets) {
             Some(ControlMessage::Credit(octets)) => self.set_matched(rank, octets),

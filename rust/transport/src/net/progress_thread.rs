@@ -10,7 +10,7 @@
 //! | state | values | written by |
 //! |---|---|---|
 //! | `ThreadState` | awake, resting, waiting | the progress thread |
-//! | [`WakeRequest`] | none, set, taken | any thread sets it, the progress thread takes and settles it |
+//! | [`WakeRequest`] | none, set, taken | any thread sets it, the progress thread takes and completes it |
 //! | `is_asleep` | a thread of the program sleeps on the channels, or none does | that thread |
 //!
 //! A wake-up follows a store and a load of each side: the setter sets the request and loads the thread's
@@ -292,8 +292,7 @@ impl<T: ProgressTarget> Driver<T> {
             (true, false) => {}
             (true, true) => {
                 rank.drive();
-                // The program's last call came before the work was left. It computes now unless it calls
-                // again.
+                // The program left the work after its last call. It computes now unless it calls again.
                 self.drive_while_program_computes(rank);
             }
             (false, _) => self.drive_while_program_computes(rank),
@@ -305,7 +304,7 @@ impl<T: ProgressTarget> Driver<T> {
         };
     }
 
-    /// Whether work is still pending. Settles the request for it otherwise.
+    /// Whether work is still pending. If not, completes the request for it.
     fn is_work_pending(&self, rank: &WeakRank) -> bool {
         if !self.progress.wake_request.is_pending() {
             return false;
@@ -313,7 +312,7 @@ impl<T: ProgressTarget> Driver<T> {
         let Some(transport) = self.transport.upgrade() else { return false };
         let has_work = transport.has_pending_work() || rank.has_pending();
         if !has_work {
-            self.progress.wake_request.settle();
+            self.progress.wake_request.complete();
         }
         has_work
     }
@@ -439,8 +438,8 @@ mod tests {
         };
         assert!(!sleep(false), "no work was left");
         assert!(sleep(true), "a timer runs");
-        assert!(sleep(false), "the work is taken and not settled");
-        progress.wake_request.settle();
+        assert!(sleep(false), "the work is taken and not completed");
+        progress.wake_request.complete();
         assert!(!sleep(false), "the work is done");
     }
 }

@@ -65,8 +65,8 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     /// As [`Transport::tx_pending`].
     fn tx_pending(&self) -> Option<u64>;
 
-    /// Sends everything that is pending, and the end of this rank's packets. Returns the data that living
-    /// ranks' machines had not acknowledged at the deadline.
+    /// Sends everything that is pending, and the end of this rank's packets. Returns the data that the
+    /// machines of running ranks had not acked at the deadline.
     fn drain(&self) -> Vec<Unacked>;
 
     /// Sends to all ranks of ours that the job has failed.
@@ -88,7 +88,7 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     /// Handles a control message from one of our own ranks.
     ///
     /// # Errors
-    /// There is no such control message.
+    /// No control message has this tag and length.
     fn handle_control(&self, rank: u32, tag: i32, octets: &[u8]) -> Result<(), PeerFault> {
         let net = self.net();
         match net.peer_table.handle(rank, tag, octets)? {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Job;
 use super::layout::{FUTEXES, futex_words};
 
-/// Futex that the progress thread of a rank sleeps on. It keeps nothing of the rank alive.
+/// Futex that the progress thread of a rank sleeps on. It does not keep the rank alive.
 #[derive(Debug)]
 pub struct ProgressFutex {
     job: Arc<Job>,

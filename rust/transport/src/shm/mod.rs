@@ -2,8 +2,8 @@
 //! reference.
 //!
 //! Each rank has one segment that it alone writes: its queues to the others, its slabs, and its positions in
-//! the queues of the others. All other ranks map it for reading. A rank that writes nonsense harms only
-//! itself: every word of it is copied once, checked, and then used.
+//! the queues of the others. All other ranks map it for reading. A rank that writes invalid words harms
+//! only itself: every word of it is copied once, checked, and then used.
 //!
 //! All ranks write the common page with its hints: which queues to poll and which rank to wake. The end of a
 //! sleep corrects lost and false hints. The monitor's status page states which ranks have died.
@@ -60,7 +60,7 @@ impl Job {
     /// The job of the two files of the [`StatusPage`] and the segments of the ranks.
     ///
     /// # Errors
-    /// The files are something else; the system refuses.
+    /// The files are not those of a status page; the system refuses.
     pub fn open(pages: [BorrowedFd<'_>; 2], files: Vec<OwnedFd>) -> io::Result<Job> {
         let pages = Pages::open(files.len(), pages)?;
         Ok(Job {
@@ -147,7 +147,7 @@ pub fn connect(
     job: Arc<Job>,
 ) -> (Arc<ShmTransport>, ShmSource) {
     let ranks = job.ranks();
-    debug!(target: "mpjdev::shm", rank, ranks, "memory of the other ranks is known");
+    debug!(target: "mpjdev::shm", rank, ranks, "segments of the other ranks can be mapped");
     let transport = Arc::new(ShmTransport::new(rank, config, pool, job));
     let as_reclaim: std::sync::Weak<dyn Reclaim> = Arc::downgrade(&transport) as _;
     transport.pool.set_reclaim(as_reclaim);

@@ -16,8 +16,7 @@ pub struct ShmSource {
     transport: Arc<ShmTransport>,
     /// The sources whose queues are polled, by rank.
     sources: Vec<Option<Source>>,
-    /// The source polled first: the one after the source of the last packet, so that none starves behind
-    /// others.
+    /// The source polled first: the one after the source of the last packet, so that no source starves.
     turn: u32,
 }
 
@@ -30,7 +29,7 @@ impl PacketSource for ShmSource {
         }
         let words = self.transport.active.len();
         let (first, from_turn) = (self.turn as usize / 64, u64::MAX << (self.turn % 64));
-        // The word that has the turn is polled twice: first its bits from the turn on, at the end the others.
+        // The first word is polled twice: first its bits from the start on, at the end those before it.
         for step in 0..=words {
             let word = if first + step < words { first + step } else { first + step - words };
             let mut bits = self.transport.active[word].load(Acquire);
@@ -124,15 +123,15 @@ impl ShmSource {
                 return true;
             }
             Ok((_, Ok(false))) => {}
-            Ok((_, Err(damage))) => self.give_up(source, &damage),
-            Err(fault) => self.give_up(source, &fault),
+            Ok((_, Err(damage))) => self.drop_source(source, &damage),
+            Err(fault) => self.drop_source(source, &fault),
         }
         false
     }
 
     /// Stops polling a source permanently, and ends the job because of it.
     #[cold]
-    fn give_up(&mut self, source: u32, what: &dyn Display) {
+    fn drop_source(&mut self, source: u32, what: &dyn Display) {
         let (word, bit) = (source as usize / 64, 1 << (source % 64));
         self.sources[source as usize] = None;
         self.transport.ignored[word].fetch_or(bit, Release);
@@ -161,7 +160,7 @@ impl ShmSource {
                 Ok(true) => n += 1,
                 Ok(false) => break,
                 Err(fault) => {
-                    self.give_up(source, &fault);
+                    self.drop_source(source, &fault);
                     break;
                 }
             }

@@ -70,7 +70,7 @@ impl Peer {
     /// room before.
     ///
     /// # Errors
-    /// The file is no segment of that rank; the system refuses.
+    /// The file is not the segment of that rank; the system refuses.
     pub(super) fn open(
         rank: u32,
         me: u32,
@@ -227,7 +227,7 @@ impl Peer {
         self.returns_wait.store(true, Relaxed);
         let ring = returns_at(self.ranks, self.rank);
         if !returning.is_there && self.own.claim(ring, RETURNS_MAX * 8).is_err() {
-            // Without memory for the ring the slabs stay on loan, and their owner does without them.
+            // Without memory for the ring the slabs stay on loan until a later call finds some.
             return;
         }
         returning.is_there = true;

@@ -374,10 +374,10 @@ mod tests {
             matches!(error, SlabError::Limit { limit: 0x10_0000, used, .. } if used >= 900 << 10),
             "{error}"
         );
-        assert!(private.take(300 << 10).is_err(), "the private pool knows");
+        assert!(private.take(300 << 10).is_err(), "the private pool counts the segment");
         drop(slabs);
         pool.take(860 << 10).expect("the three, joined");
         drop(pool);
-        private.take(700 << 10).expect("the segment is gone");
+        private.take(700 << 10).expect("the segment was dropped");
     }
 }

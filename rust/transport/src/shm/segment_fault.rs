@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::ProtocolViolation;
 
-/// Part of a segment whose words make no sense.
+/// Part of a segment whose words are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Damage {
     #[error("the position of the receiver")]
@@ -36,7 +36,7 @@ pub(super) enum Damage {
 /// Fault of a packet in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum PacketFault {
-    /// Its words make no sense.
+    /// Its words are invalid.
     #[error(transparent)]
     Damage(#[from] Damage),
     /// The engine rejects it.

@@ -77,7 +77,7 @@ impl ShmTransport {
                 QueuedPacket::InTwo(self.part(&first.0, first.1)?, self.part(&second.0, second.1)?)
             }
             Outgoing::Payload(Payload::Partial { .. } | Payload::Truncated { .. }) => {
-                unreachable!("only ever comes in")
+                unreachable!("a received payload is sent only when it is whole")
             }
         })
     }

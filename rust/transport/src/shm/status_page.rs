@@ -126,7 +126,7 @@ impl Pages {
     /// Maps the pages.
     ///
     /// # Errors
-    /// The files are no such pages; the system refuses.
+    /// The files do not have the size or the header of the pages; the system refuses.
     pub(super) fn open(ranks: usize, [common, status]: [BorrowedFd<'_>; 2]) -> io::Result<Pages> {
         let common = Segment::open(common, common_len(ranks), Writers::All)?;
         let status = Segment::open(status, status_page_len(ranks), Writers::Owner)?;
@@ -165,7 +165,7 @@ pub fn reported_failed_peer(file: BorrowedFd<'_>, ranks: usize, rank: u32) -> Op
     word(file, ranks, rank, FAILED_PEER)?.checked_sub(1).and_then(|blamed| u32::try_from(blamed).ok())
 }
 
-/// A word of a rank's segment; `None` if the file is no such segment.
+/// A word of a rank's segment; `None` if the file is not that segment.
 fn word(file: BorrowedFd<'_>, ranks: usize, rank: u32, at: usize) -> Option<u64> {
     let segment = Segment::open(file, tables_len(ranks), Writers::Owner).ok()?;
     let words = segment.words();
@@ -189,8 +189,7 @@ pub fn fail_joining(pool: &SegmentPool, why: &str) {
     set_failed(pool.segment.words(), why);
 }
 
-/// Reports in the rank's own segment. A process that does not become the rank that it was registered as marks
-/// itself as finished.
+/// Reports in the rank's own segment. A process that does not become its rank marks itself as finished.
 impl StatusReporter for SegmentPool {
     fn report_failed_peer(&self, rank: u32) {
         let _ = self.segment.words()[FAILED_PEER].compare_exchange(0, u64::from(rank) + 1, Release, Relaxed);

@@ -1,4 +1,4 @@
-//! Tests of two ranks, one of which writes nonsense into the memory that it may write.
+//! Tests of two ranks, one of which writes invalid words into the memory that it may write.
 
 mod loans;
 
@@ -94,7 +94,7 @@ fn false_doorbells_are_ignored_and_true_ones_still_accepted() {
     ranks[0].transport.doorbells(0, 0).store(u64::MAX, SeqCst);
     assert!(ranks[0].transport.is_ready());
     assert!(ranks[0].receive().is_empty());
-    assert!(!ranks[0].transport.is_ready(), "it would poll for ever");
+    assert!(!ranks[0].transport.is_ready(), "it would never stop polling");
     for octets in [64, 5000] {
         assert!(ranks[1].send(0, octets));
         assert!(ranks[0].transport.is_ready());
@@ -145,7 +145,7 @@ fn invalid_stamp_of_a_segment_is_reported() {
     assert!(ranks[0].receive().is_empty());
     let why = "the shared memory of rank 1 is damaged: the stamp of a record".to_owned();
     assert_eq!(ranks[0].transport.abort(), Some((0, why)));
-    assert!(!ranks[0].transport.is_ready(), "it would poll for ever");
+    assert!(!ranks[0].transport.is_ready(), "it would never stop polling");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn packet_with_an_invalid_tag_is_damage() {
 }
 
 #[test]
-fn threads_that_fail_at_once_leave_one_text_whole() {
+fn simultaneous_failures_leave_one_whole_text() {
     let texts = ["a", "b"].map(|letter| letter.repeat(layout::WHY_MAX));
     for _ in 0..300 {
         let rank = ranks(1).remove(0);

@@ -42,7 +42,7 @@ pub struct ShmTransport {
     pub(super) room_asked: AtomicU32,
     /// Sources whose queues are polled without a doorbell, one bit each.
     pub(super) active: Box<[AtomicU64]>,
-    /// Doorbells without a meaning, or of a rank whose queue is damaged.
+    /// Doorbells that are ignored: of no rank, or of a rank whose queue is damaged.
     pub(super) ignored: Box<[AtomicU64]>,
     pub(super) loopback: Loopback,
     /// Index of its first hint word.
@@ -102,7 +102,7 @@ impl ShmTransport {
         if let Some(peer) = place.get() {
             return Ok(peer);
         }
-        // One thread maps the file, and no thread needs it afterwards.
+        // One thread maps the file; afterwards it is closed.
         let mut file = self.job.files[rank as usize].lock();
         if let Some(peer) = place.get() {
             return Ok(peer);

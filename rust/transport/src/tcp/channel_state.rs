@@ -98,7 +98,7 @@ impl TxState {
 /// Error of a connection that the system has reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// None that explains the end of the stream.
+    /// No error. The stream may have ended without one.
     None,
     /// The other process has ended without a finish, as far as the dialect shows.
     Reset(String),

@@ -8,7 +8,7 @@ use mpjdev_proto::impi::pair::{Arrival, Event};
 
 use super::body_action::BodyAction;
 use super::channel::Channel;
-use super::rx_stream::{Body, Place, STAGED_MAX};
+use super::rx_stream::{Body, BodyTarget, STAGED_MAX};
 use super::transport::TcpTransport;
 use super::tx_stream::PeerSession;
 use crate::net::control;
@@ -70,29 +70,29 @@ impl TcpTransport {
         event: Event,
     ) -> Result<Body<BodyAction>, PeerFault> {
         let len = packet.data_len() as usize;
-        let (what, place) = match event {
+        let (what, target) = match event {
             Event::Arrived(arrival) => self.arrived(session, &arrival)?,
             Event::Continued { arrival, offset, last, .. } => {
                 let token = arrival.drqid();
                 let room = session.arrivals.get(&token).and_then(IncomingMessage::room);
                 session.note_rest(last, room.is_some());
                 let what = BodyAction::Rest { rank: session.rank, token, offset: offset as usize, last };
-                (what, room.map_or(Place::Skipped, |slab| Place::Slab(slab, offset as usize)))
+                (what, room.map_or(BodyTarget::Skipped, |slab| BodyTarget::Slab(slab, offset as usize)))
             }
             Event::Matched { token } | Event::Cancelled { token } => {
                 let header = Header { kind: Kind::MatchAck, token: token - 1, ..Header::default() };
-                (BodyAction::Packet(session.rank, header), Place::Skipped)
+                (BodyAction::Packet(session.rank, header), BodyTarget::Skipped)
             }
             Event::Withdraw { arrival } => {
                 let token = arrival.drqid();
                 session.arrivals.remove(&token);
                 let header = Header { kind: Kind::Cancelled, token, ..Header::default() };
-                (BodyAction::Packet(session.rank, header), Place::Skipped)
+                (BodyAction::Packet(session.rank, header), BodyTarget::Skipped)
             }
-            Event::Fini => (BodyAction::Fini, Place::Skipped),
-            Event::NotCancelled { .. } | Event::Nothing => (BodyAction::Nothing, Place::Skipped),
+            Event::Fini => (BodyAction::Fini, BodyTarget::Skipped),
+            Event::NotCancelled { .. } | Event::Nothing => (BodyAction::Nothing, BodyTarget::Skipped),
         };
-        Ok(Body { place, len, done: 0, what })
+        Ok(Body { target, len, done: 0, what })
     }
 
     /// Places a message, or its first octets.
@@ -100,14 +100,14 @@ impl TcpTransport {
         &self,
         session: &mut PeerSession,
         arrival: &Arrival,
-    ) -> Result<(BodyAction, Place), PeerFault> {
+    ) -> Result<(BodyAction, BodyTarget), PeerFault> {
         let Arrival { id, cid, tag, msglen, len, .. } = *arrival;
         let (rank, len) = (session.rank, len as usize);
         if cid == control::CONTEXT && !session.is_foreign {
             if arrival.is_long() || len > STAGED_MAX || id.is_some() {
                 return Err(PeerFault::ControlLen { len: msglen });
             }
-            return Ok((BodyAction::Control { rank, tag }, Place::Staged));
+            return Ok((BodyAction::Control { rank, tag }, BodyTarget::Staged));
         }
         if tag < 0 || (session.is_foreign && !control::is_open_to_all(cid)) {
             return Err(PeerFault::Tag { tag, context: cid });
@@ -129,14 +129,14 @@ impl TcpTransport {
             session.arrivals.insert(header.token, arriving);
         }
         if arrival.is_long() {
-            let place = Place::Slab(self.memory(len)?, 0);
-            return Ok((BodyAction::FirstPart { rank, header, msglen }, place));
+            let target = BodyTarget::Slab(self.memory(len)?, 0);
+            return Ok((BodyAction::FirstPart { rank, header, msglen }, target));
         }
-        let place = match len <= STAGED_MAX {
-            true => Place::Staged,
-            false => Place::Slab(self.memory(len)?, 0),
+        let target = match len <= STAGED_MAX {
+            true => BodyTarget::Staged,
+            false => BodyTarget::Slab(self.memory(len)?, 0),
         };
-        Ok((BodyAction::Packet(rank, header), place))
+        Ok((BodyAction::Packet(rank, header), target))
     }
 
     fn memory(&self, len: usize) -> Result<mpjdev_buffer::Slab, PeerFault> {

@@ -9,7 +9,7 @@ use mpjdev_proto::impi::fini::EndOfStream;
 use super::body_action::BodyAction;
 use super::channel::Channel;
 use super::channel_state::{Fault, HostState};
-use super::rx_stream::{Place, RxStream};
+use super::rx_stream::{BodyTarget, RxStream};
 use super::transport::TcpTransport;
 use super::tx_stream::PeerSession;
 use crate::net::copy::copy_octets;
@@ -42,12 +42,12 @@ impl TcpSource {
                 Ok(true) => n += 1,
                 Ok(false) => break,
                 Err(why) => {
-                    rx.give_up();
+                    rx.close();
                     drop(rx);
                     self.transport.close(
                         channel,
                         &mut channel.tx(),
-                        &format!("it sends what it must not: {why}"),
+                        &format!("it violates the protocol: {why}"),
                     );
                     return n;
                 }
@@ -57,7 +57,7 @@ impl TcpSource {
             self.transport.note_ready(channel);
         } else if rx.is_over && channel.host.load(Relaxed) == HostState::Open {
             let is_between_packets = rx.is_between_packets();
-            rx.give_up();
+            rx.close();
             drop(rx);
             let mut tx = channel.tx();
             match tx.ending.handle_end_of_stream() {
@@ -127,11 +127,11 @@ impl TcpSource {
         match body.what {
             BodyAction::Nothing => Ok(()),
             BodyAction::Packet(rank, header) => {
-                let incoming = match &body.place {
-                    Place::Skipped => Incoming::Nothing,
-                    Place::Slab(slab, _) => Incoming::Reference(Payload::Physical(slab.clone(), len)),
-                    Place::Staged if at.is_multiple_of(8) => Incoming::Inline(&words[at / 8..], len),
-                    Place::Staged => {
+                let incoming = match &body.target {
+                    BodyTarget::Skipped => Incoming::Nothing,
+                    BodyTarget::Slab(slab, _) => Incoming::Reference(Payload::Physical(slab.clone(), len)),
+                    BodyTarget::Staged if at.is_multiple_of(8) => Incoming::Inline(&words[at / 8..], len),
+                    BodyTarget::Staged => {
                         let slab = self.transport.net.source.take_arrived(len)?;
                         copy_octets(words, at, slab.words(), 0, len);
                         Incoming::Reference(Payload::Physical(slab, len))
@@ -140,7 +140,7 @@ impl TcpSource {
                 Ok(each(rank, header, incoming)?)
             }
             BodyAction::FirstPart { rank, header, msglen } => {
-                if let Place::Slab(slab, _) = &body.place {
+                if let BodyTarget::Slab(slab, _) = &body.target {
                     let mut tx = channel.tx();
                     let session = tx.session_of(rank);
                     if let Some(arriving) = tx.sessions[session].arrivals.get_mut(&header.token) {

@@ -22,7 +22,7 @@ const READ_LEN: usize = 16 << 10;
 
 /// Destination of the octets of a body.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum BodyTarget {
     /// The octets stay in the staging buffer.
     Staged,
     /// The octets go to memory, from this offset on.
@@ -34,7 +34,7 @@ pub(super) enum Place {
 /// A body of which octets may still be missing.
 #[derive(Debug)]
 pub(super) struct Body<W> {
-    pub(super) place: Place,
+    pub(super) target: BodyTarget,
     /// Octets of the body.
     pub(super) len: usize,
     /// Octets that have been placed or skipped.
@@ -82,7 +82,7 @@ impl<W> RxStream<W> {
     }
 
     /// Ends reading. An incomplete packet is dropped.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn close(&mut self) {
         self.body = None;
         self.end = self.start;
         self.is_over = true;
@@ -92,9 +92,9 @@ impl<W> RxStream<W> {
     pub(super) fn has_something(&self) -> bool {
         match &self.body {
             None => self.staged_len() >= HEADER_LEN,
-            Some(body) => match body.place {
-                Place::Staged => self.staged_len() >= body.len,
-                Place::Slab(..) | Place::Skipped => body.done == body.len || self.staged_len() > 0,
+            Some(body) => match body.target {
+                BodyTarget::Staged => self.staged_len() >= body.len,
+                BodyTarget::Slab(..) | BodyTarget::Skipped => body.done == body.len || self.staged_len() > 0,
             },
         }
     }
@@ -112,7 +112,7 @@ impl<W> RxStream<W> {
         let staging = Part::new(self.staging.words(), self.end, READ_LEN.min(STAGE_LEN - self.end));
         let body = self.body.as_mut().filter(|body| self.start == self.end && body.done < body.len);
         let received = match body {
-            Some(Body { place: Place::Slab(slab, at), len, done, .. }) => {
+            Some(Body { target: BodyTarget::Slab(slab, at), len, done, .. }) => {
                 let direct = Part::new(slab.words(), *at + *done, *len - *done);
                 match stream::receive(socket, &[direct, staging]) {
                     Ok(received) => {
@@ -186,12 +186,12 @@ impl<W> RxStream<W> {
         let staged = self.end - self.start;
         let Some(body) = &mut self.body else { return false };
         let n = staged.min(body.len - body.done);
-        match &mut body.place {
-            Place::Staged => return staged >= body.len,
-            Place::Slab(slab, at) => {
+        match &mut body.target {
+            BodyTarget::Staged => return staged >= body.len,
+            BodyTarget::Slab(slab, at) => {
                 copy_octets(self.staging.words(), self.start, slab.words(), *at + body.done, n);
             }
-            Place::Skipped => skipped(&mut body.what, body.done, self.staging.words(), self.start, n),
+            BodyTarget::Skipped => skipped(&mut body.what, body.done, self.staging.words(), self.start, n),
         }
         body.done += n;
         self.start += n;
@@ -201,7 +201,7 @@ impl<W> RxStream<W> {
     /// Ends the body, which has been taken.
     pub(super) fn end_body(&mut self) -> Option<Body<W>> {
         let body = self.body.take()?;
-        if matches!(body.place, Place::Staged) {
+        if matches!(body.target, BodyTarget::Staged) {
             self.start += body.len;
         }
         Some(body)

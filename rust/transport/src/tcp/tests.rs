@@ -76,7 +76,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
     let message = message(100_000);
     while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
     let left = sender.tx_pending().expect("the socket is full");
-    assert!(!is_woken(&sender), "nobody takes the octets that wait");
+    assert!(!is_woken(&sender), "the receiver takes no octets");
     let mut read_until = |is_over: &mut dyn FnMut() -> bool| {
         let begun = Instant::now();
         while !is_over() {
@@ -103,7 +103,7 @@ fn sleeper_is_woken_for_room_only_when_octets_wait_for_it() {
         answers.receive(100, &mut |_, _, _| Ok(()));
         sender.tx_pending().is_none()
     });
-    assert!(!is_woken(&sender), "nobody needs the room that is there");
+    assert!(!is_woken(&sender), "no send waits for the room");
 }
 
 /// The system does not report octets that were read, and the thread that takes one packet may leave then.
@@ -123,7 +123,7 @@ fn receive_that_leaves_packets_wakes_the_sleeper() {
     assert_eq!(packet_source.receive(1, &mut |_, _, _| Ok(())), 1);
     let begun = Instant::now();
     receiver.net.poller.wait(LONG, &mut |channel| panic!("channel {channel} has something more"));
-    assert!(begun.elapsed() < LONG, "nobody has rung");
+    assert!(begun.elapsed() < LONG, "no wake-up arrived");
 }
 
 /// A thread that only polls must leave the eventfd to the sleeping thread: the system ends a sleep only while
@@ -161,7 +161,7 @@ fn fini_waits_for_room_behind_a_full_stage() {
         scope.spawn(|| sender.finish());
         let begun = Instant::now();
         while receiver.peer(0) != PeerState::Finished {
-            assert!(begun.elapsed() < LONG, "it does not hear of the end");
+            assert!(begun.elapsed() < LONG, "the end does not arrive");
             receiver.poll();
             packet_source.receive(100, &mut |_, _, _| Ok(()));
         }
@@ -197,7 +197,7 @@ fn fini_follows_an_answer_that_waits_for_flow_control() {
     ended.send_fini();
     let mut answers = 0;
     while peer.peer(0) != PeerState::Finished {
-        assert!(begun.elapsed() < LONG, "it does not hear of the end");
+        assert!(begun.elapsed() < LONG, "the end does not arrive");
         peer.poll();
         packet_source.receive(100, &mut |_, header, _| {
             answers += u32::from(header.kind == Kind::MatchAck);
@@ -229,7 +229,7 @@ fn stream_ends_behind_an_answer_that_was_put_and_not_written() {
     ended.end_stream(channel);
     let begun = Instant::now();
     while peer.peer(0) != PeerState::Finished {
-        assert!(begun.elapsed() < LONG, "it does not hear of the end");
+        assert!(begun.elapsed() < LONG, "the end does not arrive");
         peer.poll();
         packet_source.receive(100, &mut |_, _, _| Ok(()));
     }
@@ -244,7 +244,7 @@ fn abort_reason_is_cut_when_packets_are_short() {
     failed.fail("the file system is full");
     let begun = Instant::now();
     while other.abort().is_none() {
-        assert!(begun.elapsed() < LONG, "it does not hear of the failure");
+        assert!(begun.elapsed() < LONG, "the failure does not arrive");
         other.poll();
         packet_source.receive(100, &mut |_, _, _| Ok(()));
     }
@@ -286,7 +286,7 @@ fn peer_that_does_not_read_stays_alive() {
     assert_eq!(sender.peer(1), PeerState::Alive);
 }
 
-/// The other side reads nothing, and its system takes no more than its buffer holds. The rest is reported
+/// The peer reads nothing, and its system takes no more than its buffer holds. The rest is reported
 /// with its rank.
 #[test]
 fn finish_returns_octets_that_the_peer_system_has_not_acked() {
@@ -317,7 +317,7 @@ fn finish_returns_octets_to_an_unreachable_machine() {
     };
     let unacked = unacked_after(Errno::TIMEDOUT);
     assert!(matches!(unacked[..], [Unacked { rank: 1, octets: 100_000.., .. }]), "{unacked:?}");
-    assert_eq!(unacked_after(Errno::CONNRESET), [], "its process has ended, and its machine says so");
+    assert_eq!(unacked_after(Errno::CONNRESET), [], "its process has ended, and its machine reports it");
 }
 
 #[test]

@@ -213,8 +213,8 @@ impl TcpTransport {
         }
     }
 
-    /// Octets given to a channel that the other side's system has not acknowledged. Ranks that have finished
-    /// take nothing more, and neither do those whose end has closed the channel.
+    /// Octets given to a channel that the peer's system has not acked. Ranks that have finished, or whose end
+    /// has closed the channel, take nothing more and count as zero.
     fn unacked(&self, channel: &Channel, given: u64) -> Option<Unacked> {
         let has_left = self.has_left(channel);
         let tx = channel.tx();
@@ -226,7 +226,7 @@ impl TcpTransport {
         (octets > 0).then_some(Unacked { rank: channel.ranks[0], messages: None, octets })
     }
 
-    /// Whether the other side's system has taken all octets of a channel.
+    /// Whether the peer's system has acked all octets of a channel.
     pub(super) fn has_left(&self, channel: &Channel) -> bool {
         let mut tx = channel.tx();
         if !tx.is_open() {
@@ -244,7 +244,7 @@ impl TcpTransport {
     }
 }
 
-/// Written octets that the other side's system has not taken.
+/// Written octets that the peer's system has not acked.
 fn untaken(channel: &Channel) -> u64 {
     mpjdev_sys::stream::untaken_len(channel.socket.as_fd()).unwrap_or(0) as u64
 }
@@ -396,7 +396,7 @@ impl NetTransport for TcpTransport {
         let deadline = Instant::now() + LINGER;
         let given: Vec<u64> = self.channels.iter().map(|channel| channel.tx().given()).collect();
         self.send_fini();
-        // An octet that the other side's system has not taken is lost when this process ends.
+        // An octet that the peer's system has not acked may be lost when this process ends.
         while Instant::now() < deadline && !self.channels.iter().all(|channel| self.has_left(channel)) {
             self.wait_for_channels(Duration::from_millis(1));
         }

@@ -157,7 +157,7 @@ pub(super) struct TxStream {
     waiting: usize,
     /// Octets that the socket has taken.
     written: u64,
-    /// When writing ended: octets that waited, and octets that the other side's system had not taken.
+    /// When writing ended: octets that waited, and written octets that the peer's system had not acked.
     dropped: u64,
     untaken: u64,
     /// The rank's write round in which packets were put last, and their number.
@@ -211,8 +211,8 @@ impl TxStream {
         self.written + self.waiting as u64 + self.dropped
     }
 
-    /// Octets that the other side's system has taken. `untaken` counts the written octets that it has not
-    /// taken; the value at the end of writing replaces it later.
+    /// Octets that the peer's system has acked. `untaken` counts the written octets that it has not acked.
+    /// Once writing has ended, the value of that time counts instead.
     pub(super) fn acked(&self, untaken: u64) -> u64 {
         self.written.saturating_sub(if self.is_open() { untaken } else { self.untaken })
     }

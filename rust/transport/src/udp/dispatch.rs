@@ -21,7 +21,7 @@ use mpjdev_sys::datagram::{self, Address, GsoBatch, Run};
 use super::peer::{Eager, NumberedMessage, Peer, PeerSession};
 use super::placement::Expected;
 use super::probe::is_probe;
-use super::stage::{Staged, StagingBuffer};
+use super::staging_buffer::{Staged, StagingBuffer};
 use super::transport::UdpTransport;
 use crate::net::control;
 use crate::net::copy::copy_octets;
@@ -38,9 +38,9 @@ struct Data<'a> {
     len: usize,
 }
 
-/// A packet to pass on.
+/// Result of a delivery: the packet to pass on.
 #[derive(Debug)]
-enum What {
+enum Resolved {
     /// No packet.
     Nothing,
     /// The user data, which are a message.
@@ -87,7 +87,7 @@ impl Reader {
                 let farewell = peer.session().connection.farewell();
                 self.answer(transport, staged, now, &packet, farewell);
             }
-            Err(why) => transport.close(peer, &format!("it sends what it must not: {why}"), false),
+            Err(why) => transport.close(peer, &format!("it violates the protocol: {why}"), false),
         }
     }
 
@@ -194,7 +194,7 @@ const SUMMED_LEN: usize = 4 << 10;
 
 /// Passes a packet to the state machine of its peer, and the packets that it completes to `each`. Returns
 /// false when the connection is over.
-#[allow(clippy::too_many_arguments, reason = "what a packet is, where it is, and where it goes")]
+#[allow(clippy::too_many_arguments, reason = "a packet, its location and its destination")]
 fn take_packet(
     transport: &UdpTransport,
     peer: &Peer,
@@ -226,9 +226,9 @@ fn take_packet(
             let was_expected = landed.is_some();
             // The receiver of the message may need to be the only holder of its memory.
             drop(landed);
-            stage.go_on(rank, &delivery, was_expected, expected);
+            stage.note_delivery(rank, &delivery, was_expected, expected);
             let data = match what {
-                What::Message(_) => Data { words: stage.aligned(at, len), at: 0, len },
+                Resolved::Message(_) => Data { words: stage.aligned(at, len), at: 0, len },
                 _ => Data { words: stage.words(), at, len },
             };
             hand_over(transport, peer, what, data, each)?;
@@ -251,7 +251,7 @@ fn take_packet(
         let expected = session.expected.take().filter(|_| !peer.is_checked);
         drop(session);
         hand_over(transport, peer, what, data, each)?;
-        stage.go_on(rank, &delivery, false, expected);
+        stage.note_delivery(rank, &delivery, false, expected);
         session = peer.session();
     }
     Ok(true)
@@ -260,15 +260,15 @@ fn take_packet(
 fn hand_over(
     transport: &UdpTransport,
     peer: &Peer,
-    what: What,
+    what: Resolved,
     data: Data<'_>,
     each: &mut PacketHandler<'_>,
 ) -> Result<(), PeerFault> {
     match what {
-        What::Nothing => Ok(()),
-        What::Message(header) => Ok(each(peer.rank, header, Incoming::Inline(data.words, data.len))?),
-        What::Elsewhere(header, incoming) => Ok(each(peer.rank, header, incoming)?),
-        What::Control(tag) => {
+        Resolved::Nothing => Ok(()),
+        Resolved::Message(header) => Ok(each(peer.rank, header, Incoming::Inline(data.words, data.len))?),
+        Resolved::Elsewhere(header, incoming) => Ok(each(peer.rank, header, incoming)?),
+        Resolved::Control(tag) => {
             let mut octets = vec![0; data.len];
             copy_out(data.words, data.at, &mut octets);
             transport.handle_control(peer.rank, tag, &octets)
@@ -284,7 +284,7 @@ impl PeerSession {
         source: &dyn SlabSource,
         delivery: Delivery,
         data: Data<'_>,
-    ) -> Result<What, PeerFault> {
+    ) -> Result<Resolved, PeerFault> {
         self.tally.data_received += data.len as u64;
         self.expected = None;
         match delivery {
@@ -306,13 +306,13 @@ impl PeerSession {
         source: &dyn SlabSource,
         arrival: &Arrival,
         data: Data<'_>,
-    ) -> Result<What, PeerFault> {
+    ) -> Result<Resolved, PeerFault> {
         let Arrival { id, context, tag, total, .. } = *arrival;
         if context == control::CONTEXT {
             self.tally.data_received -= data.len as u64;
             self.tally.copied -= data.len as u64;
             return match id {
-                None => Ok(What::Control(tag)),
+                None => Ok(Resolved::Control(tag)),
                 Some(_) => Err(PeerFault::ControlLen { len: total }),
             };
         }
@@ -324,7 +324,7 @@ impl PeerSession {
         };
         self.tally.received += 1;
         let mut header = Header { kind: Kind::Eager, context, tag, token: 0 };
-        let Some(id) = id else { return Ok(What::Message(header)) };
+        let Some(id) = id else { return Ok(Resolved::Message(header)) };
         if !arrival.is_synchronous && !arrival.is_rendezvous {
             return self.begin_eager(peer, source, id, header, total, data);
         }
@@ -338,13 +338,13 @@ impl PeerSession {
                 header.token,
                 NumberedMessage { arriving: IncomingMessage::short(id, total), end: total },
             );
-            return Ok(What::Message(header));
+            return Ok(Resolved::Message(header));
         }
         let mut arriving = IncomingMessage::long(id, total);
         arriving.begin(taken(source, data.len, data)?, data.len);
         self.arrivals.insert(header.token, NumberedMessage { arriving, end: data.len });
         let begun = Payload::Partial { len: total, here: data.len };
-        Ok(What::Elsewhere(header, Incoming::Reference(begun)))
+        Ok(Resolved::Elsewhere(header, Incoming::Reference(begun)))
     }
 
     /// Begins an eager message of several parts. Its memory is allocated at once, and the message is passed
@@ -357,7 +357,7 @@ impl PeerSession {
         header: Header,
         total: usize,
         data: Data<'_>,
-    ) -> Result<What, PeerFault> {
+    ) -> Result<Resolved, PeerFault> {
         if total > peer.eager_max {
             return Err(PeerFault::EagerLen { len: total });
         }
@@ -365,11 +365,11 @@ impl PeerSession {
         // The sender waits for no match. It charges the message until the rank returns the credit.
         self.connection.matched(id)?;
         self.eager = Some(Eager { id, header, slab, len: total, end: data.len });
-        Ok(What::Nothing)
+        Ok(Resolved::Nothing)
     }
 
     /// Handles a later part of a message.
-    fn continued(&mut self, id: ArrivalId, offset: usize, is_last: bool, data: Data<'_>) -> What {
+    fn continued(&mut self, id: ArrivalId, offset: usize, is_last: bool, data: Data<'_>) -> Resolved {
         let connection = self.connection.settings().ours;
         if let Some(eager) = self.eager.as_mut().filter(|eager| eager.id == id) {
             self.tally.copied += place(data, &eager.slab, offset);
@@ -377,14 +377,14 @@ impl PeerSession {
                 eager.end = eager.end.max(offset + data.len);
                 let Eager { slab, end, len, .. } = eager;
                 self.expected = Expected::new((connection, 0), slab.clone(), *end, *len, data.len);
-                return What::Nothing;
+                return Resolved::Nothing;
             }
-            let Some(Eager { header, slab, len, .. }) = self.eager.take() else { return What::Nothing };
-            return What::Elsewhere(header, Incoming::Reference(Payload::Physical(slab, len)));
+            let Some(Eager { header, slab, len, .. }) = self.eager.take() else { return Resolved::Nothing };
+            return Resolved::Elsewhere(header, Incoming::Reference(Payload::Physical(slab, len)));
         }
         let token = u64::from(id.destination_id());
         let Some(NumberedMessage { arriving, end }) = self.arrivals.get_mut(&token) else {
-            return What::Nothing;
+            return Resolved::Nothing;
         };
         *end = (*end).max(offset + data.len);
         match arriving.room() {
@@ -396,14 +396,14 @@ impl PeerSession {
             None => arriving.capture_headers(offset, |i| octet(&data, i), data.len),
         }
         if !is_last {
-            return What::Nothing;
+            return Resolved::Nothing;
         }
         self.expected = None;
         let Some(NumberedMessage { arriving, .. }) = self.arrivals.remove(&token) else {
-            return What::Nothing;
+            return Resolved::Nothing;
         };
         let header = Header { kind: Kind::RendezvousData, token, ..Header::default() };
-        What::Elsewhere(header, arriving.into_whole())
+        Resolved::Elsewhere(header, arriving.into_whole())
     }
 }
 

@@ -24,8 +24,8 @@ impl UdpTransport {
         self.net.progress.is_asleep.load(SeqCst)
     }
 
-    /// Gives up a peer.
-    pub fn give_up(&self, rank: u32, why: &str) {
+    /// Closes a peer, as after its failure.
+    pub fn close_peer(&self, rank: u32, why: &str) {
         if let Some(peer) = self.peer_of(rank) {
             self.close(peer, why, false);
         }

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_id_leads_to_its_rank_and_no_other_id_does() {
+    fn id_of_a_peer_finds_its_rank_and_any_other_id_none() {
         assert_eq!(Ids::new(&[]).rank(7), None);
         for count in [1, 2, 3, 100, 1000] {
             // Many begin at the same slot, which is the last one.

@@ -140,7 +140,7 @@ impl State {
             Ok((0, _)) | Err(Errno::CONNRESET) => {
                 "its connection has ended before it had finished".to_owned()
             }
-            Ok(_) => "it sends what it must not: octets beside its datagrams".to_owned(),
+            Ok(_) => "it violates the protocol: octets beside its datagrams".to_owned(),
             Err(error) => {
                 is_unreachable = true;
                 format!("its connection is broken: {}", io::Error::from(error))
@@ -162,7 +162,7 @@ mod tests {
     fn pair() -> [TcpStream; 2] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let one = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
-        [one, listener.accept().expect("it has come").0]
+        [one, listener.accept().expect("a connection").0]
     }
 
     /// Result of a poll of the connection to rank 2 after this action at its other end.
@@ -191,6 +191,6 @@ mod tests {
         let reset = |stream: TcpStream| rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
         assert_eq!(after(|stream| reset(stream).expect("an option")), ended);
         let octets = |mut stream: TcpStream| stream.write_all(b"?").expect("sent");
-        assert_eq!(after(octets), "it sends what it must not: octets beside its datagrams");
+        assert_eq!(after(octets), "it violates the protocol: octets beside its datagrams");
     }
 }

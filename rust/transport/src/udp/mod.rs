@@ -29,7 +29,7 @@ pub mod probe;
 mod retransmit_buffer;
 mod send;
 mod session_state;
-mod stage;
+mod staging_buffer;
 mod timers;
 mod transport;
 
@@ -109,7 +109,7 @@ impl Default for Terms {
     }
 }
 
-/// A rank as another rank knows it.
+/// A peer's address, ids and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Address of its socket.
@@ -218,7 +218,7 @@ fn check_len(len: usize) -> io::Result<()> {
     if len <= LEN_MAX {
         return Ok(());
     }
-    let text = format!("datagrams of {len} octets, {LEN_MAX} can be had");
+    let text = format!("datagrams of {len} octets; the limit is {LEN_MAX}");
     Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 

@@ -34,8 +34,8 @@ impl UdpTransport {
     #[cold]
     pub(super) fn send_in_fragments(&self, peer: &Peer, session: &mut PeerSession, now: Nanos) {
         let before = session.connection.settings().datagram_len_max;
-        let way_len = self.way_len(peer);
-        if let Some(len) = way_len.filter(|len| *len < before) {
+        let path_len = self.path_len(peer);
+        if let Some(len) = path_len.filter(|len| *len < before) {
             let (rank, peer) = (self.net.rank, peer.rank);
             info!(target: "mpjdev::udp", rank, peer, before, octets = len, "path is shortened");
             session.connection.shorten(len);
@@ -47,10 +47,11 @@ impl UdpTransport {
         let _ = options::never_fragment(self.socket());
         if session.outgoing.is_too_long() {
             session.outgoing.clear();
-            let takes = way_len
-                .map_or_else(String::new, |len| format!(", which are {len} octets as far as it knows"));
+            let carries = path_len.map_or_else(String::new, |len| {
+                format!(", which is {len} octets as far as the system knows")
+            });
             let why = format!(
-                "datagrams of {before} octets are longer than the system lets the way to {} take{takes}; \
+                "datagrams of {before} octets are longer than the path to {} carries{carries}; \
                  --datagram-len makes them shorter",
                 peer.address.ip().to_canonical()
             );
@@ -59,7 +60,7 @@ impl UdpTransport {
     }
 
     /// Octets of a datagram that the path to a peer carries whole, as far as the system knows.
-    fn way_len(&self, peer: &Peer) -> Option<usize> {
+    fn path_len(&self, peer: &Peer) -> Option<usize> {
         // The system reports it only to a socket with a single peer, and this rank's may have many.
         let from = self.socket.local_addr().ok()?;
         let socket = UdpSocket::bind((from.ip(), 0)).ok()?;

@@ -9,7 +9,7 @@ use tracing::{Level, debug};
 
 use super::path_mtu::LEN_SAFE;
 use super::peer::{Peer, PeerSession};
-use super::stage::StagingBuffer;
+use super::staging_buffer::StagingBuffer;
 use super::transport::UdpTransport;
 use crate::{Header, Incoming, Kind, PacketHandler, PeerState};
 
@@ -162,13 +162,13 @@ impl PeerSession {
     #[cold]
     fn describe(&self, failure: &Failure) -> String {
         if failure.cause == Cause::Silence && self.connection.counters().received == 0 {
-            return format!("{failure}; no datagram of it has ever come: a firewall may let none through");
+            return format!("{failure}; no datagram has arrived from it: a firewall may drop them");
         }
         let len_max = self.connection.settings().datagram_len_max;
         if failure.cause == Cause::Silence && failure.unacknowledged > 0 && len_max > LEN_SAFE {
             return format!(
-                "{failure}; if short messages arrive, a router on the way drops datagrams of {len_max} \
-                 octets without a word: --datagram-len {LEN_SAFE} makes them shorter"
+                "{failure}; if short messages arrive, a router on the path drops datagrams of {len_max} \
+                 octets silently: --datagram-len {LEN_SAFE} makes them shorter"
             );
         }
         failure.to_string()

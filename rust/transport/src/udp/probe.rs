@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probe_names_its_connection_and_other_octets_are_none() {
+    fn only_octets_of_a_probe_have_a_connection_id() {
         for len in [LEN, LEN + 1, 1472] {
             let probe = emit(0x1234_5678_9abc_def0, len);
             assert_eq!((probe.len(), connection_of(&probe)), (len, Some(0x1234_5678_9abc_def0)));

@@ -277,7 +277,7 @@ mod tests {
         let large = slab(1 << 16, 9);
         let mut store = Store::default();
         let token = store.put(&large, COPIED_MAX + 8, Owner::Program, &*source);
-        assert!(large.is_exclusive(), "nobody else refers to it");
+        assert!(large.is_exclusive(), "no other reference is left");
         assert_eq!(read(&store, token, 0, COPIED_MAX + 8), vec![9; COPIED_MAX + 8]);
     }
 }

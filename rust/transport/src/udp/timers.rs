@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn arm_wakes_only_sleepers_with_a_later_deadline() {
         let timers = Timers::new();
-        assert_eq!(timers.arm(NEVER - 1).count(), 0, "nobody sleeps");
+        assert_eq!(timers.arm(NEVER - 1).count(), 0, "no thread sleeps");
         assert!(timers.begin_sleep(Sleeper::Program) > Duration::from_secs(1 << 30));
         assert_eq!(timers.arm(1 << 40).collect::<Vec<_>>(), [Sleeper::Program]);
         timers.begin_sleep(Sleeper::ProgressThread);

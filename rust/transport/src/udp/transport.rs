@@ -24,7 +24,7 @@ use super::ids::Ids;
 use super::liveness::{Ended, LivenessConnections};
 use super::peer::Peer;
 use super::session_state::{Lost, SessionState};
-use super::stage::StagingBuffer;
+use super::staging_buffer::StagingBuffer;
 use super::timers::{Sleeper, Timers};
 use super::{Job, Terms};
 use crate::net::control::ControlMessage;

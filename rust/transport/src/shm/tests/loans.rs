@@ -73,7 +73,7 @@ fn slabs_in_unread_packets_are_reclaimed_when_the_receiver_releases_its_memory()
     drop(ended);
     assert_eq!(ranks[1].pool.used(), 0, "nothing of rank 2 is held");
     let used = ranks[0].pool.used();
-    assert!(used >= 6 * 5000, "{used} octets: one slab is held, and its rank tells only when none is");
+    assert!(used >= 6 * 5000, "{used} octets: one slab is held, and its rank reports a release of all only");
     drop(held);
     assert_eq!(ranks[0].pool.used(), 0);
 }

@@ -1,4 +1,4 @@
-//! Staging buffers: datagrams that were read and not passed on, and packets that wait for their turn.
+//! Staging buffer of a rank: datagrams that were read and not passed on, and packets kept behind a gap.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,10 +20,10 @@ const ROOM_LEN: usize = 64 << 10;
 /// Most rooms that one call fills.
 const ROOMS: usize = 16;
 
-/// Most octets to copy after a wrong prediction for which the prediction is tried again.
+/// Most octets that a wrong prediction may cost to copy before the next datagram is predicted anew.
 const CHEAP: usize = 1 << 10;
-/// Time after a poll that emptied the socket in which no new datagram is expected: a waiting thread polls,
-/// and takes it at once.
+/// Time after a poll that emptied the socket in which the socket counts as empty: a waiting thread polls, and
+/// takes a new datagram at once.
 const FRESH: Nanos = MICROSECOND;
 
 /// A datagram in the staging buffer.
@@ -68,15 +68,16 @@ pub(super) struct StagingBuffer {
     room: usize,
     /// Octets of the next room that are done.
     done: usize,
-    /// Rooms for the next poll. Each poll that fills all rooms doubles them. One room more than filled shows
-    /// that the socket was emptied. After an empty poll, one room is most likely enough.
+    /// Rooms for the next poll. A poll that fills all rooms doubles them. Otherwise the next poll gets one
+    /// more than was filled: an unfilled room shows that the socket is empty. After an empty poll it gets
+    /// one.
     wanted: usize,
     /// Whether the last poll has emptied the socket, as far as known, and its time.
     is_drained: bool,
     filled_at: Nanos,
     /// Datagrams that arrived before the rank was ready, the first one last.
     early: Vec<Early>,
-    /// Octets that wait for their turn, by peer and slot.
+    /// Packets kept behind a gap, by peer and slot.
     kept: Vec<Vec<Option<Memory>>>,
     /// Octets that must begin at a multiple of 8.
     aligned: Memory,
@@ -209,9 +210,9 @@ impl StagingBuffer {
         self.expected = expected;
     }
 
-    /// Records that octets of a peer have arrived, and what is expected to follow them. Nothing is expected
-    /// while the parts of several messages arrive in turns.
-    pub(super) fn go_on(
+    /// Records the delivery of a packet, and the prediction of the next one. There is none while the parts of
+    /// several messages arrive in turns.
+    pub(super) fn note_delivery(
         &mut self,
         rank: usize,
         delivery: &Delivery,
@@ -228,6 +229,7 @@ impl StagingBuffer {
     pub(super) fn take_landed(&mut self, at: usize) -> Option<Expected> {
         if at == 0 { self.landed.take() } else { None }
     }
+
     /// The next datagram that has arrived as a whole.
     pub(super) fn take(&mut self) -> Option<Staged> {
         while self.room < self.count {
@@ -262,8 +264,8 @@ impl StagingBuffer {
         self.aligned.words()
     }
 
-    /// Keeps octets of the staging buffer, or of other memory, until their turn. Returns false without
-    /// memory.
+    /// Keeps a packet behind a gap: octets of the staging buffer, or of the memory that was predicted for
+    /// them. Returns false if there is no memory.
     pub(super) fn keep(
         &mut self,
         rank: usize,
