@@ -2,15 +2,19 @@
 //! can arrive.
 //!
 //! A library gives the context id of a freed communicator to a new one, which would receive later messages of
-//! the old one. So members exchange two markers, which are empty messages; no other message is empty.
-//! "Retired" travels among the collective messages, where no receive takes any tag: its sender receives and
-//! sends no more. "Last" travels among the program's messages, to a member that is known to have retired:
-//! before that a wildcard receive might match it. Messages of one sender do not overtake each other. So a
-//! communicator with both markers of all members is empty, and is freed.
+//! the old one. So each member sends two markers to every member, also to itself. Markers are empty messages,
+//! and no other message is empty.
 //!
-//! A member that finishes without freeing a communicator sends no marker. Then the library's communicators
-//! are kept until the next session, or until the process ends. They are at most those that existed when it
-//! finished.
+//! - "Retired" travels among the collective messages, where no receive takes any tag. A member sends it when
+//!   the last reference is dropped: it sends and receives no more.
+//! - "Last" travels among the program's messages, where a wildcard receive might match it. A member sends it
+//!   only to members that have retired.
+//!
+//! Messages of one sender do not overtake each other. So a communicator with both markers of all members is
+//! empty, and is freed.
+//!
+//! A member that finishes without freeing a communicator sends no marker. The library's communicators are
+//! then kept until the next session, or until the process ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

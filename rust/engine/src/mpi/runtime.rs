@@ -77,7 +77,7 @@ pub enum Unfit {
         library: String,
     },
     /// The system has no thread left.
-    #[error("a thread for the C MPI: {0}")]
+    #[error("the C MPI gets no thread: {0}")]
     Thread(String),
     /// The waiting thread was interrupted; the call can be repeated.
     #[error("interrupted while waiting for the other processes")]
@@ -296,7 +296,7 @@ pub fn end(why: Option<&str>) {
             Ok(Closing::Over(Err(error))) => return eprintln!("mpjdev: {error}"),
             Err(RecvTimeoutError::Timeout) if all_here.is_some_and(|since| since.elapsed() > FINALIZE) => {
                 return eprintln!(
-                    "mpjdev: MPI_Finalize has not come back within {FINALIZE:?}; this process ends without"
+                    "mpjdev: MPI_Finalize has not returned within {FINALIZE:?}; this process ends without it"
                 );
             }
             Err(RecvTimeoutError::Timeout) => {}

@@ -1,8 +1,8 @@
-//! Queues of sends per destination: few are with the library at a time, the others wait in order.
+//! Queues of sends per destination: the library has few of them at a time, the others wait in order.
 //!
-//! On each call a library may retry all sends for which it has found no room (Open MPI), and one with about
-//! 2^20 requests may end the process (MPICH). A send that is with the library may also wait for its receive,
-//! though it is short, and later sends must not wait for that. So the window grows as long as no send leaves.
+//! On each call Open MPI retries all sends for which it has found no room. MPICH may end the process at about
+//! 2^20 requests. A library may keep even a short send until its receive is posted, and later sends must not
+//! wait for that. So the window grows as long as the library completes no send.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -16,17 +16,17 @@ use super::{Rank, State};
 use crate::error::DeviceError;
 use crate::request::RequestId;
 
-/// Sends to a rank that are with the library at a time.
+/// Sends to a rank that the library has at a time.
 const WINDOW: usize = 64;
-/// Time without a leaving send after which the window is doubled; then the time doubles as well.
+/// Time without a completed send after which the window is doubled. The time doubles with it.
 const STALL: Duration = Duration::from_millis(1);
-/// Waiting sends after which a send checks whether some can leave.
+/// Waiting sends after which a send checks whether the library takes some.
 const STRIDE: usize = 32;
 
 /// The sends to a rank.
 #[derive(Debug)]
 pub(super) struct SendQueue {
-    /// Sends that are with the library, or were at the last poll.
+    /// Sends that the library had at the last poll.
     leaving: Vec<RequestId>,
     waiting: VecDeque<RequestId>,
     window: usize,
@@ -45,7 +45,7 @@ impl SendQueue {
         !self.waiting.is_empty() || self.leaving.len() >= self.window
     }
 
-    /// Widens the window when no send leaves for long, and resets it when one has left.
+    /// Widens the window when no send completes for long, and resets it when one has.
     fn adjust(&mut self, has_moved: bool, now: impl FnOnce() -> Instant) {
         if has_moved {
             (self.window, self.stalled) = (WINDOW, None);
@@ -66,7 +66,7 @@ impl Rank {
         self.full_send_queues[dest as usize].load(Ordering::Relaxed)
     }
 
-    /// Adds a send to its rank's queue, waiting or with the library.
+    /// Adds a send to its rank's queue: one that waits, or one that the library has.
     pub(super) fn enqueue_send(&self, state: &mut State, dest: u32, id: RequestId, waits: bool) {
         // A rank receives its messages to itself, so they never wait here.
         if dest == self.rank {
