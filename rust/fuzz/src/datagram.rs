@@ -1,4 +1,4 @@
-//! The parser of datagrams.
+//! Target of the datagram parsers.
 
 use mpjdev_proto::datagram::error::PacketError;
 use mpjdev_proto::datagram::header::Numbers;
@@ -8,12 +8,11 @@ use mpjdev_proto::datagram::layout::{
 };
 use mpjdev_proto::datagram::packet::{Packet, checksum, emit_unet, parse_unet};
 
-/// Takes the octets as a datagram, in both modes; a reliable one whose CRC32C is wrong once more with the
-/// right one.
+/// Parses the octets as a datagram of both protocols. A reliable one with a wrong CRC32C is parsed again with
+/// the right one.
 ///
-/// Promises: no panic; what is accepted is the whole datagram, is what may be written, and comes out as it
-/// went in, but for numbers that are not valid; an error holds what its field has; both modes agree on the
-/// header.
+/// Invariants: an accepted datagram is whole and valid, and emitting it gives the same octets, except for
+/// invalid numbers. An error has the value of its field. Both protocols parse the same header.
 pub fn datagram(input: &[u8]) {
     let unet = unet(input);
     let mut octets = input.to_vec();
@@ -29,7 +28,7 @@ pub fn datagram(input: &[u8]) {
         }
         other => other,
     };
-    // The extension is more than nothing, so one datagram cannot be both.
+    // The extension is not empty, so a datagram cannot be valid in both protocols.
     assert!(unet.is_err() || reliable.is_err());
 }
 
@@ -52,7 +51,7 @@ fn reliable(octets: &[u8]) -> Result<(), PacketError> {
     assert_eq!(packet.emit(data, &mut again), Ok(octets.len()));
     let mut expected = expected(octets, packet.header.numbers, true);
     if packet.extension.checked {
-        // It was that of octets which we do not write.
+        // The checksum covered invalid numbers, which are emitted as 0.
         let end = octets.len() - TRAILER_LEN;
         let crc = checksum([&expected[..end]]);
         expected[end..].copy_from_slice(&crc.to_be_bytes());
@@ -61,7 +60,7 @@ fn reliable(octets: &[u8]) -> Result<(), PacketError> {
     Ok(())
 }
 
-/// The octets with 0 for a number that is not valid.
+/// The octets with 0 for invalid numbers.
 fn expected(octets: &[u8], numbers: Numbers, is_reliable: bool) -> Vec<u8> {
     let mut octets = octets.to_vec();
     if numbers.seq.is_none() {

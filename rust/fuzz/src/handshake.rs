@@ -1,4 +1,4 @@
-//! The handshake of two hosts on a new connection.
+//! Target of the handshake of two hosts on a new connection.
 
 use mpjdev_bootstrap::mesh::handshake::{
     Fault, GREETING_LEN, Handshake, NONCE_LEN, NUMBER_LEN, Nonce, PROOF_LEN, Pair,
@@ -10,22 +10,25 @@ const NONCE: Nonce = [0xa5; NONCE_LEN];
 /// Octets of the greeting before the nonce.
 const BEFORE_NONCE: usize = GREETING_LEN - NONCE_LEN;
 
-/// One end of the exchange hears the input from the other; the first octet says which.
+/// One end of the handshake receives the input. The first octet selects the end.
 ///
-/// Nothing panics; no more is taken than belongs to the exchange, and no more is sent; it makes no difference
-/// in which pieces the octets come; and the exchange is complete exactly when the octets are those of a host
-/// that has the key.
+/// Invariants: the end consumes and sends no octet beyond the handshake. Its result does not depend on the
+/// division of the input. The handshake is complete if and only if the octets are those of a host that has
+/// the key.
 pub fn handshake(input: &[u8]) {
     let Some((side, octets)) = input.split_first() else { return };
     let is_acceptor = side % 2 == 1;
-    let whole = hear(begin(is_acceptor), octets, PROOF_LEN);
-    assert_eq!(hear(begin(is_acceptor), octets, 1), whole, "octet by octet");
-    assert_eq!(hear(begin(is_acceptor), octets, 7), whole, "in pieces");
-    let said_max = NUMBER_LEN + GREETING_LEN + PROOF_LEN;
-    assert!(whole.taken <= said_max && whole.said.len() <= said_max);
+    let whole = feed(begin(is_acceptor), octets, PROOF_LEN);
+    assert_eq!(feed(begin(is_acceptor), octets, 1), whole, "octet by octet");
+    assert_eq!(feed(begin(is_acceptor), octets, 7), whole, "in pieces");
+    let sent_max = NUMBER_LEN + GREETING_LEN + PROOF_LEN;
+    assert!(whole.taken <= sent_max && whole.sent_octets.len() <= sent_max);
     let number = octets.get(..NUMBER_LEN).filter(|_| is_acceptor);
     if number.is_some_and(|number| number != PAIR.connector.to_be_bytes()) {
-        assert!(whole.is_complete && whole.taken == NUMBER_LEN && whole.said.is_empty(), "a foreign host");
+        assert!(
+            whole.is_complete && whole.taken == NUMBER_LEN && whole.sent_octets.is_empty(),
+            "a foreign host"
+        );
         return;
     }
     let honest = honest(is_acceptor, octets);
@@ -35,9 +38,9 @@ pub fn handshake(input: &[u8]) {
 
 /// Result of one end.
 #[derive(Debug, PartialEq, Eq)]
-struct Heard {
+struct Exchange {
     taken: usize,
-    said: Vec<u8>,
+    sent_octets: Vec<u8>,
     fault: Option<Fault>,
     is_complete: bool,
 }
@@ -46,49 +49,49 @@ fn begin(is_acceptor: bool) -> Handshake<'static> {
     if is_acceptor { Handshake::accept() } else { Handshake::connect_ours(PAIR, NONCE) }
 }
 
-fn hear(mut end: Handshake<'_>, octets: &[u8], most: usize) -> Heard {
-    let mut heard = Heard { taken: 0, said: Vec::new(), fault: None, is_complete: false };
+fn feed(mut end: Handshake<'_>, octets: &[u8], most: usize) -> Exchange {
+    let mut exchange = Exchange { taken: 0, sent_octets: Vec::new(), fault: None, is_complete: false };
     loop {
         let output = end.output().len();
-        heard.said.extend(end.output());
+        exchange.sent_octets.extend(end.output());
         end.sent(output);
         if let Some(number) = end.number() {
             if number == PAIR.connector { end.admit_ours(PAIR, NONCE) } else { end.admit_foreign() }
         }
-        let rest = &octets[heard.taken..];
+        let rest = &octets[exchange.taken..];
         let piece = &rest[..rest.len().min(end.needed()).min(most)];
         if piece.is_empty() {
-            heard.is_complete = end.is_complete();
-            return heard;
+            exchange.is_complete = end.is_complete();
+            return exchange;
         }
-        assert!(heard.fault.is_none(), "it listens after a fault");
-        heard.taken += piece.len();
-        heard.fault = end.handle_octets(piece).err();
+        assert!(exchange.fault.is_none(), "it consumes octets after a fault");
+        exchange.taken += piece.len();
+        exchange.fault = end.handle_octets(piece).err();
     }
 }
 
-/// Answer of a host that has the key to the nonce in these octets; `None` if they are too short.
+/// Octets of a host that has the key, for the nonce in these octets. `None` if they are too short.
 fn honest(hears_acceptor: bool, octets: &[u8]) -> Option<Vec<u8>> {
     let nonce_at = BEFORE_NONCE + if hears_acceptor { NUMBER_LEN } else { 0 };
     let nonce: Nonce = octets.get(nonce_at..nonce_at + NONCE_LEN)?.try_into().ok()?;
     let mut here = begin(hears_acceptor);
     let mut there = if hears_acceptor { Handshake::connect_ours(PAIR, nonce) } else { Handshake::accept() };
-    let mut said = Vec::new();
+    let mut sent_octets = Vec::new();
     loop {
         let (forth, back) = (there.output().to_vec(), here.output().to_vec());
         if forth.is_empty() && back.is_empty() {
-            return there.is_complete().then_some(said);
+            return there.is_complete().then_some(sent_octets);
         }
         there.sent(forth.len());
         here.sent(back.len());
-        said.extend(&forth);
-        tell(&mut here, &forth, NONCE).ok()?;
-        tell(&mut there, &back, nonce).ok()?;
+        sent_octets.extend(&forth);
+        feed_honest(&mut here, &forth, NONCE).ok()?;
+        feed_honest(&mut there, &back, nonce).ok()?;
     }
 }
 
-/// Tells an honest end what another says; its nonce is for the one that accepts.
-fn tell(end: &mut Handshake<'_>, octets: &[u8], nonce: Nonce) -> Result<(), Fault> {
+/// Passes octets to an honest end. The nonce is that of an acceptor.
+fn feed_honest(end: &mut Handshake<'_>, octets: &[u8], nonce: Nonce) -> Result<(), Fault> {
     for octet in octets {
         end.handle_octets(&[*octet])?;
         if end.number().is_some() {

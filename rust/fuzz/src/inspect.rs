@@ -1,4 +1,4 @@
-//! The explanations of `mpjdev inspect`, from any octets.
+//! Targets of `mpjdev inspect` for messages.
 
 use mpjdev_buffer::ReadBuffer;
 use mpjdev_cli::inspect::explain::{Explanation, explain};
@@ -6,12 +6,12 @@ use mpjdev_cli::inspect::input::{Kind, decode};
 use mpjdev_cli::inspect::text::Limits;
 use mpjdev_cli::inspect::{hex, json, text};
 
-use crate::ledger::Ledger;
+use crate::counting_source::CountingSource;
 
 /// Explains octets in every format.
 ///
-/// Promises: no panic; a message is called sound exactly when the reader takes it to its end; JSON is JSON
-/// and tells as many sections; the dump holds all octets and reads as them again.
+/// Invariants: the explanation has no error if and only if the reader reads the message to its end. The JSON
+/// is valid and has the same number of sections. The dump decodes to the same octets.
 pub fn inspect(input: &[u8]) {
     let explanation = explain(input);
     agrees_with_the_reader(input, &explanation);
@@ -31,7 +31,7 @@ pub fn inspect(input: &[u8]) {
 }
 
 fn agrees_with_the_reader(input: &[u8], explanation: &Explanation<'_>) {
-    let mut reader = ReadBuffer::new(Ledger::new(), 1 << 30).expect("a capacity");
+    let mut reader = ReadBuffer::new(CountingSource::new(), 1 << 30).expect("a capacity");
     let sections = reader.load(input).and_then(|()| reader.section_count());
     match explanation.error() {
         None => {
@@ -48,15 +48,16 @@ fn agrees_with_the_reader(input: &[u8], explanation: &Explanation<'_>) {
             }
         }
         Some(fault) => {
-            sections.expect_err("called damaged");
+            sections.expect_err("explained as damaged");
             assert!(fault.offset <= input.len() as u64);
         }
     }
 }
 
-/// Decodes an input that may be raw or hex text.
+/// Decodes an input that is raw or hex text.
 ///
-/// Promises: no panic; no more octets out than in; octets written as hex are read back; raw is left alone.
+/// Invariants: the output is not longer than the input. Octets written as hex decode to the same octets. Raw
+/// input is unchanged.
 pub fn input(input: &[u8]) {
     for kind in [Kind::Auto, Kind::Hex] {
         if let Ok(octets) = decode(input.to_vec(), kind) {

@@ -1,13 +1,14 @@
-//! Fuzz targets: one function per parser or machine, each takes octets and panics when a promise is broken.
+//! Fuzz targets: one function per parser or state machine. Each takes octets and panics if an invariant in
+//! its doc does not hold.
 //!
-//! They build on stable Rust and are called by tests/soak.rs with the corpus and seeded mutations of it;
-//! README.md says how to put a coverage-guided fuzzer in front of them.
+//! They build on stable Rust. tests/soak.rs calls them with the corpus and seeded mutations of it. README.md
+//! describes the use of a coverage-guided fuzzer.
 #![forbid(unsafe_code)]
 
+mod counting_source;
 mod datagram;
 mod handshake;
 mod inspect;
-mod ledger;
 mod message;
 mod mutate;
 mod packet;
@@ -36,7 +37,7 @@ pub use world::world;
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
-/// All targets: name, folder of its corpus, function.
+/// All targets: name, folder of the corpus, function.
 pub const TARGETS: [(&str, &str, Target); 14] = [
     ("message", "message", message),
     ("reader", "reader", reader),

@@ -1,4 +1,4 @@
-//! The parsers of headers and whole messages.
+//! Target of the parsers of headers and messages.
 
 use mpjdev_buffer::layout::{CAPACITY_MAX, MESSAGE_OVERHEAD};
 use mpjdev_buffer::message::parse_logical;
@@ -8,19 +8,19 @@ use mpjdev_buffer::{
     SlabSource,
 };
 
-use crate::ledger::Ledger;
+use crate::counting_source::CountingSource;
 
-/// Takes octets as a logical message and as one or two physical ones.
+/// Parses octets as a logical message and as one or two physical ones.
 ///
-/// Promises: no panic; no memory beyond the input; what is accepted has the lengths of its headers, comes out
-/// as it went in but for octets of headers that are unused, and means the same in any physical form; errors
-/// point inside the input or at its end.
+/// Invariants: memory is limited by the input. An accepted message has the lengths of its headers, is the
+/// same in every physical form, and emitting it gives the same octets, except for unused ones of headers. The
+/// offset of an error is at most the length of the input.
 pub fn message(input: &[u8]) {
     headers(input);
-    let ledger = Ledger::new();
-    let loaded = Message::from_logical(&*ledger, CAPACITY_MAX, input);
-    ledger.check(input.len());
-    assert_eq!(loaded.is_ok(), parse_logical(input).is_ok(), "both check the same");
+    let source = CountingSource::new();
+    let loaded = Message::from_logical(&*source, CAPACITY_MAX, input);
+    source.check(input.len());
+    assert_eq!(loaded.is_ok(), parse_logical(input).is_ok(), "both parsers have the same checks");
     match &loaded {
         Ok(message) => {
             let octets = logical(message);
@@ -36,7 +36,7 @@ pub fn message(input: &[u8]) {
     physical(input, &loaded);
 }
 
-/// Each header parser, and that what it accepts it emits again.
+/// Checks that each header parser emits the headers that it accepts.
 fn headers(input: &[u8]) {
     for word in input.chunks_exact(8).take(16) {
         let word: [u8; 8] = word.try_into().expect("eight");
@@ -55,7 +55,7 @@ fn headers(input: &[u8]) {
     }
 }
 
-/// The input as one physical message, and cut in two where the headers say.
+/// The input as one physical message, and as two if the headers have a boundary.
 fn physical(input: &[u8], loaded: &Result<Message, BufferError>) {
     let one = Message::from_physical(slab(input), input.len(), None, CAPACITY_MAX);
     assert_eq!(one.is_ok(), loaded.is_ok());

@@ -1,6 +1,6 @@
-//! Changes inputs at random, the same way for the same seed.
+//! Random mutations of inputs, the same for the same seed.
 
-/// Octets and 32-bit numbers at which parsers trip.
+/// Octets and 32-bit numbers at the limits of parsers.
 const NUMBERS: [i32; 14] = [0, 1, 2, 7, 8, 9, 16, 255, 256, i32::MAX, i32::MAX - 7, i32::MIN, -1, -8];
 
 /// A seeded source of mutations: xorshift64*.
@@ -22,7 +22,7 @@ impl Mutator {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
     }
 
-    /// An input that differs from `input` in one to four places; `other` is what may be spliced in.
+    /// An input with one to four changes of `input`, into which parts of `other` may be spliced.
     pub fn mutate(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut octets = input.to_vec();
         for _ in 0..1 + self.below(4) {
@@ -54,7 +54,7 @@ impl Mutator {
         }
     }
 
-    /// Puts a number that parsers trip at into a field of four octets.
+    /// Writes a number at a limit of parsers into a field of four octets.
     fn number(&mut self, octets: &mut [u8]) {
         let at = self.below(octets.len()) / 4 * 4;
         let number = NUMBERS[self.below(NUMBERS.len())];

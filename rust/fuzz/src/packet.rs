@@ -1,13 +1,13 @@
-//! The parser of IMPI packets.
+//! Target of the parser of IMPI packets.
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::layout::{DRAFT_TAG_FIELD, HEADER_LEN, RESERVED_FIELD, TYPE_FIELD};
 use mpjdev_proto::impi::packet::{Packet, PacketError};
 
-/// Takes each 128 octets as a header, in both dialects.
+/// Parses each 128 octets as a header, in both dialects.
 ///
-/// Promises: no panic; what is accepted comes out as it went in, but for the octets that mean nothing; an
-/// error holds the number that its field has; both dialects read the same but for the octets of the tag.
+/// Invariants: emitting an accepted header gives the same octets, except for reserved ones. An error has the
+/// value of its field. Both dialects parse the same, except for the tag.
 pub fn packet(input: &[u8]) {
     for octets in input.chunks_exact(HEADER_LEN) {
         let octets = octets.try_into().expect("a header");

@@ -1,4 +1,4 @@
-//! The machine between two IMPI processes under any sequence of calls and packets.
+//! Target of the IMPI state machine of two processes, under any sequence of calls and packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,28 +12,28 @@ use mpjdev_proto::impi::{Dialect, Proc};
 const OURS: Proc = Proc { host_id: [1; 16], pid: 1 };
 const THEIRS: Proc = Proc { host_id: [2; 16], pid: 2 };
 
-/// Calls and packets, three octets each; the first octet of the input chooses the settings.
+/// Runs calls and packets of three octets each. The first octet of the input selects the settings.
 ///
-/// Promises: no panic; invariants hold after each step, the bounds among them; flow control is kept both
-/// ways; first packets leave in order, the octets of each message once, in order, and nothing of one that is
-/// cancelled; each event comes once, and only for what has happened; every cancel request and every match has
-/// at most one answer, and exactly one when nothing waits any more; after a loss exactly what is pending is
-/// given. A peer's mistake ends the run with an error.
+/// Invariants, after each step: the machine's own, with its bounds. Flow control holds in both directions.
+/// First packets are sent in order, the octets of each message once and in order, and none of a cancelled
+/// message. Each event occurs once and has a cause. Every cancel request and every match has at most one
+/// answer, and exactly one when no output is pending. After a failure exactly the pending operations are
+/// returned. An error of the peer ends the run.
 pub fn pair(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
-    let mut book = Book::new(usize::from(settings));
+    let mut model = Model::new(usize::from(settings));
     for call in calls.chunks_exact(3) {
-        if !book.step(call[0], call[1], call[2]) {
+        if !model.step(call[0], call[1], call[2]) {
             return;
         }
-        book.check();
+        model.check();
     }
-    book.abandon();
+    model.abandon();
 }
 
-/// Invariants of a message that we send.
+/// State of a message that this process sends.
 #[derive(Debug, Default)]
-struct Ours {
+struct Outgoing {
     send: Send,
     offset: u64,
     left: bool,
@@ -44,9 +44,9 @@ struct Ours {
     cancelled: bool,
 }
 
-/// And of one that comes: octets so far, octets in all, whether its sender waits.
+/// State of a message that arrives.
 #[derive(Debug, Clone, Copy)]
-struct Theirs {
+struct Incoming {
     received: u64,
     msglen: u64,
     synchronous: bool,
@@ -54,13 +54,13 @@ struct Theirs {
     drained: bool,
 }
 
-/// The machine, and what has happened.
-struct Book {
+/// Model of the state machine: the machine and the history of its calls and packets.
+struct Model {
     pair: Pair,
     settings: Settings,
-    sends: BTreeMap<u64, Ours>,
-    arrivals: BTreeMap<ArrivalId, Theirs>,
-    /// Ids in the order in which they were given, also those that are gone.
+    sends: BTreeMap<u64, Outgoing>,
+    arrivals: BTreeMap<ArrivalId, Incoming>,
+    /// Ids of all arrivals in order, with those of completed ones.
     ids: Vec<ArrivalId>,
     latest_first: u64,
     finished: bool,
@@ -74,7 +74,7 @@ struct Book {
     syncacks_out: u64,
 }
 
-impl Book {
+impl Model {
     fn new(choice: usize) -> Self {
         let ackmark = 1 + (choice & 3) as u32;
         let hiwater = ackmark + (choice >> 2 & 3) as u32;
@@ -108,7 +108,7 @@ impl Book {
         }
     }
 
-    /// One call or packet; false when the peer has broken the protocol.
+    /// Runs one call or packet. False if the peer violated the protocol.
     fn step(&mut self, call: u8, a: u8, b: u8) -> bool {
         let token = u64::from(a) % (self.sends.len() as u64 + 2);
         match call % 16 {
@@ -129,25 +129,25 @@ impl Book {
         true
     }
 
-    /// A packet of the peer, sound more often than not.
+    /// A packet of the peer, usually valid.
     fn packet(&self, which: u8, a: u8, b: u8) -> Packet {
         let token = u64::from(a) % (self.sends.len() as u64 + 2);
-        let theirs = |kind| Packet::new(kind, THEIRS, OURS);
+        let incoming = |kind| Packet::new(kind, THEIRS, OURS);
         let (len, srqid) = (u32::from(b) % 12, u64::from(a) % 6);
         match which {
-            8 => Packet { srqid, len, msglen: len.into(), ..theirs(PacketType::Data) },
+            8 => Packet { srqid, len, msglen: len.into(), ..incoming(PacketType::Data) },
             9 => Packet {
                 srqid,
                 len,
                 msglen: u64::from(len) + u64::from(a / 8),
-                ..theirs(PacketType::DataSync)
+                ..incoming(PacketType::DataSync)
             },
             10 => self.continuation(a, b),
-            11 => Packet { srqid: token, drqid: b.into(), ..theirs(PacketType::SyncAck) },
-            12 => theirs(PacketType::ProtoAck),
-            13 => Packet { srqid, ..theirs(PacketType::Cancel) },
-            14 if b & 1 == 0 => Packet { srqid: token, ..theirs(PacketType::CancelYes) },
-            14 => Packet { srqid: token, ..theirs(PacketType::CancelNo) },
+            11 => Packet { srqid: token, drqid: b.into(), ..incoming(PacketType::SyncAck) },
+            12 => incoming(PacketType::ProtoAck),
+            13 => Packet { srqid, ..incoming(PacketType::Cancel) },
+            14 if b & 1 == 0 => Packet { srqid: token, ..incoming(PacketType::CancelYes) },
+            14 => Packet { srqid: token, ..incoming(PacketType::CancelNo) },
             _ => self.nonsense(a, b),
         }
     }
@@ -157,11 +157,11 @@ impl Book {
         let Some(id) = self.ids.get(usize::from(a) % self.ids.len().max(1)) else {
             return Packet { drqid: a.into(), len: 1, msglen: 2, ..Packet::new(kind, THEIRS, OURS) };
         };
-        let msglen = self.arrivals.get(id).map_or(9, |theirs| theirs.msglen);
+        let msglen = self.arrivals.get(id).map_or(9, |incoming| incoming.msglen);
         Packet { drqid: id.drqid(), len: u32::from(b) % 12, msglen, ..Packet::new(kind, THEIRS, OURS) }
     }
 
-    /// Extreme numbers, and processes that are others.
+    /// A packet with extreme numbers or other processes.
     fn nonsense(&self, a: u8, b: u8) -> Packet {
         let number = [0, 1, u64::MAX, u64::MAX - 1, 1 << 32, 1 << 63, 255, (1 << 32) - 1][usize::from(b) % 8];
         let kind = PacketType::from_code(u32::from(a) % 8, Dialect::Final).expect("eight types");
@@ -186,7 +186,7 @@ impl Book {
         let send = self.next_send(a, b);
         if self.pair.send(send).is_ok() {
             assert!(!self.finished);
-            self.sends.insert(send.token, Ours { send, ..Ours::default() });
+            self.sends.insert(send.token, Outgoing { send, ..Outgoing::default() });
         }
     }
 
@@ -194,7 +194,7 @@ impl Book {
         let send = self.next_send(a, b);
         if let Some(packet) = self.pair.try_send_now(&send) {
             assert!(!self.finished && !send.cancellable && send.mode == Mode::Standard);
-            self.sends.insert(send.token, Ours { send, ..Ours::default() });
+            self.sends.insert(send.token, Outgoing { send, ..Outgoing::default() });
             let body = Body { token: send.token, offset: 0, len: packet.len, last: true };
             self.sent(Transmit { packet, body: Some(body) });
         }
@@ -206,7 +206,7 @@ impl Book {
 
     fn matched(&mut self, a: u8) {
         let Some(id) = self.id(a) else { return };
-        let waits = self.arrivals.get(&id).is_some_and(|theirs| !theirs.matched);
+        let waits = self.arrivals.get(&id).is_some_and(|incoming| !incoming.matched);
         assert_eq!(self.pair.matched(id).is_ok(), waits);
         if waits {
             self.take(id);
@@ -214,48 +214,49 @@ impl Book {
     }
 
     fn take(&mut self, id: ArrivalId) {
-        let theirs = self.arrivals.get_mut(&id).expect("it waits");
-        theirs.matched = true;
-        self.synchronous_matched += u64::from(theirs.synchronous);
-        if theirs.received == theirs.msglen {
+        let incoming = self.arrivals.get_mut(&id).expect("it waits");
+        incoming.matched = true;
+        self.synchronous_matched += u64::from(incoming.synchronous);
+        if incoming.received == incoming.msglen {
             self.arrivals.remove(&id);
         }
     }
 
     fn discard(&mut self, a: u8) {
         let Some(id) = self.id(a) else { return };
-        let theirs = self.arrivals.get(&id).copied();
-        assert_eq!(self.pair.discard(id).is_ok(), theirs.is_some_and(|theirs| !theirs.drained));
-        if theirs.is_some_and(|theirs| !theirs.matched) {
+        let incoming = self.arrivals.get(&id).copied();
+        assert_eq!(self.pair.discard(id).is_ok(), incoming.is_some_and(|incoming| !incoming.drained));
+        if incoming.is_some_and(|incoming| !incoming.matched) {
             self.take(id);
         }
-        if let Some(theirs) = self.arrivals.get_mut(&id) {
-            theirs.drained = true;
+        if let Some(incoming) = self.arrivals.get_mut(&id) {
+            incoming.drained = true;
         }
     }
 
     fn cancel(&mut self, token: u64) {
         let outcome = self.pair.cancel(token);
-        let Some(ours) = self.sends.get_mut(&token) else {
+        let Some(outgoing) = self.sends.get_mut(&token) else {
             return assert_eq!(outcome, Cancelled::TooLate);
         };
         match outcome {
             Cancelled::Here => {
-                assert!(!ours.left && !ours.cancelled);
-                ours.cancelled = true;
+                assert!(!outgoing.left && !outgoing.cancelled);
+                outgoing.cancelled = true;
             }
             Cancelled::Asked => {
-                assert!(ours.left && !ours.answered && !ours.forgotten);
-                ours.asked = true;
+                assert!(outgoing.left && !outgoing.answered && !outgoing.forgotten);
+                outgoing.asked = true;
             }
-            Cancelled::TooLate => assert!(ours.left || ours.cancelled),
+            Cancelled::TooLate => assert!(outgoing.left || outgoing.cancelled),
         }
     }
 
     fn forget(&mut self, token: u64) {
         self.pair.forget(token);
-        if let Some(ours) = self.sends.get_mut(&token) {
-            ours.forgotten |= ours.left && !ours.asked && ours.is_eager(self.settings.maxdatalen);
+        if let Some(outgoing) = self.sends.get_mut(&token) {
+            outgoing.forgotten |=
+                outgoing.left && !outgoing.asked && outgoing.is_eager(self.settings.maxdatalen);
         }
     }
 
@@ -286,19 +287,22 @@ impl Book {
             _ => {}
         }
         let Some(body) = body else { return };
-        let ours = self.sends.get_mut(&body.token).expect("sent");
-        assert!(!ours.cancelled, "{ours:?}");
-        assert_eq!((body.offset, body.len, packet.msglen), (ours.offset, packet.len, ours.send.msglen));
+        let outgoing = self.sends.get_mut(&body.token).expect("sent");
+        assert!(!outgoing.cancelled, "{outgoing:?}");
+        assert_eq!(
+            (body.offset, body.len, packet.msglen),
+            (outgoing.offset, packet.len, outgoing.send.msglen)
+        );
         assert!(packet.len <= self.settings.maxdatalen);
-        if ours.left {
-            assert!(ours.matched && packet.len > 0, "{ours:?}");
+        if outgoing.left {
+            assert!(outgoing.matched && packet.len > 0, "{outgoing:?}");
         } else {
             assert!(body.token > self.latest_first, "first packets leave in order");
             self.latest_first = body.token;
         }
-        ours.left = true;
-        ours.offset += u64::from(packet.len);
-        assert_eq!(body.last, ours.offset == ours.send.msglen);
+        outgoing.left = true;
+        outgoing.offset += u64::from(packet.len);
+        assert_eq!(body.last, outgoing.offset == outgoing.send.msglen);
     }
 
     fn give(&mut self, packet: Packet) -> bool {
@@ -321,26 +325,26 @@ impl Book {
                 self.ids.push(id);
                 let (received, msglen) = (arrival.len.into(), arrival.msglen);
                 let synchronous = arrival.synchronous;
-                let theirs = Theirs { received, msglen, synchronous, matched: false, drained: false };
-                self.arrivals.insert(id, theirs);
+                let incoming = Incoming { received, msglen, synchronous, matched: false, drained: false };
+                self.arrivals.insert(id, incoming);
             }
             Event::Continued { arrival, offset, len, last } => {
-                let theirs = &self.arrivals[&arrival];
-                assert!(theirs.matched && !theirs.drained && len > 0 && len == packet.data_len());
-                assert_eq!(offset, theirs.received);
+                let incoming = &self.arrivals[&arrival];
+                assert!(incoming.matched && !incoming.drained && len > 0 && len == packet.data_len());
+                assert_eq!(offset, incoming.received);
                 assert_eq!(self.continued(arrival, len), last);
             }
             Event::Matched { token } => {
-                let ours = self.sends.get_mut(&token).expect("sent");
-                assert!(ours.left && !ours.matched && !ours.cancelled, "{ours:?}");
-                ours.matched = true;
+                let outgoing = self.sends.get_mut(&token).expect("sent");
+                assert!(outgoing.left && !outgoing.matched && !outgoing.cancelled, "{outgoing:?}");
+                outgoing.matched = true;
             }
             Event::Cancelled { token } | Event::NotCancelled { token } => {
-                let ours = self.sends.get_mut(&token).expect("sent");
-                assert!(ours.asked && !ours.answered, "{ours:?}");
-                ours.answered = true;
-                ours.cancelled = event == Event::Cancelled { token };
-                assert!(!(ours.cancelled && ours.matched), "{ours:?}");
+                let outgoing = self.sends.get_mut(&token).expect("sent");
+                assert!(outgoing.asked && !outgoing.answered, "{outgoing:?}");
+                outgoing.answered = true;
+                outgoing.cancelled = event == Event::Cancelled { token };
+                assert!(!(outgoing.cancelled && outgoing.matched), "{outgoing:?}");
             }
             Event::Withdraw { arrival } => {
                 assert!(!self.arrivals.remove(&arrival).expect("it waits").matched);
@@ -354,11 +358,11 @@ impl Book {
         }
     }
 
-    /// Whether that was the last part.
+    /// Returns whether that was the last part.
     fn continued(&mut self, id: ArrivalId, len: u32) -> bool {
-        let theirs = self.arrivals.get_mut(&id).expect("it continues");
-        theirs.received += u64::from(len);
-        let last = theirs.received == theirs.msglen;
+        let incoming = self.arrivals.get_mut(&id).expect("it continues");
+        incoming.received += u64::from(len);
+        let last = incoming.received == incoming.msglen;
         if last {
             self.arrivals.remove(&id);
         }
@@ -373,7 +377,7 @@ impl Book {
         assert!(self.replies_out <= self.cancels_in && self.syncacks_out <= self.synchronous_matched);
         if flow.is_open() && !self.pair.wants_to_send() {
             assert_eq!((self.replies_out, self.syncacks_out), (self.cancels_in, self.synchronous_matched));
-            assert!(self.sends.values().all(|ours| ours.left || ours.cancelled));
+            assert!(self.sends.values().all(|outgoing| outgoing.left || outgoing.cancelled));
         }
         if self.pair.is_done() {
             assert!(self.finished && self.pending().is_empty());
@@ -381,7 +385,7 @@ impl Book {
     }
 
     fn pending(&self) -> Vec<u64> {
-        let is_pending = |(_, ours): &(&u64, &Ours)| ours.is_pending(self.settings.maxdatalen);
+        let is_pending = |(_, outgoing): &(&u64, &Outgoing)| outgoing.is_pending(self.settings.maxdatalen);
         self.sends.iter().filter(is_pending).map(|(token, _)| *token).collect()
     }
 
@@ -390,15 +394,15 @@ impl Book {
         let lost = self.pair.abandon();
         self.pair.check_invariants();
         assert_eq!(lost.sends, pending);
-        let of = |picks: fn(&Theirs) -> bool| -> BTreeSet<ArrivalId> {
-            self.arrivals.iter().filter(|(_, theirs)| picks(theirs)).map(|(id, _)| *id).collect()
+        let of = |picks: fn(&Incoming) -> bool| -> BTreeSet<ArrivalId> {
+            self.arrivals.iter().filter(|(_, incoming)| picks(incoming)).map(|(id, _)| *id).collect()
         };
-        assert_eq!(BTreeSet::from_iter(lost.unmatched), of(|theirs| !theirs.matched));
-        assert_eq!(BTreeSet::from_iter(lost.receives), of(|theirs| theirs.matched && !theirs.drained));
+        assert_eq!(BTreeSet::from_iter(lost.unmatched), of(|incoming| !incoming.matched));
+        assert_eq!(BTreeSet::from_iter(lost.receives), of(|incoming| incoming.matched && !incoming.drained));
     }
 }
 
-impl Ours {
+impl Outgoing {
     fn is_long(&self, maxdatalen: u32) -> bool {
         self.send.msglen > u64::from(maxdatalen)
     }

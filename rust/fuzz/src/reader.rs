@@ -1,24 +1,24 @@
-//! A read buffer under any sequence of calls.
+//! Target of a read buffer under any sequence of calls.
 
 use mpjdev_buffer::{BufferError, Element, Patch, ReadBuffer, Type};
 
-use crate::ledger::Ledger;
+use crate::counting_source::CountingSource;
 
-/// Elements of the arrays that are read into.
+/// Elements of the destination arrays.
 const ARRAY: usize = 24;
 
-/// Calls of a read buffer on a message.
+/// Runs calls on a read buffer with a message.
 ///
-/// The first octet says how many of the following ones are calls; the rest is the message. Promises: no
-/// panic; no memory beyond the input; a failed call leaves position and destination; every section is given
-/// once, in order, and a damaged one is never passed.
+/// The first octet is the number of octets that are calls; the rest is the message. Invariants: memory is
+/// limited by the input. A failed call changes neither position nor destination. Every section is read once,
+/// in order, and a damaged section is never skipped.
 pub fn reader(input: &[u8]) {
     let Some((&count, rest)) = input.split_first() else { return };
     let (calls, octets) = rest.split_at(rest.len().min(count.into()));
-    let ledger = Ledger::new();
-    let mut buffer = ReadBuffer::new(ledger.clone(), 1 << 30).expect("a capacity");
+    let source = CountingSource::new();
+    let mut buffer = ReadBuffer::new(source.clone(), 1 << 30).expect("a capacity");
     let loaded = buffer.load(octets);
-    ledger.check(octets.len());
+    source.check(octets.len());
     if loaded.is_err() {
         assert!(buffer.message().is_none());
     }
@@ -27,7 +27,7 @@ pub fn reader(input: &[u8]) {
         let before = State::of(&buffer);
         let done = step(&mut buffer, call);
         let after = State::of(&buffer);
-        assert_eq!(buffer.section_count(), sections, "reading changes nothing");
+        assert_eq!(buffer.section_count(), sections, "reading does not change the message");
         if let Ok(n) = sections {
             assert!(after.sections_read <= n, "{} sections read of {n}", after.sections_read);
             assert!(after.next.is_ok(), "all sections are sound");
@@ -50,7 +50,7 @@ impl State {
     }
 }
 
-/// One call: the low four bits say which, the high four with which type or how many elements.
+/// Runs one call: the low four bits are the call, the high four the type or the number of elements.
 fn step(buffer: &mut ReadBuffer, call: u8) -> Result<(), BufferError> {
     let n = usize::from(call >> 4);
     let next = buffer.peek().ok().flatten();
@@ -63,7 +63,7 @@ fn step(buffer: &mut ReadBuffer, call: u8) -> Result<(), BufferError> {
         5 => scatter::<i8>(buffer, n),
         6 => strided::<f64>(buffer, n),
         7 => strided::<bool>(buffer, n),
-        // Staged and given up.
+        // Stages without a commit.
         8..=13 => next.map_or(Ok(()), |h| buffer.stage(h.element, h.count).map(|_| ())),
         14 if n == 0 => {
             buffer.reset();
@@ -97,7 +97,7 @@ fn typed(buffer: &mut ReadBuffer, element: Type, count: usize) -> Result<(), Buf
 }
 
 fn read<T: Element>(buffer: &mut ReadBuffer, count: usize) -> Result<(), BufferError> {
-    // A count that a header only claims must not be believed here either.
+    // The stage checks the count before the vector is allocated.
     let place = buffer.stage(T::TYPE, count)?;
     assert_eq!(place.len(), count * T::TYPE.size());
     let mut dest = vec![T::default(); count];

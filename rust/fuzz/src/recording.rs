@@ -1,13 +1,13 @@
-//! The explanations of `mpjdev inspect --impi`, from any recording.
+//! Target of `mpjdev inspect --impi`.
 
 use mpjdev_cli::inspect::impi::{Options, Part, Stop, Style, Terms, Totals, dissect};
 use mpjdev_cli::inspect::input::Kind;
 use mpjdev_proto::impi::Dialect;
 
-/// Dissects a recording behind an octet of settings: dialect, form of the input, part, known terms.
+/// Dissects a recording after an octet of settings: dialect, form of the input, part, terms.
 ///
-/// Promises: no panic; JSON is JSON; text and JSON have as many commands, packets, warnings and damages;
-/// nothing is placed outside the input.
+/// Invariants: the JSON is valid. Text and JSON have the same numbers of commands, packets, warnings and
+/// damages. No offset is outside the input.
 pub fn recording(input: &[u8]) {
     let Some((settings, input)) = input.split_first() else { return };
     let dialect = if settings & 1 == 0 { Dialect::Final } else { Dialect::Draft };
@@ -35,7 +35,7 @@ fn output(input: &[u8], kind: Kind, options: Options, style: Style) -> (Vec<u8>,
 fn agrees(text: &[u8], json: &[u8], totals: Option<Totals>, len: u64) {
     let text = std::str::from_utf8(text).expect("UTF-8");
     assert!(text.is_empty() || text.ends_with('\n'));
-    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "a terminal would obey");
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "control characters would reach a terminal");
     if json.is_empty() {
         return assert!(totals.is_none() && text.is_empty());
     }
@@ -52,7 +52,7 @@ fn agrees(text: &[u8], json: &[u8], totals: Option<Totals>, len: u64) {
     let counts = [of("commands"), of("packets"), of("warnings"), of("damages")];
     assert_eq!(counts, [totals.commands, totals.packets, totals.warnings, totals.damages]);
     assert_eq!((totals.warnings, totals.damages), (warnings as u64, damages as u64));
-    // A capture says how long data were that it has not.
+    // Offsets of a capture include data that it omits.
     let inside = items.iter().all(|item| item["offset"].as_u64().expect("an offset") <= len);
     assert!(inside || items.iter().all(|item| item.get("line").is_some()));
 }

@@ -1,4 +1,4 @@
-//! The machine of the reliable datagram protocol under any sequence of calls and packets.
+//! Target of the reliable datagram protocol, under any sequence of calls and packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,31 +13,30 @@ use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, Path, Setting
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos};
 use mpjdev_proto::datagram::sequence::FullSequence;
 
-/// A settings octet, then calls: an octet that says which, and twelve that say with what, of which most calls
-/// use few.
+/// Runs calls after a settings octet: one octet for the call and twelve for its arguments.
 ///
-/// Promises: no panic; invariants hold after each step; what leaves is a packet, fits a datagram, and comes
-/// to an end; what is delivered lies within its message; slots in use are all different; octets are released
-/// once, and only those that were sent; a connection that is over says nothing more, but for one reset.
+/// Invariants, after each step: the connection's own. Output is finite, and each packet is valid and fits a
+/// datagram. Delivered octets are within their message. Slots in use differ. Sent messages are released once.
+/// A closed connection sends one reset at most.
 pub fn reliable(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
-    let mut book = Book::new(settings);
+    let mut model = Model::new(settings);
     for call in calls.chunks_exact(CALL_LEN) {
-        book.step(call[0], &call[1..]);
-        book.settle();
+        model.step(call[0], &call[1..]);
+        model.settle();
     }
 }
 
 /// Octets of a call.
 const CALL_LEN: usize = 13;
-/// Packets that one step can make leave at most: both windows, and a few without a number.
+/// Limit of the packets that one step can send: both windows, and a few without a number.
 const LEAVING_MAX: usize = 256;
 
-/// The machine, and what has happened.
-struct Book {
+/// Model of the connection: the connection and the history of its calls and packets.
+struct Model {
     connection: Connection,
     now: Nanos,
-    /// Messages that were sent and whose octets are still needed.
+    /// Sent messages that are not released.
     kept: BTreeSet<u64>,
     sent: u64,
     arrivals: BTreeMap<ArrivalId, u64>,
@@ -45,7 +44,7 @@ struct Book {
     is_over: bool,
 }
 
-impl Book {
+impl Model {
     fn new(choice: u8) -> Self {
         let window = [1, 2, 5, 40][usize::from(choice & 3)];
         let settings = Settings {
@@ -124,7 +123,7 @@ impl Book {
         }
     }
 
-    /// A packet near those that would be right; others the parser keeps from the machine.
+    /// Handles a packet that is nearly valid. The parser would refuse an invalid one.
     fn datagram(&mut self, with: &[u8]) {
         let packet = self.packet(with);
         if packet.check().is_err() {
@@ -176,7 +175,7 @@ impl Book {
             3 => extension.fragment = Some(Fragment { message_id, destination_id, total, offset }),
             _ => {}
         }
-        // Around the numbers that are due, and those that have the same low bits.
+        // Numbers near the expected ones, and numbers with the same low bits.
         let full = |low: u8| FullSequence::from_bits(u32::from(low) | u32::from(with[9] >> 2 & 1) << 15);
         let mut packet = Packet { header, extension };
         packet.number((kind & 8 == 0).then(|| full(seq)), (kind & 16 == 0).then(|| full(ack)));

@@ -1,4 +1,4 @@
-//! The machines of IMPI's startup protocol.
+//! Targets of IMPI's startup protocol: client and server.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use mpjdev_proto::impi::{Dialect, Proc};
 /// The key of the conversations in tests/golden.
 const KEY: Key = Key(0x0123_4567_89ab_cdef);
 
-/// Four octets of settings: what they choose, bit by bit, is in the two functions below.
+/// Divides the input into the first two of four octets of settings, and the rest. `auth` and `dialect` have
+/// the bits.
 fn split(input: &[u8]) -> Option<(u8, u8, &[u8])> {
     let ([a, b, _, _], rest) = input.split_first_chunk()?;
     Some((*a, *b, rest))
@@ -26,10 +27,10 @@ fn dialect(octet: u8) -> Dialect {
     if octet & 4 == 0 { Dialect::Final } else { Dialect::Draft }
 }
 
-/// A client that hears what the input says behind four octets of settings.
+/// A client receives the input after four octets of settings.
 ///
-/// Promises: no panic; the same comes out however the octets are cut; an error stays and ends all output;
-/// tables are in order, and there are some only after all have joined.
+/// Invariants: the output does not depend on the division of the input. An error is permanent and ends all
+/// output. Tables are in order, and follow the event that all clients have joined.
 pub fn startup_client(input: &[u8]) {
     let Some((octet, rank, octets)) = split(input) else { return };
     let host = HostSettings {
@@ -51,8 +52,8 @@ pub fn startup_client(input: &[u8]) {
         coll_maxlinear: None,
         pipelines: octet & 8 != 0,
     };
-    let whole = hear(&settings, octets, usize::MAX);
-    assert_eq!(hear(&settings, octets, 1 + usize::from(octet >> 4)), whole);
+    let whole = feed(&settings, octets, usize::MAX);
+    assert_eq!(feed(&settings, octets, 1 + usize::from(octet >> 4)), whole);
     if let [Event::Joined { size }, rest @ ..] = &whole.1[..] {
         assert!(*size > settings.rank && *size <= 32);
         match rest {
@@ -65,27 +66,27 @@ pub fn startup_client(input: &[u8]) {
     }
 }
 
-type Heard = (Result<(), ClientError>, Vec<Event>, Vec<u8>);
+type Outcome = (Result<(), ClientError>, Vec<Event>, Vec<u8>);
 
-fn hear(settings: &Settings, octets: &[u8], piece_len: usize) -> Heard {
+fn feed(settings: &Settings, octets: &[u8], piece_len: usize) -> Outcome {
     let mut client = Client::new(settings.clone()).expect("sound");
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     let mut result = Ok(());
     for piece in octets.chunks(piece_len) {
         result = client.handle_octets(piece);
         if result.is_err() {
             break;
         }
-        said.extend(std::iter::from_fn(|| client.poll_output()).flatten());
+        sent.extend(std::iter::from_fn(|| client.poll_output()).flatten());
     }
     if result.is_err() {
-        // The events before the damage depend on the cuts; none follow it.
-        said.clear();
+        // The events before the error depend on the division; none follow it.
+        sent.clear();
         assert_eq!(client.poll_output(), None);
         assert_eq!((client.handle_octets(octets), client.handle_eof()), (result.clone(), result.clone()));
     }
     let events = std::iter::from_fn(|| client.poll_event()).collect();
-    (result, events, said)
+    (result, events, sent)
 }
 
 fn are_in_order(tables: &Tables, size: u32) {
@@ -116,11 +117,11 @@ fn are_in_order(tables: &Tables, size: u32) {
     assert!(tables.maxdatalen >= 1 && (32767..=0x7fff_ffff).contains(&tables.tag_ub));
 }
 
-/// A server with up to eight connections, to which the input says what happens behind four octets of
+/// A server with up to eight connections handles the events of the input, which follow four octets of
 /// settings: connection, kind, two octets of length, octets.
 ///
-/// Promises: no panic; each connection is closed once and not told anything after that; the end closes all,
-/// is reported once and last; what deadlines remain lie ahead.
+/// Invariants: each connection is closed once and receives nothing afterwards. The end closes all connections
+/// and is the last event. Deadlines are in the future.
 pub fn startup_server(input: &[u8]) {
     let Some((octet, clients, mut rest)) = split(input) else { return };
     let limits =

@@ -1,4 +1,4 @@
-//! The machine of the 1997 datagram protocol under any sequence of calls and packets.
+//! Target of the U-Net protocol of 1997, under any sequence of calls and packets.
 
 use std::collections::VecDeque;
 
@@ -6,39 +6,39 @@ use mpjdev_proto::datagram::header::Numbers;
 use mpjdev_proto::datagram::sequence::Sequence;
 use mpjdev_proto::datagram::unet::{Event, Outcome, SendError, Settings, Transmit, UnetConnection};
 
-/// Calls and packets, three octets each; the first octet of the input chooses the settings.
+/// Runs calls and packets of three octets each. The first octet of the input selects the settings.
 ///
-/// Promises: no panic; invariants hold after each step, the window among them; a message is delivered exactly
-/// when it has the next number; tokens come back once, in order, when they are acknowledged, and never
-/// before; nothing but the left edge leaves again, and only behind a time-out; each pure acknowledgment has a
-/// cause; a refused call or packet changes nothing that leaves; the outcome comes with a finish, and stays.
+/// Invariants, after each step: the machine's own, with its window. A message is delivered if and only if it
+/// has the next number. Tokens are released once, in order, after their acks. Only the left edge is
+/// retransmitted, and only after a timeout. Each pure ack has a cause. A refused call or packet changes no
+/// output. The outcome follows a finish and is permanent.
 pub fn unet(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
-    let mut book = Book::new(settings);
+    let mut model = Model::new(settings);
     for call in calls.chunks_exact(3) {
-        book.step(call[0], u16::from_be_bytes([call[1], call[2]]));
-        book.check();
+        model.step(call[0], u16::from_be_bytes([call[1], call[2]]));
+        model.check();
     }
 }
 
-/// The machine, and what has happened.
-struct Book {
+/// Model of the state machine: the machine and the history of its calls and packets.
+struct Model {
     machine: UnetConnection<u64>,
     settings: Settings,
     now_ns: u64,
-    /// Messages that were sent and not given back.
+    /// Sent messages that are not released.
     kept: VecDeque<u64>,
     sent: u64,
     acknowledged: u64,
     received: u64,
-    /// Packets that may be answered by a pure acknowledgment.
+    /// Received packets that a pure ack may answer.
     causes: u64,
     timeouts: u64,
     finished: bool,
     outcome: Option<Outcome>,
 }
 
-impl Book {
+impl Model {
     fn new(choice: u8) -> Self {
         let settings = Settings {
             window: [1, 2, 5, 16_383][usize::from(choice & 3)],
@@ -146,7 +146,7 @@ impl Book {
         }
     }
 
-    /// A packet acknowledges what was received, and only if something was received since the last one.
+    /// Checks that a packet acks the received messages, and only if one was received since the last ack.
     fn acks(&mut self, numbers: Numbers) {
         if let Some(ack) = numbers.ack {
             assert_eq!(ack, Sequence::of(self.received));

@@ -1,7 +1,7 @@
 //! Every target with its corpus and with seeded mutations of it.
 //!
-//! MPJDEV_SOAK multiplies the number of mutations (10000 for each target by default), MPJDEV_SEED chooses
-//! others.
+//! MPJDEV_SOAK multiplies the number of mutations, by default 10000 for each target. MPJDEV_SEED is their
+//! seed.
 
 use std::env;
 use std::fs;
@@ -33,11 +33,11 @@ fn corpus(folder: &str) -> Vec<(String, Vec<u8>)> {
     files.into_iter().map(|f| (f.display().to_string(), fs::read(&f).expect("a file"))).collect()
 }
 
-/// Calls the target; when it panics, says how to repeat that.
+/// Calls the target. A panic prints the octets of the input.
 fn call(target: Target, what: &str, input: &[u8]) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| target(input))) {
         let octets: String = input.iter().map(|octet| format!("{octet:02x}")).collect();
-        eprintln!("{what} fails; its octets, to be kept in the corpus:\n{octets}");
+        eprintln!("{what} fails; add its octets to the corpus:\n{octets}");
         resume_unwind(panic);
     }
 }
@@ -58,100 +58,100 @@ fn soak(name: &str) {
     }
 }
 
-/// Proves the promises of the message parser on its corpus and around it.
+/// Proves the invariants of the message parser on its corpus and on mutations of it.
 #[test]
-fn the_message_parser_keeps_its_promises() {
+fn message_parser_accepts_and_refuses_consistently() {
     soak("message");
 }
 
-/// Proves the promises of the reader under sequences of calls.
+/// Proves the invariants of the read buffer under sequences of calls.
 #[test]
-fn the_reader_keeps_its_promises() {
+fn reader_survives_any_sequence_of_calls() {
     soak("reader");
 }
 
-/// Proves the promises of the explanation.
+/// Proves that explanations agree with the reader.
 #[test]
-fn inspect_keeps_its_promises() {
+fn inspect_agrees_with_the_reader() {
     soak("inspect");
 }
 
-/// Proves the promises of the hex decoder.
+/// Proves the invariants of the hex decoder.
 #[test]
-fn the_input_decoder_keeps_its_promises() {
+fn decoded_hex_text_survives_the_round_trip() {
     soak("input");
 }
 
-/// Proves the promises of a client that receives arbitrary octets.
+/// Proves the invariants of a startup client that receives any octets.
 #[test]
-fn the_startup_client_keeps_its_promises() {
+fn startup_client_survives_any_octets() {
     soak("startup-client");
 }
 
-/// Proves the promises of a server to which anything happens.
+/// Proves the invariants of a startup server under any events.
 #[test]
-fn the_startup_server_keeps_its_promises() {
+fn startup_server_survives_any_events() {
     soak("startup-server");
 }
 
-/// Proves the promises of the parser of IMPI packets.
+/// Proves the invariants of the parser of IMPI packets.
 #[test]
-fn the_packet_parser_keeps_its_promises() {
+fn impi_packet_survives_the_round_trip() {
     soak("packet");
 }
 
-/// Proves the promises of the machine between two IMPI processes, whatever its driver and its peer do.
+/// Proves the invariants of the IMPI state machine for any driver and peer.
 #[test]
-fn the_pair_machine_keeps_its_promises() {
+fn impi_pair_matches_its_model() {
     soak("pair");
 }
 
-/// Proves the promises of the explanation of conversations and packets.
+/// Proves the invariants of dissected recordings.
 #[test]
-fn inspect_of_impi_keeps_its_promises() {
+fn inspect_of_impi_has_the_same_counts_in_text_and_json() {
     soak("recording");
 }
 
-/// Proves the promises of what two hosts say on a new connection.
+/// Proves the invariants of the handshake of two hosts.
 #[test]
-fn the_handshake_keeps_its_promises() {
+fn handshake_completes_for_the_key_only() {
     soak("handshake");
 }
 
-/// Proves the promises of the description of a world, which a launcher hands to its ranks.
+/// Proves the invariants of the parser of world descriptions.
 #[test]
-fn the_world_parser_keeps_its_promises() {
+fn world_description_survives_the_round_trip() {
     soak("world");
 }
 
-/// Proves that the corpus gets behind the checks, and that what is called damaged is found out.
+/// Proves that the corpus passes the first checks, and that damaged descriptions are refused.
 #[test]
-fn the_worlds_of_the_corpus_are_what_they_are_called() {
+fn worlds_of_the_corpus_are_valid_unless_named_damaged() {
     for (file, octets) in corpus("world") {
         let is_sound = World::parse(&octets).is_ok();
         assert_eq!(is_sound, !file.contains("/damaged-"), "{file}: {:?}", World::parse(&octets));
     }
 }
 
-/// Proves the promises of the parser of datagrams.
+/// Proves the invariants of the datagram parsers.
 #[test]
-fn the_datagram_parser_keeps_its_promises() {
+fn datagram_survives_the_round_trip() {
     soak("datagram");
 }
 
-/// Proves the promises of the datagram machine of 1997, whatever its driver and its peer do.
+/// Proves the invariants of the U-Net protocol for any driver and peer.
 #[test]
-fn the_unet_machine_keeps_its_promises() {
+fn unet_connection_matches_its_model() {
     soak("datagram-unet");
 }
 
-/// Proves the promises of the reliable datagram machine, whatever its driver and its peer do.
+/// Proves the invariants of the reliable protocol for any driver and peer.
 #[test]
-fn the_reliable_machine_keeps_its_promises() {
+fn reliable_connection_matches_its_model() {
     soak("datagram-reliable");
 }
 
-/// Proves that no target is left out of this file.
+/// Proves that this file has a test for each target.
 #[test]
 fn every_target_has_a_test() {
     let tests = include_str!("soak.rs");
