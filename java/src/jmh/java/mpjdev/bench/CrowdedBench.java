@@ -1,5 +1,6 @@
 package mpjdev.bench;
 
+import java.util.SplittableRandom;
 import java.util.concurrent.ArrayBlockingQueue;
 import mpjdev.Buffer;
 import mpjdev.Comm;
@@ -63,12 +64,13 @@ public class CrowdedBench extends ContestBench {
     }
 
     private void compute() {
-        long x = 1;
+        SplittableRandom random = new SplittableRandom(1);
         while (busy) {
+            long sum = 0;
             for (int i = 0; i < 1000; i++) {
-                x = x * 6364136223846793005L + 1442695040888963407L;
+                sum += random.nextLong();
             }
-            sink = x;
+            sink = sum;
         }
     }
 

@@ -1,7 +1,7 @@
 package mpjdev.bench;
 
+import com.fasterxml.jackson.jr.ob.JSON;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -26,7 +26,7 @@ final class Measured {
     /** Reads all results of a file of JMH in their order. */
     static List<Measured> read(Path file) throws IOException {
         List<Measured> all = new ArrayList<>();
-        for (Object each : (List<?>) Json.parse(Files.readString(file))) {
+        for (Object each : JSON.std.listFrom(file.toFile())) {
             Map<?, ?> entry = (Map<?, ?>) each;
             Map<String, String> params = new TreeMap<>();
             if (entry.get("params") != null) {
@@ -52,7 +52,7 @@ final class Measured {
 
     private static double median(List<?> forks) {
         double[] sorted = forks.stream().flatMap(fork -> ((List<?>) fork).stream())
-                .mapToDouble(value -> ((Double) value)).sorted().toArray();
+                .mapToDouble(value -> ((Number) value).doubleValue()).sorted().toArray();
         return sorted[sorted.length / 2];
     }
 

@@ -1,5 +1,6 @@
 package mpjdev.bench;
 
+import com.fasterxml.jackson.jr.ob.JSON;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Files;
@@ -11,7 +12,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** The report of a run of the benchmarks, as text, chart and JSON. */
+/** The report of a run of the benchmarks, as text and as JSON for {@code mpjdev-bench report}. */
 public final class Report {
     private static final String SECTIONS = "One section: array to message, message to array";
     private static final String FOREIGN = "The other byte order, against this machine's own";
@@ -42,7 +43,10 @@ public final class Report {
         List<Row> rows = rows(measured);
         print(rows, System.out);
         Path json = results.resolveSibling("report.json");
-        Files.writeString(json, rows.stream().map(Row::json).collect(Collectors.joining(",\n ", "[", "]\n")));
+        Map<String, Object> document = new LinkedHashMap<>();
+        document.put("environment", Environment.now("./gradlew bench"));
+        document.put("rows", rows.stream().map(Row::json).collect(Collectors.toList()));
+        JSON.std.with(JSON.Feature.PRETTY_PRINT_OUTPUT).write(document, json.toFile());
         System.out.println("As JSON: " + json);
     }
 

@@ -1,9 +1,10 @@
 package mpjdev.bench;
 
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.StringJoiner;
 
 /** One line of the report. */
 final class Row {
@@ -81,17 +82,25 @@ final class Row {
         return !figure.isEmpty();
     }
 
-    String json() {
-        StringJoiner fields = new StringJoiner(", ", "{", "}");
-        fields.add("\"group\": " + Json.quoted(group)).add("\"row\": " + Json.quoted(name));
+    /** Returns the row as JSON, in the form that {@code mpjdev-bench report} reads. */
+    Map<String, Object> json() {
+        List<Map<String, Object>> cells = new ArrayList<>();
         values.forEach((column, value) -> {
-            if (!Double.isNaN(value)) {
-                fields.add(Json.quoted(column) + ": " + value);
-            }
+            Map<String, Object> cell = new LinkedHashMap<>();
+            cell.put("name", column);
+            cell.put("value", Double.isNaN(value) ? null : value);
+            cell.put("text", columns.get(column));
+            cells.add(cell);
         });
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("group", group);
+        fields.put("row", name);
+        fields.put("columns", cells);
         if (hasFigure()) {
-            fields.add("\"figure\": " + Json.quoted(figure)).add("\"ratio\": " + ratio).add("\"verdict\": " + Json.quoted(verdict.name().toLowerCase(Locale.ROOT)));
+            fields.put("figure", figure);
+            fields.put("ratio", ratio);
+            fields.put("verdict", verdict.name().toLowerCase(Locale.ROOT));
         }
-        return fields.toString();
+        return fields;
     }
 }
