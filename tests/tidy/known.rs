@@ -46,4 +46,4 @@ pub(crate) const GERUND_FILES: [&str; 0] = [];
 pub(crate) const LONG_FUNCTIONS: [&str; 1] = ["rust/proto/src/datagram/reliable/packet_tx.rs: handle"];
 
 /// Areas with test names that have phrases which the glossary replaces.
-pub(crate) const TEST_NAMES: [&str; 2] = ["rust/bench", "rust/proto"];
+pub(crate) const TEST_NAMES: [&str; 1] = ["rust/proto"];

@@ -1,41 +1,41 @@
-//! The load of other processes on the machine: a measurement beside them says little.
+//! Load of other processes on the machine, which disturbs a measurement.
 
 use std::fs;
 use std::time::Instant;
 
 use super::memory::descendants;
 
-/// Ticks of the system's counters in a second (proc(5): USER_HZ, which is 100 on all machines that this runs
-/// on).
+/// Ticks per second of the counters in proc(5): USER_HZ, which is 100 on all supported machines.
 const TICKS: f64 = 100.0;
-/// Counters of the first line of proc(5), stat: user, nice, system, idle, iowait, irq, softirq, steal.
+/// Indexes of idle and iowait in the first line of proc(5), stat: user, nice, system, idle, iowait, irq,
+/// softirq, steal.
 const IDLE: [usize; 2] = [3, 4];
 const COUNTERS: usize = 8;
 
-/// A moment from which on it is looked at.
+/// Measurement of the load since its beginning.
 #[derive(Debug)]
 pub struct BackgroundLoad {
     begin: Instant,
     before: Option<Ticks>,
 }
 
-/// Ticks so far.
+/// Ticks since boot.
 #[derive(Clone, Copy, Debug)]
 struct Ticks {
-    /// Of all processors in which they were not idle.
+    /// Ticks in which processors were not idle.
     busy: u64,
-    /// Of this process and those below it.
+    /// Ticks of this process and its descendants.
     own: u64,
 }
 
 impl BackgroundLoad {
-    /// From now on.
+    /// Begins a measurement.
     pub fn begin() -> BackgroundLoad {
         BackgroundLoad { begin: Instant::now(), before: Ticks::now() }
     }
 
-    /// Processors that other processes have used since then. `None` if the system does not report them, and
-    /// if descendants of this process have ended, whose ticks are lost.
+    /// Processors that other processes have used since the beginning. `None` if the system does not report
+    /// them, or if descendants of this process have ended, whose ticks are lost.
     pub fn processors_of_others(&self) -> Option<f64> {
         let (before, after) = (self.before?, Ticks::now()?);
         let own = after.own.checked_sub(before.own)?;
@@ -56,14 +56,15 @@ impl Ticks {
     }
 }
 
-/// Ticks of all processors together that were not idle.
+/// Ticks in which processors were not idle.
 fn busy(stat: &str) -> Option<u64> {
     let counters = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().take(COUNTERS);
     let counters: Vec<u64> = counters.map(|n| n.parse().ok()).collect::<Option<_>>()?;
     Some((0..counters.len()).filter(|at| !IDLE.contains(at)).map(|at| counters[at]).sum())
 }
 
-/// Ticks of a process in proc(5), stat: utime and stime, behind a name that may have spaces and brackets.
+/// Ticks of a process in proc(5), stat: utime and stime. The name before them may contain spaces and
+/// brackets.
 fn used(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_ascii_whitespace().skip(11);

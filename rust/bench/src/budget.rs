@@ -1,12 +1,15 @@
-//! Budget of a message of 8 octets over shared memory: its steps in the order in which they happen, how often
-//! each kind of costly instruction occurs, and what the kinds cost on this machine.
+//! Budget of a message of 8 octets over shared memory: its steps in order, the number of costly instructions
+//! of each kind, and the cost of each kind on this machine. The baseline has a budget too.
 //!
-//! The numbers of a step are counted in the code of `jni`, `engine` and `transport::shm`. A change there that
-//! changes them changes them here.
+//! The numbers are counted in the code of `jni`, `engine` and `transport::shm`, and in `rust/bench/baseline`.
+//! A change of that code that changes a number must change it here.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::hint::black_box;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Instant;
 
 use mpjdev_buffer::{Message, SectionHeader, SlabSource, Type, layout, sole_section};
@@ -17,13 +20,15 @@ use mpjdev_engine::{Accept, Comm, Mode, PacketEngine, RecvFrom};
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm::{self, StatusPage};
 use mpjdev_transport::{PacketSource, Transport};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 use crate::cacheline;
+use crate::contestant::{JAVA_PROGRAM, NATIVE_ACCESS};
+use crate::environment::Environment;
 use crate::report::aligned;
 
-/// Repetitions of one slice, and slices of one measurement.
+/// Repetitions of a slice, and slices of a measurement.
 const TIMES: u32 = 2000;
 const SLICES: usize = 500;
 /// Measurements of the bare line.
@@ -31,122 +36,183 @@ const LINES: usize = 50;
 /// Octets of the slabs of a rank.
 const SLABS: usize = 1 << 20;
 
+/// Heads of the columns of a budget.
+pub const COLUMNS: [&str; 8] =
+    ["native calls", "handles", "mutexes", "spin locks", "updates", "fences", "lines", "ns"];
+
 /// Numbers of the costly instructions of a step, by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Calls from Java to native code.
     pub native_calls: u32,
-    /// Handles that are taken and released: a compare-and-swap and a store each.
+    /// Handles that are locked and released: a compare-and-swap and a store each.
     pub handles: u32,
-    /// Mutexes that are taken and released: a compare-and-swap and a swap each.
+    /// Mutexes that are locked and released: a compare-and-swap and a swap each.
     pub mutexes: u32,
+    /// Spin locks that are locked and released: a compare-and-swap and a store each.
+    pub spin_locks: u32,
     /// Other atomic read-modify-writes.
     pub updates: u32,
     /// Full fences.
     pub fences: u32,
-    /// Cache lines that the other processor has to give up or to send, on the way of the message.
+    /// Transfers of a cache line between both processors on the path of the message.
     pub lines: u32,
 }
 
 /// A step of a message.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
     /// Name of the step.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// Its costly instructions.
     pub count: Count,
 }
 
-const NONE: Count = Count { native_calls: 0, handles: 0, mutexes: 0, updates: 0, fences: 0, lines: 0 };
+const NONE: Count =
+    Count { native_calls: 0, handles: 0, mutexes: 0, spin_locks: 0, updates: 0, fences: 0, lines: 0 };
 
-/// Steps of a message from buffer to buffer: it is written already.
+const fn step(what: &'static str, count: Count) -> Step {
+    Step { what: Cow::Borrowed(what), count }
+}
+
+/// Steps of a written message from buffer to buffer.
 pub const BUFFERS: [Step; 6] = [
-    Step { what: "send: communicator and buffer", count: Count { native_calls: 1, handles: 2, ..NONE } },
-    Step { what: "send: credit", count: Count { updates: 1, ..NONE } },
-    Step { what: "send: record in the queue", count: Count { mutexes: 1, lines: 1, ..NONE } },
-    Step { what: "send: does the receiver sleep", count: Count { fences: 1, ..NONE } },
-    Step { what: "recv: communicator and buffer", count: Count { native_calls: 1, handles: 2, ..NONE } },
-    Step { what: "recv: poll, match, copy", count: Count { mutexes: 1, lines: 1, ..NONE } },
+    step("send: communicator and buffer", Count { native_calls: 1, handles: 2, ..NONE }),
+    step("send: credit", Count { updates: 1, ..NONE }),
+    step("send: record in the queue", Count { mutexes: 1, lines: 1, ..NONE }),
+    step("send: does the receiver sleep", Count { fences: 1, ..NONE }),
+    step("recv: communicator and buffer", Count { native_calls: 1, handles: 2, ..NONE }),
+    step("recv: poll, match, copy", Count { mutexes: 1, lines: 1, ..NONE }),
 ];
 
-/// Steps of a message from array to array by the direct way.
+/// Steps of a message from array to array without a buffer.
 pub const DIRECT: [Step; 6] = [
-    Step { what: "send: communicator", count: Count { native_calls: 1, handles: 1, ..NONE } },
-    Step { what: "send: pack, credit", count: Count { updates: 1, ..NONE } },
-    Step { what: "send: record in the queue", count: Count { mutexes: 1, lines: 1, ..NONE } },
-    Step { what: "send: does the receiver sleep", count: Count { fences: 1, ..NONE } },
-    Step { what: "recv: communicator", count: Count { native_calls: 1, handles: 1, ..NONE } },
-    Step { what: "recv: poll, match, copy, unpack", count: Count { mutexes: 1, lines: 1, ..NONE } },
+    step("send: communicator", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("send: pack, credit", Count { updates: 1, ..NONE }),
+    step("send: record in the queue", Count { mutexes: 1, lines: 1, ..NONE }),
+    step("send: does the receiver sleep", Count { fences: 1, ..NONE }),
+    step("recv: communicator", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("recv: poll, match, copy, unpack", Count { mutexes: 1, lines: 1, ..NONE }),
+];
+
+/// Steps of a written message from buffer to buffer over the baseline.
+pub const BASELINE_BUFFERS: [Step; 4] = [
+    step("send: buffer", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("send: record in the ring", Count { spin_locks: 1, lines: 1, ..NONE }),
+    step("recv: buffer", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("recv: poll, match, copy", Count { spin_locks: 1, lines: 1, ..NONE }),
+];
+
+/// Steps of a message from array to array over the baseline, which has no call without a buffer.
+pub const BASELINE_ARRAYS: [Step; 6] = [
+    step("write: buffer, copy", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("send: buffer", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("send: record in the ring", Count { spin_locks: 1, lines: 1, ..NONE }),
+    step("recv: buffer", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("recv: poll, match, copy", Count { spin_locks: 1, lines: 1, ..NONE }),
+    step("read: buffer, copy", Count { native_calls: 1, handles: 1, ..NONE }),
 ];
 
 /// Nanoseconds of the kinds of costly instructions on this machine, best of many slices.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Costs {
+    /// A call from Java of a native method that does nothing but check its arguments, with the boundary that
+    /// turns panics into exceptions. `None` without the Java benchmarks: it then counts as 0.
+    pub native_call: Option<f64>,
     /// A handle.
     pub handle: f64,
     /// A mutex.
     pub mutex: f64,
+    /// A spin lock.
+    pub spin_lock: f64,
     /// Another atomic read-modify-write.
     pub update: f64,
     /// A store and a full fence.
     pub fence: f64,
-    /// One way of the bare line, which a processor gives up and the other one takes; `None` with one
-    /// processor.
+    /// One way of the bare line, with two transfers: a request of one processor and the answer of the other.
+    /// `None` with one processor.
     pub line: Option<f64>,
-    /// A send and its receive by one thread for two ranks: all instructions, and no line crosses.
-    pub both: f64,
+    /// A send and its receive by one thread for two ranks: all instructions without transfers of lines.
+    pub exchange: f64,
 }
 
-/// The budget, as JSON has it.
-#[derive(Debug, Serialize)]
+/// The budget, as its JSON has it.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Budget {
+    /// Environment of the measurement.
+    pub environment: Environment,
     /// Costs on this machine.
     pub costs: Costs,
-    /// From buffer to buffer.
+    /// Steps from buffer to buffer.
     pub buffers: Vec<Step>,
-    /// From array to array.
+    /// Steps from array to array without a buffer.
     pub direct: Vec<Step>,
+    /// Steps of the baseline from buffer to buffer.
+    pub baseline_buffers: Vec<Step>,
+    /// Steps of the baseline from array to array.
+    pub baseline_arrays: Vec<Step>,
 }
 
 impl Budget {
-    /// Measures the costs, which takes about a second.
+    /// Measures the costs, which takes about two seconds. The native call is measured by the `java` command
+    /// with the class path of the Java benchmarks, if there is one.
     ///
     /// # Errors
     /// There is no memory for two ranks.
-    pub fn measure() -> Result<Budget, BenchError> {
-        Ok(Budget { costs: Costs::measure()?, buffers: BUFFERS.to_vec(), direct: DIRECT.to_vec() })
+    pub fn measure(environment: Environment, java: Option<(&OsStr, &OsStr)>) -> Result<Budget, BenchError> {
+        let native_call = java.and_then(|(java, class_path)| native_call(java, class_path));
+        Ok(Budget::of(environment, Costs::measure(native_call)?))
     }
 
-    /// Both ways as tables, and the costs.
+    fn of(environment: Environment, costs: Costs) -> Budget {
+        Budget {
+            environment,
+            costs,
+            buffers: BUFFERS.to_vec(),
+            direct: DIRECT.to_vec(),
+            baseline_buffers: BASELINE_BUFFERS.to_vec(),
+            baseline_arrays: BASELINE_ARRAYS.to_vec(),
+        }
+    }
+
+    /// Paths of a message with their titles.
+    pub fn paths(&self) -> [(&'static str, &[Step]); 4] {
+        [
+            ("buffer to buffer", &self.buffers),
+            ("array to array, direct", &self.direct),
+            ("baseline, buffer to buffer", &self.baseline_buffers),
+            ("baseline, array to array", &self.baseline_arrays),
+        ]
+    }
+
+    /// All paths as tables, and the costs.
     pub fn text(&self) -> String {
-        let Costs { handle, mutex, update, fence, line, both } = self.costs;
         let mut text = String::new();
-        for (name, steps) in [("buffer to buffer", &self.buffers), ("array to array, direct", &self.direct)] {
-            let heads = ["native calls", "handles", "mutexes", "updates", "fences", "lines", "ns"];
-            let mut lines = vec![[name].iter().chain(&heads).map(ToString::to_string).collect::<Vec<_>>()];
-            lines.extend(steps.iter().map(|step| self.row(step.what, step.count)));
-            lines.push(self.row("sum", sum(steps)));
+        for (title, steps) in self.paths() {
+            let mut lines = vec![[title].iter().chain(&COLUMNS).map(ToString::to_string).collect::<Vec<_>>()];
+            lines.extend(self.rows(steps));
             text += &aligned(&lines);
             text.push('\n');
         }
-        let line = line.map_or("-".to_owned(), |line| format!("{line:.0} ns"));
-        text += &format!(
-            "handle {handle:.1} ns, mutex {mutex:.1} ns, update {update:.1} ns, \
-             store and fence {fence:.1} ns\n\
-             bare line, given up and taken: {line}\n\
-             send and receive by one thread, all instructions: {both:.1} ns\n"
-        );
+        for (name, cost) in self.costs.names() {
+            let cost = cost.map_or("not measured".to_owned(), |nanos| format!("{nanos:.1} ns"));
+            text += &format!("{name}: {cost}\n");
+        }
         text
     }
 
+    /// Cells of all steps of a path and of their sum.
+    pub fn rows(&self, steps: &[Step]) -> Vec<Vec<String>> {
+        let row = |step: &Step| self.row(&step.what, step.count);
+        steps.iter().map(row).chain([self.row("sum", sum(steps))]).collect()
+    }
+
     fn row(&self, what: &str, count: Count) -> Vec<String> {
-        let Count { native_calls, handles, mutexes, updates, fences, lines } = count;
-        let counts = [native_calls, handles, mutexes, updates, fences, lines].map(|n| match n {
-            0 => String::new(),
-            n => n.to_string(),
-        });
+        let Count { native_calls, handles, mutexes, spin_locks, updates, fences, lines } = count;
+        let counts = [native_calls, handles, mutexes, spin_locks, updates, fences, lines];
+        let cell = |count: u32| if count == 0 { String::new() } else { count.to_string() };
         let mut row = vec![what.to_owned()];
-        row.extend(counts);
+        row.extend(counts.map(cell));
         row.push(format!("{:.0}", self.costs.of(count)));
         row
     }
@@ -158,6 +224,7 @@ pub fn sum(steps: &[Step]) -> Count {
         native_calls: sum.native_calls + count.native_calls,
         handles: sum.handles + count.handles,
         mutexes: sum.mutexes + count.mutexes,
+        spin_locks: sum.spin_locks + count.spin_locks,
         updates: sum.updates + count.updates,
         fences: sum.fences + count.fences,
         lines: sum.lines + count.lines,
@@ -165,7 +232,8 @@ pub fn sum(steps: &[Step]) -> Count {
 }
 
 impl Costs {
-    fn measure() -> Result<Costs, BenchError> {
+    fn measure(native_call: Option<f64>) -> Result<Costs, BenchError> {
+        let lock = AtomicU32::new(0);
         let word = AtomicU64::new(0);
         let mutex = Mutex::new(LockRank::Leaf, 0_u64);
         let table = HandleTable::new();
@@ -174,10 +242,15 @@ impl Costs {
         let mut lines: Vec<f64> = (0..LINES).filter_map(|_| cacheline::one_way()).collect();
         lines.sort_by(f64::total_cmp);
         Ok(Costs {
+            native_call,
             handle: best(|| {
                 let _ = black_box(table.lock(handle).is_ok());
             }),
             mutex: best(|| *mutex.lock() += 1),
+            spin_lock: best(|| {
+                let _ = black_box(lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed));
+                lock.store(0, Ordering::Release);
+            }),
             update: best(|| {
                 black_box(word.fetch_add(1, Ordering::Relaxed));
             }),
@@ -186,21 +259,46 @@ impl Costs {
                 fence(Ordering::SeqCst);
             }),
             line: lines.get(lines.len() / 2).copied(),
-            both: best(|| ranks.exchange()),
+            exchange: best(|| ranks.exchange()),
         })
     }
 
-    /// Nanoseconds of what is counted. A bare line one way is given up once and taken once.
+    /// Each cost with its name in reports.
+    pub fn names(&self) -> [(&'static str, Option<f64>); 8] {
+        [
+            ("native call from Java", self.native_call),
+            ("handle", Some(self.handle)),
+            ("mutex", Some(self.mutex)),
+            ("spin lock of the baseline", Some(self.spin_lock)),
+            ("update", Some(self.update)),
+            ("store and fence", Some(self.fence)),
+            ("bare line, one way with two transfers", self.line),
+            ("send and receive by one thread, all instructions", Some(self.exchange)),
+        ]
+    }
+
+    /// Nanoseconds of the counted instructions. One way of a bare line has two transfers.
     fn of(&self, count: Count) -> f64 {
         let each = [
+            (count.native_calls, self.native_call.unwrap_or(0.0)),
             (count.handles, self.handle),
             (count.mutexes, self.mutex),
+            (count.spin_locks, self.spin_lock),
             (count.updates, self.update),
             (count.fences, self.fence),
             (count.lines, self.line.unwrap_or(0.0) / 2.0),
         ];
         each.into_iter().map(|(n, nanos)| f64::from(n) * nanos).sum()
     }
+}
+
+/// Nanoseconds of a native call, as the Java benchmarks measure it. `None` if they cannot be run.
+fn native_call(java: &OsStr, class_path: &OsStr) -> Option<f64> {
+    let mut command = Command::new(java);
+    command.arg(NATIVE_ACCESS).arg("-cp").arg(class_path).args([JAVA_PROGRAM, "native-call"]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let text = output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())?;
+    text.trim().parse().ok()
 }
 
 /// Nanoseconds of one call, best of the slices.
@@ -218,7 +316,7 @@ struct Ranks {
     sender: Comm,
     receiver: Comm,
     message: Message,
-    place: Option<Message>,
+    received: Option<Message>,
 }
 
 impl Ranks {
@@ -244,7 +342,7 @@ impl Ranks {
         let mut message = Message::around(pools[0].take(len).map_err(|e| no_room(&e))?);
         let _ = message.write_sole_section::<()>(section, |_| Ok(()));
         let (Some(receiver), Some(sender)) = (comms.pop(), comms.pop()) else { unreachable!("two ranks") };
-        Ok(Ranks { sender, receiver, message, place: None })
+        Ok(Ranks { sender, receiver, message, received: None })
     }
 
     /// Sends the message and receives it.
@@ -252,37 +350,63 @@ impl Ranks {
         let sent = self.sender.isend(&self.message, 1, 1, Mode::Standard);
         debug_assert!(matches!(sent, Ok(None)));
         let from = RecvFrom { source: Some(0), tag: Some(1) };
-        let received = self.receiver.try_recv_spinning(from, 64, Accept::Packed, &mut self.place);
-        debug_assert!(received.is_ok());
-        let _ = black_box((sent, received));
+        let outcome = self.receiver.try_recv_spinning(from, 64, Accept::Packed, &mut self.received);
+        debug_assert!(outcome.is_ok());
+        let _ = black_box((sent, outcome));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    const COSTS: Costs = Costs {
+        native_call: None,
+        handle: 1.0,
+        mutex: 10.0,
+        spin_lock: 1.0,
+        update: 100.0,
+        fence: 1e3,
+        line: None,
+        exchange: 0.0,
+    };
 
     #[test]
     fn message_of_two_ranks_in_one_thread_is_received() {
         let mut ranks = Ranks::new().expect("memory");
         (0..3000).for_each(|_| ranks.exchange());
-        let message = ranks.place.expect("received");
+        let message = ranks.received.expect("received");
         assert_eq!(message.sole_section(Type::Double, 1).expect("one double").0, 1);
     }
 
     #[test]
     fn sum_has_all_steps_and_its_cost_is_that_of_the_kinds() {
         let total = sum(&BUFFERS);
-        assert_eq!(total, Count { native_calls: 2, handles: 4, mutexes: 2, updates: 1, fences: 1, lines: 2 });
-        let costs = Costs { handle: 1.0, mutex: 10.0, update: 100.0, fence: 1e3, line: Some(1e4), both: 0.0 };
-        assert!((costs.of(total) - 11_124.0).abs() < 1e-6, "{}", costs.of(total));
+        let expected =
+            Count { native_calls: 2, handles: 4, mutexes: 2, updates: 1, fences: 1, lines: 2, ..NONE };
+        assert_eq!(total, expected);
+        let costs = Costs { native_call: Some(1e5), line: Some(1e4), ..COSTS };
+        assert!((costs.of(total) - 211_124.0).abs() < 1e-6, "{}", costs.of(total));
+        assert!((COSTS.of(total) - 1124.0).abs() < 1e-6, "unknown costs are 0");
+    }
+
+    #[test]
+    fn baseline_has_one_handle_per_native_call_and_no_fence() {
+        for steps in [&BASELINE_BUFFERS[..], &BASELINE_ARRAYS] {
+            let total = sum(steps);
+            assert_eq!((total.native_calls, total.spin_locks, total.lines), (total.handles, 2, 2));
+            assert_eq!((total.mutexes, total.updates, total.fences), (0, 0, 0));
+        }
     }
 
     #[test]
     fn text_names_each_step_once_and_its_sum() {
-        let costs = Costs { handle: 1.0, mutex: 2.0, update: 3.0, fence: 4.0, line: None, both: 5.0 };
-        let text = Budget { costs, buffers: BUFFERS.to_vec(), direct: DIRECT.to_vec() }.text();
-        assert!(BUFFERS.iter().all(|step| text.contains(step.what)), "{text}");
-        assert_eq!(text.matches("\nsum ").count(), 2, "{text}");
+        let environment = Environment::now([], Path::new("/"), OsStr::new("java"));
+        let text = Budget::of(environment, COSTS).text();
+        assert!(BUFFERS.iter().all(|step| text.contains(&*step.what)), "{text}");
+        assert_eq!(text.matches("\nsum ").count(), 4, "{text}");
+        assert!(text.contains("native call from Java: not measured\n"), "{text}");
     }
 }

@@ -1,11 +1,11 @@
-//! Busy threads beside the ranks: a machine with more runnable threads than processors.
+//! Busy threads beside the ranks, for measurements under oversubscription.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// Threads of this process that compute until they are dropped. They end with it, however it ends.
+/// Threads that compute until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct BusyThreads {
     stop: Arc<AtomicBool>,

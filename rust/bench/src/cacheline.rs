@@ -1,4 +1,4 @@
-//! The bare cache line: what one way between two processors costs at least, at this moment.
+//! Bare cache line: the least time of one way between two processors, at this moment.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Round trips of one measurement: a fraction of a millisecond.
+/// Round trips of one measurement, which takes a fraction of a millisecond.
 const TRIPS: u64 = 1000;
-/// Spins before a thread lets others run: the other one may be on this processor.
+/// Spins before a thread yields, since the other thread may be on the same processor.
 const SPINS: u32 = 20_000;
 
-/// Nanoseconds that a line takes from one processor to another: two threads, each bound to one, count up one
-/// word in turn. None on a machine with one processor.
+/// Nanoseconds in which a cache line moves from one processor to another. Two threads, each bound to a
+/// processor, increment one word in turn. `None` with one processor.
 pub fn one_way() -> Option<f64> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut processors = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));

@@ -1,4 +1,4 @@
-//! Charts of rows: time and bandwidth over the size, one line for each contestant and case.
+//! Charts of rows: time and bandwidth over the size, with a line for each contestant and case.
 
 use std::io;
 use std::ops::Range;
@@ -13,11 +13,11 @@ use super::report::{Row, size, time};
 
 const WIDTH: u32 = 1040;
 const HEIGHT: u32 = 440;
-/// Line of the legend, which stands below both drawings.
+/// Height of a line of the legend, which is below both plots.
 const LEGEND: u32 = 20;
 const LEGEND_COLUMNS: usize = 3;
 const FONT: &str = "sans-serif";
-/// Colours that are also well apart for colour-blind readers; ours first.
+/// Colours that colour-blind readers can distinguish. The first contestant has the first one.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0x0b, 0x5f, 0xa5),
     RGBColor(0xd1, 0x70, 0x1c),
@@ -28,18 +28,18 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0x2a, 0xa5, 0xa0),
     RGBColor(0x8a, 0x4f, 0xff),
 ];
-/// Radius of a point, and of one among many.
+/// Radius of a point, in lines with few and with many points.
 const POINTS: [i32; 2] = [3, 2];
-/// Points of a line that are many.
+/// Least number of many points.
 const MANY: usize = 16;
-/// Lengths of the dashes by which lines of one contestant differ; 0 is a whole line.
+/// Lengths of the dashes that distinguish lines of one contestant; 0 is a solid line.
 const DASHES: [i32; 3] = [0, 7, 2];
 const GAP: i32 = 4;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
+type DrawResult = Result<(), DrawingAreaErrorKind<io::Error>>;
 
-/// One line: contestant, case, and for each size the nanoseconds.
+/// A line of the chart: the nanoseconds of a contestant and case over the size.
 struct Line<'a> {
     name: &'a str,
     case: Case,
@@ -48,8 +48,7 @@ struct Line<'a> {
     points: Vec<(u64, f64)>,
 }
 
-/// Draws rows as SVG, the time on the left and octets by time on the right. None when there is nothing to
-/// draw.
+/// Draws rows as SVG, with the time on the left and the bandwidth on the right. `None` without rows.
 ///
 /// # Errors
 /// The chart does not fit into the picture.
@@ -68,14 +67,14 @@ pub fn draw(title: &str, rows: &[Row]) -> io::Result<Option<String>> {
     Ok(Some(svg))
 }
 
-fn picture(area: &Area<'_>, title: &str, lines: &[Line<'_>], bare: Option<f64>) -> Drawn {
+fn picture(area: &Area<'_>, title: &str, lines: &[Line<'_>], bare: Option<f64>) -> DrawResult {
     area.fill(&WHITE)?;
     let area = area.titled(title, (FONT, 16))?;
     let (plots, key) = area.split_vertically(HEIGHT - 24);
     let halves = plots.split_evenly((1, 2));
     let all: Vec<&Line<'_>> = lines.iter().collect();
     plot(&halves[0], "time", &all, |_, nanos| nanos, bare, decade_of_time)?;
-    // What goes by reference has no bandwidth.
+    // Messages by reference have no bandwidth.
     let copied: Vec<&Line<'_>> = lines.iter().filter(|line| !line.is_by_reference()).collect();
     if !copied.is_empty() {
         let bandwidth = |octets: u64, nanos: f64| octets as f64 / nanos;
@@ -85,7 +84,7 @@ fn picture(area: &Area<'_>, title: &str, lines: &[Line<'_>], bare: Option<f64>) 
     area.present()
 }
 
-/// One of the two drawings; `label` names a value of the upright axis.
+/// Draws one plot. `label` is the text of a value on the vertical axis.
 fn plot(
     area: &Area<'_>,
     title: &str,
@@ -93,12 +92,12 @@ fn plot(
     value: impl Fn(u64, f64) -> f64,
     bare: Option<f64>,
     label: fn(f64) -> String,
-) -> Drawn {
+) -> DrawResult {
     let points = || lines.iter().flat_map(|line| &line.points);
     let x = range(points().map(|point| point.0 as f64));
     let x = x.start..x.end.max(2.0 * x.start);
     let y = range(points().map(|point| value(point.0, point.1)).chain(bare));
-    // Whole decades, and one at least.
+    // Whole decades, at least one.
     let y = 10f64.powf(y.start.log10().floor())..10f64.powf(y.end.log10().floor() + 1.0);
     let mut chart = ChartBuilder::on(area);
     chart.caption(title, (FONT, 13)).margin(10).x_label_area_size(40).y_label_area_size(56);
@@ -131,7 +130,7 @@ fn plot(
     Ok(())
 }
 
-fn legend(area: &Area<'_>, lines: &[Line<'_>]) -> Drawn {
+fn legend(area: &Area<'_>, lines: &[Line<'_>]) -> DrawResult {
     let several = lines.iter().any(|line| line.case != lines[0].case);
     for (at, line) in lines.iter().enumerate() {
         let x = 60 + (at % LEGEND_COLUMNS) as i32 * (WIDTH as i32 - 60) / LEGEND_COLUMNS as i32;
@@ -153,7 +152,7 @@ fn legend(area: &Area<'_>, lines: &[Line<'_>]) -> Drawn {
 }
 
 impl Line<'_> {
-    /// Octets of a written message stay where they are within a machine.
+    /// Whether messages of this line are sent by reference: written messages between ranks that share memory.
     fn is_by_reference(&self) -> bool {
         is_of_buffers(self.case) && [" local", " shm"].iter().any(|over| self.name.ends_with(over))
     }
@@ -165,7 +164,7 @@ fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
     least..most
 }
 
-/// The lines in the rows. What is an array in any case is drawn once.
+/// The lines of rows. A contestant that has only arrays is drawn once.
 fn lines(rows: &[Row]) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     let (mut names, mut cases): (Vec<&str>, Vec<Case>) = (Vec::new(), Vec::new());
@@ -175,16 +174,16 @@ fn lines(rows: &[Row]) -> Vec<Line<'_>> {
             if has_only_arrays(name) && is_of_buffers(row.case) {
                 continue;
             }
-            let who = place(&mut names, name);
-            let what = place(&mut cases, row.case);
+            let name_index = index_of(&mut names, name);
+            let case_index = index_of(&mut cases, row.case);
             let point = (row.octets, cell.summary.median);
             match lines.iter_mut().find(|line| line.name == name && line.case == row.case) {
                 Some(line) => line.points.push(point),
                 None => lines.push(Line {
                     name,
                     case: row.case,
-                    colour: COLOURS[who % COLOURS.len()],
-                    dash: DASHES[what % DASHES.len()],
+                    colour: COLOURS[name_index % COLOURS.len()],
+                    dash: DASHES[case_index % DASHES.len()],
                     points: vec![point],
                 }),
             }
@@ -192,7 +191,7 @@ fn lines(rows: &[Row]) -> Vec<Line<'_>> {
     }
     lines.iter_mut().for_each(|line| line.points.sort_by_key(|point| point.0));
     if names.len() == 1 {
-        // Its cases have the colours.
+        // The colours distinguish the cases of a single contestant.
         for (line, colour) in lines.iter_mut().zip(COLOURS) {
             (line.colour, line.dash) = (colour, DASHES[0]);
         }
@@ -200,19 +199,19 @@ fn lines(rows: &[Row]) -> Vec<Line<'_>> {
     lines
 }
 
-/// A message that is written already.
+/// Whether the messages are written before the measurement.
 fn is_of_buffers(case: Case) -> bool {
     matches!(case, Case::Buffers | Case::RateBuffers)
 }
 
-/// C and plain sockets send the same for arrays and for buffers.
+/// Whether the contestant sends the same for arrays and buffers, as C and plain sockets do.
 fn has_only_arrays(name: &str) -> bool {
     name.starts_with("C ") || name.starts_with("plain ")
 }
 
 /// 100 ns, 1 us, 10 us.
 fn decade_of_time(nanos: f64) -> String {
-    // A thousandth more, so that a decade that is not quite one has its own unit.
+    // A thousandth more, so that a rounded decade has its own unit.
     time(nanos * 1.001).replace(".00 ", " ").replace(".0 ", " ")
 }
 
@@ -223,7 +222,7 @@ fn decade(value: f64) -> String {
 }
 
 /// Index of a value in a list; a new value is appended.
-fn place<T: PartialEq>(list: &mut Vec<T>, what: T) -> usize {
+fn index_of<T: PartialEq>(list: &mut Vec<T>, what: T) -> usize {
     list.iter().position(|known| *known == what).unwrap_or_else(|| {
         list.push(what);
         list.len() - 1
@@ -259,7 +258,7 @@ mod tests {
             .flat_map(|case| [8, 1024, 1 << 20].map(|octets| row(*case, octets, &names)))
             .collect();
         let svg = draw("a title", &rows).expect("it fits").expect("a picture");
-        assert_eq!(svg.matches("<circle").count(), (3 + 2) * 3, "C once, bandwidth of what is copied");
+        assert_eq!(svg.matches("<circle").count(), (3 + 2) * 3, "C once, bandwidth of copied messages only");
         assert_eq!(svg.matches("Rust shm, array to array").count(), 1);
         assert_eq!(svg.matches("\nC Open MPI 4 &amp; &lt;more&gt;\n<").count(), 1);
         assert!(svg.contains("bare cache line") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");

@@ -1,4 +1,4 @@
-//! Taking turns.
+//! Contest: the turns of all contestants.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,30 +10,30 @@ use super::cacheline;
 use super::contestant::RunningJob;
 use super::counters::Counted;
 use super::outcome::{Compared, Sample};
-use super::protocol::{Answer, Case, Order};
+use super::protocol::{Answer, Case, RunCommand};
 use super::report::Row;
 
 /// Durations of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Before anything counts, for each entry: caches, branch predictors, compilers.
+    /// Warm-up of each entry: caches, branch predictors, compilers.
     pub warm_up: Duration,
-    /// The same at least for ranks in Java, whose code is compiled meanwhile.
+    /// Least warm-up of ranks in Java, whose code must be compiled.
     pub compiled_after: Duration,
-    /// One turn, about.
+    /// Approximate length of a turn.
     pub turn: Duration,
-    /// All turns of an entry together, about.
+    /// Approximate sum of the turns of an entry.
     pub time: Duration,
-    /// Least number of turns, however long one takes.
+    /// Least number of turns.
     pub turns: usize,
     /// Whether progress is reported every few seconds.
-    pub tells: bool,
+    pub reports_progress: bool,
     /// Busy threads beside the ranks.
     pub busy: u32,
 }
 
 impl Pace {
-    /// For so much time per entry.
+    /// The pace for this time per entry.
     pub fn of(time: Duration) -> Pace {
         Pace {
             warm_up: time,
@@ -41,12 +41,13 @@ impl Pace {
             turn: time.mul_f64(0.02).min(Duration::from_millis(10)),
             time,
             turns: 7,
-            tells: false,
+            reports_progress: false,
             busy: 0,
         }
     }
 
-    /// Beside this number of busy threads. A turn has many time slices then, so that each has its mean.
+    /// The pace beside this number of busy threads. A turn then has many time slices of the scheduler, so
+    /// that its mean is meaningful.
     pub fn beside(self, busy: u32) -> Pace {
         let turn = if busy > 0 { self.time.mul_f64(0.2).min(LONG_TURN) } else { self.turn };
         Pace { turn, busy, ..self }
@@ -57,12 +58,12 @@ impl Pace {
 pub const COMPILED_AFTER: Duration = Duration::from_millis(1500);
 
 /// Interval of progress reports.
-const TELL_AFTER: Duration = Duration::from_secs(5);
-/// A turn beside busy threads at most, about: the time slice of a thread is 3 to 4 ms.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+/// Longest turn beside busy threads. The time slice of a thread is 3 to 4 ms.
 const LONG_TURN: Duration = Duration::from_millis(100);
-/// Turns of one entry at most.
+/// Limit of the turns of an entry.
 const TURNS_MAX: usize = 200;
-/// Times of one order at most.
+/// Limit of the repetitions of one command.
 const TIMES_MAX: u64 = 1 << 24;
 
 /// Part of one contestant in a contest.
@@ -76,28 +77,28 @@ pub struct Entry {
     pub octets: u64,
 }
 
-/// Set when somebody wants all this to end.
+/// Flag that a signal sets to end the measurement.
 pub type Stop = AtomicBool;
 
 /// Result of a contest.
 #[derive(Debug)]
-pub struct Turns {
-    /// Those of each entry, in their order.
+pub struct ContestResult {
+    /// Turns of each entry, in the order of the entries.
     pub samples: Vec<Vec<Sample>>,
     /// Processors that other processes used meanwhile.
     pub others: Option<f64>,
 }
 
-/// Has all entries take turns.
+/// Runs the turns of all entries.
 ///
 /// # Errors
-/// A contestant fails, or it is to stop.
+/// A contestant fails, or `stop` is set.
 pub fn contest(
     jobs: &mut [RunningJob],
     entries: &[Entry],
     pace: Pace,
     stop: &Stop,
-) -> Result<Turns, BenchError> {
+) -> Result<ContestResult, BenchError> {
     let _busy = BusyThreads::start(pace.busy);
     let times =
         entries.iter().map(|entry| warm_up(jobs, *entry, pace, stop)).collect::<Result<Vec<_>, _>>()?;
@@ -105,19 +106,19 @@ pub fn contest(
     let deadline = Instant::now() + pace.time * entries.len() as u32;
     let load = BackgroundLoad::begin();
     let mut before = cacheline::one_way();
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     for turn in 0..TURNS_MAX {
         if turn >= pace.turns && Instant::now() > deadline {
             break;
         }
-        if pace.tells && told.elapsed() > TELL_AFTER {
-            told = Instant::now();
+        if pace.reports_progress && reported_at.elapsed() > REPORT_INTERVAL {
+            reported_at = Instant::now();
             eprintln!("mpjdev-bench: {turn} of {} turns at least are done", pace.turns);
         }
         for at in 0..entries.len() {
-            // Everybody comes first at times.
+            // The first entry changes from turn to turn.
             let at = (at + turn) % entries.len();
-            let (answer, count) = follow(jobs, entries[at], times[at], stop)?;
+            let (answer, count) = run_command(jobs, entries[at], times[at], stop)?;
             let after = cacheline::one_way();
             samples[at].push(Sample {
                 nanos: answer.nanos / count,
@@ -129,7 +130,7 @@ pub fn contest(
             before = after;
         }
     }
-    Ok(Turns { samples, others: load.processors_of_others() })
+    Ok(ContestResult { samples, others: load.processors_of_others() })
 }
 
 /// One row for each case and size.
@@ -142,22 +143,22 @@ pub fn rows(entries: &[Entry], jobs: &[RunningJob], compared: &Compared) -> Vec<
     }
     let row = |(case, octets): (Case, u64)| {
         let is_same = |at: &usize| (entries[*at].case, entries[*at].octets) == (case, octets);
-        let places: Vec<usize> = (0..entries.len()).filter(is_same).collect();
-        let names: Vec<String> = places.iter().map(|at| jobs[entries[*at].job].name().to_owned()).collect();
-        let summaries = places.iter().map(|at| compared.summaries[*at]).collect();
+        let indexes: Vec<usize> = (0..entries.len()).filter(is_same).collect();
+        let names: Vec<String> = indexes.iter().map(|at| jobs[entries[*at].job].name().to_owned()).collect();
+        let summaries = indexes.iter().map(|at| compared.summaries[*at]).collect();
         let ranks = jobs.first().map_or(0, RunningJob::size);
         Row::new(case, octets, ranks, &names, Compared { summaries, ..compared.clone() })
     };
     kinds.into_iter().map(row).collect()
 }
 
-/// Warms an entry up; gives the times that make a turn.
+/// Warms an entry up. Returns the repetitions that fill a turn.
 fn warm_up(jobs: &mut [RunningJob], entry: Entry, pace: Pace, stop: &Stop) -> Result<u64, BenchError> {
     let begin = Instant::now();
     let least = if jobs[entry.job].is_java() { pace.compiled_after } else { Duration::ZERO };
     let mut times = 1;
     loop {
-        let (answer, _) = follow(jobs, entry, times, stop)?;
+        let (answer, _) = run_command(jobs, entry, times, stop)?;
         times = adapted(times, answer.nanos, pace.turn);
         if begin.elapsed() >= pace.warm_up.max(least) {
             return Ok(times);
@@ -165,15 +166,14 @@ fn warm_up(jobs: &mut [RunningJob], entry: Entry, pace: Pace, stop: &Stop) -> Re
     }
 }
 
-/// Repetitions that take as long as a turn, when `times` took `nanos` nanoseconds; at most eight times as
-/// many.
+/// Repetitions that fill a turn if `times` took `nanos` nanoseconds; at most eight times as many.
 fn adapted(times: u64, nanos: f64, turn: Duration) -> u64 {
     let fitting = turn.as_nanos() as f64 * times as f64 / nanos.max(1.0);
     (fitting as u64).clamp(1, times.saturating_mul(8)).min(TIMES_MAX)
 }
 
-/// Gives the answer and how many of what is counted it is for.
-fn follow(
+/// Runs one command. Returns the answer and the number of measured units: one-way trips, messages or hops.
+fn run_command(
     jobs: &mut [RunningJob],
     entry: Entry,
     times: u64,
@@ -183,7 +183,7 @@ fn follow(
         return Err(BenchError::Stopped);
     }
     let job = &mut jobs[entry.job];
-    let answer = job.follow(Order { case: entry.case, octets: entry.octets, times })?;
+    let answer = job.run(RunCommand { case: entry.case, octets: entry.octets, times })?;
     Ok((answer, (times * entry.case.per_time(entry.octets, job.size())) as f64))
 }
 

@@ -1,4 +1,4 @@
-//! Contestants: jobs that are started once and follow orders until an order ends them.
+//! Contestants: jobs that are started once and execute commands until the last one.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,28 +16,28 @@ use clap::ValueEnum;
 
 use super::BenchError;
 use super::peer::Program;
-use super::protocol::{Answer, END, Order};
+use super::protocol::{Answer, END, RunCommand};
 use super::relay_client::RelayClient;
 
-/// Deadline of ranks for joining and for one order.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// The same through a bad network.
-const LONG_PATIENCE: Duration = Duration::from_secs(3600);
-/// And to end.
-const END_PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks at a process.
-const LOOK: Duration = Duration::from_millis(5);
+/// Timeout of the ranks for joining and for one command.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// The same through an impaired network.
+const LONG_TIMEOUT: Duration = Duration::from_secs(3600);
+/// Timeout of the end of a job.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between polls of a process or a socket.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Octets of a message over Aeron at most: windows of more do not fit the shared memory of a container.
+/// Length limit of a message over Aeron in octets: windows of longer ones exceed a container's shared memory.
 const AERON_MAX: u64 = 64 << 10;
 
-/// Octets of a message over the baseline at most: its segments have a fixed length.
+/// Length limit of a message over the baseline in octets: its segments have a fixed length.
 const BASELINE_MAX: u64 = 16 << 20;
 
-/// Names of folders that are tried.
+/// Limit of the folder names that are tried.
 const NAMES_MAX: u32 = 100;
 
-/// Transport of our ranks.
+/// Transport of mpjdev ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Transport {
     /// Ranks are threads of one process
@@ -48,7 +48,7 @@ pub enum Transport {
     Tcp,
     /// Ranks are processes, over datagrams on the loopback interface
     Udp,
-    /// Ranks are processes under the mpirun of each MPI that is there, which moves their messages
+    /// Ranks are processes under the mpirun of each installed MPI, which moves their messages
     Mpi,
 }
 
@@ -64,21 +64,21 @@ impl fmt::Display for Transport {
     }
 }
 
-/// A folder of our own that goes with its owner.
+/// A temporary folder that is removed when this is dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A new folder that nobody else may look into.
+    /// Makes a folder that only this user may read.
     ///
     /// # Errors
-    /// The system refuses.
+    /// A system call failed.
     pub fn new() -> Result<Folder, BenchError> {
         let mut number = 0;
         loop {
             let path = env::temp_dir().join(format!("mpjdev-bench-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
-                // Of a process of this number that was killed.
+                // The folder of a killed process with the same id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < NAMES_MAX => {
                     number += 1
                 }
@@ -88,7 +88,7 @@ impl Folder {
         }
     }
 
-    /// Path of the socket.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -96,7 +96,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left is in the folder for temporary files.
+        // A remaining file lies in the system's temporary folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -104,7 +104,7 @@ impl Drop for Folder {
 /// Programs that contestants are started from.
 #[derive(Debug)]
 pub struct Tools {
-    /// For sockets.
+    /// Folder of the command sockets and of compiled programs.
     pub folder: Folder,
     /// This program.
     pub own: PathBuf,
@@ -114,24 +114,24 @@ pub struct Tools {
     pub java: OsString,
     /// Class path of the Java counterpart.
     pub class_path: OsString,
-    /// Additions to the class path for Aeron, where that is.
+    /// Additions to the class path for Aeron, if it takes part.
     pub aeron: Option<OsString>,
-    /// Library of the baseline, where that has a part.
+    /// Library of the baseline, if it takes part.
     pub baseline: Option<PathBuf>,
 }
 
-/// Contestants.
+/// Kind of contestant.
 #[derive(Clone, Debug)]
 pub enum Contestant {
-    /// Our own ranks in Rust.
+    /// mpjdev ranks in Rust.
     Rust(Transport),
-    /// Our own ranks in Java.
+    /// mpjdev ranks in Java.
     Java(Transport),
-    /// The C program.
+    /// The C program under an MPI.
     C(Program),
-    /// Our own ranks in Rust over the MPI of this program.
+    /// mpjdev ranks in Rust over the MPI of this program.
     RustOver(Program),
-    /// Our own ranks in Java over the MPI of this program.
+    /// mpjdev ranks in Java over the MPI of this program.
     JavaOver(Program),
     /// Plain TCP sockets, as processes.
     Sockets,
@@ -141,18 +141,18 @@ pub enum Contestant {
     Baseline,
     /// Aeron between processes in Java: its IPC beside shared memory, its UDP beside datagrams.
     Aeron(Transport),
-    /// Our own ranks in Rust over datagrams, through a relay; they check what they get.
-    Relayed(Passage),
+    /// mpjdev ranks in Rust over UDP, through a relay. They check the messages.
+    Relayed(RelayedPath),
 }
 
-/// Path of datagrams.
+/// Path of datagrams through a relay.
 #[derive(Clone, Debug)]
-pub struct Passage {
-    /// The relay that they pass through.
+pub struct RelayedPath {
+    /// Relay of the datagrams.
     pub relay: RelayClient,
-    /// The rate at which they send, where it is known: thousands of bits in a second.
+    /// Declared rate of the link in kbit/s, if any.
     pub link_rate: Option<NonZeroU32>,
-    /// Octets of a datagram at most, where that is not for the ranks to find out.
+    /// Datagram length limit in octets, unless the ranks discover it.
     pub datagram_len: Option<u16>,
 }
 
@@ -217,14 +217,14 @@ impl Contestant {
                 words.push(format!("aeron-{}", aeron_channel(*over).to_lowercase()).into());
                 return words;
             }
-            Contestant::Relayed(passage) => {
+            Contestant::Relayed(path) => {
                 let mut words = Vec::from(run());
                 words.extend(["--transport".into(), "udp".into()]);
-                words.extend(passage.link_rate.map(|rate| format!("--link-rate={rate}kbit").into()));
-                words.extend(passage.datagram_len.map(|len| format!("--datagram-len={len}").into()));
+                words.extend(path.link_rate.map(|rate| format!("--link-rate={rate}kbit").into()));
+                words.extend(path.datagram_len.map(|len| format!("--datagram-len={len}").into()));
                 words.extend(rank());
-                words.extend(["--check".into(), "--relay".into(), passage.relay.address.to_string().into()]);
-                words.extend(passage.relay.is_inter_node.then(|| "--inter-node".into()));
+                words.extend(["--check".into(), "--relay".into(), path.relay.address.to_string().into()]);
+                words.extend(path.relay.is_inter_node.then(|| "--inter-node".into()));
                 return words;
             }
             Contestant::Rust(transport) | Contestant::Java(transport) => *transport,
@@ -247,33 +247,40 @@ impl Contestant {
     }
 }
 
-/// The hidden command that is a rank.
+/// Main class of the Java benchmarks.
+pub const JAVA_PROGRAM: &str = "mpjdev.tools.Bench";
+
+/// Option of a JVM that loads native libraries.
+pub const NATIVE_ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
+
+/// Name of the hidden command of a rank.
 pub const RANK: &str = "rank";
 
-/// Options of a JVM in which Aeron reaches memory by a class that is hidden since JDK 16.
+/// JVM options for Aeron, which uses a class that JDK 16 and later hide.
 const OVER_AERON: [&str; 2] = ["--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"];
 
-/// Aeron's name of what it moves messages over, beside ranks over this transport.
+/// Aeron's channel beside ranks over this transport.
 fn aeron_channel(over: Transport) -> &'static str {
     if over == Transport::Udp { "UDP" } else { "IPC" }
 }
 
-/// The Java counterpart, up to its arguments. Many JVMs share memory and processors: they get little of both.
+/// Command line of the Java counterpart without its arguments. With more ranks than processors each JVM gets
+/// a small heap and a serial collector.
 pub fn java(tools: &Tools, crowded: bool) -> Vec<OsString> {
     java_of(tools, crowded, &[], None)
 }
 
-/// The same with options of the JVM, and with more on the class path.
+/// The same with additional JVM options and class path entries.
 fn java_of(tools: &Tools, crowded: bool, more: &[&str], besides: Option<&OsString>) -> Vec<OsString> {
     let options = if crowded { ["-Xmx128m", "-XX:+UseSerialGC"] } else { ["-Xmx1g", "-Xms256m"] };
-    let mut words = vec![tools.java.clone(), "--enable-native-access=ALL-UNNAMED".into()];
+    let mut words = vec![tools.java.clone(), NATIVE_ACCESS.into()];
     words.extend(options.iter().chain(more).map(OsString::from));
     let mut class_path = tools.class_path.clone();
     for besides in besides.into_iter().filter(|besides| !besides.is_empty()) {
         class_path.push(":");
         class_path.push(besides);
     }
-    words.extend(["-cp".into(), class_path, "mpjdev.tools.Bench".into()]);
+    words.extend(["-cp".into(), class_path, JAVA_PROGRAM.into()]);
     words
 }
 
@@ -282,14 +289,14 @@ pub fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX))
 }
 
-/// A contestant whose ranks wait for orders.
+/// A contestant whose ranks wait for commands.
 #[derive(Debug)]
 pub struct RunningJob {
     name: String,
     ranks: Vec<BufReader<UnixStream>>,
     child: Child,
     ended: bool,
-    patience: Duration,
+    timeout: Duration,
     octets_max: u64,
     is_java: bool,
 }
@@ -298,7 +305,7 @@ impl RunningJob {
     /// Starts a contestant with a number of ranks, and waits until all have joined.
     ///
     /// # Errors
-    /// It cannot be started, or ends before its ranks come.
+    /// It cannot be started, or ends before all ranks have joined.
     pub fn start(contestant: &Contestant, ranks: u32, tools: &Tools) -> Result<RunningJob, BenchError> {
         let name = contestant.name();
         let socket = tools.folder.path().join(format!("{}-{ranks}", name.replace([' ', '.'], "-")));
@@ -306,10 +313,10 @@ impl RunningJob {
             UnixListener::bind(&socket).map_err(BenchError::system(socket.display().to_string()))?;
         let words = contestant.command(tools, ranks, &socket);
         let mut command = Command::new(&words[0]);
-        // Standard output is for what was measured.
+        // Standard output is for results.
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(BenchError::system(words[0].to_string_lossy()))?;
-        let patience = if matches!(contestant, Contestant::Relayed(_)) { LONG_PATIENCE } else { PATIENCE };
+        let timeout = if matches!(contestant, Contestant::Relayed(_)) { LONG_TIMEOUT } else { TIMEOUT };
         let octets_max = match contestant {
             Contestant::Aeron(_) => AERON_MAX,
             Contestant::Baseline => BASELINE_MAX,
@@ -317,41 +324,43 @@ impl RunningJob {
         };
         let is_java = contestant.is_java();
         let mut job =
-            RunningJob { name, ranks: Vec::new(), child, ended: false, patience, octets_max, is_java };
+            RunningJob { name, ranks: Vec::new(), child, ended: false, timeout, octets_max, is_java };
         let accepted = job.accept(&listener, ranks);
-        // Nobody else is to come.
+        // All ranks have connected.
         let _ = fs::remove_file(&socket);
         accepted?;
         Ok(job)
     }
 
     fn accept(&mut self, listener: &UnixListener, ranks: u32) -> Result<(), BenchError> {
-        listener.set_nonblocking(true).map_err(BenchError::system("the socket of the orders"))?;
-        let deadline = Instant::now() + PATIENCE;
-        let mut come: Vec<Option<BufReader<UnixStream>>> = (0..ranks).map(|_| None).collect();
-        while come.iter().any(Option::is_none) {
+        listener.set_nonblocking(true).map_err(BenchError::system("the command socket"))?;
+        let deadline = Instant::now() + TIMEOUT;
+        let mut streams: Vec<Option<BufReader<UnixStream>>> = (0..ranks).map(|_| None).collect();
+        while streams.iter().any(Option::is_none) {
             match listener.accept() {
                 Ok((stream, _)) => {
-                    let mut reader = self.checked(patient(stream, self.patience))?;
+                    let mut reader = self.checked(with_read_timeout(stream, self.timeout))?;
                     let line = self.line(&mut reader)?;
-                    let place = line.trim().parse().ok().and_then(|rank: usize| come.get_mut(rank));
-                    let place = place.ok_or_else(|| self.wrong(format!("{line:?} is no rank of it")))?;
-                    *place = Some(reader);
+                    let stream_of_rank =
+                        line.trim().parse().ok().and_then(|rank: usize| streams.get_mut(rank));
+                    let stream_of_rank = stream_of_rank
+                        .ok_or_else(|| self.wrong(format!("{line:?} is not one of its ranks")))?;
+                    *stream_of_rank = Some(reader);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if let Ok(Some(status)) = self.child.try_wait() {
                         self.ended = true;
-                        return Err(self.wrong(format!("it ended before its ranks came ({status})")));
+                        return Err(self.wrong(format!("it ended before its ranks joined ({status})")));
                     }
                     if Instant::now() > deadline {
-                        return Err(self.wrong(format!("its ranks did not come in {PATIENCE:?}")));
+                        return Err(self.wrong(format!("its ranks did not join in {TIMEOUT:?}")));
                     }
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL_INTERVAL);
                 }
-                Err(error) => return Err(BenchError::system("the socket of the orders")(error)),
+                Err(error) => return Err(BenchError::system("the command socket")(error)),
             }
         }
-        self.ranks = come.into_iter().flatten().collect();
+        self.ranks = streams.into_iter().flatten().collect();
         Ok(())
     }
 
@@ -365,12 +374,12 @@ impl RunningJob {
         self.is_java
     }
 
-    /// Whether it has messages of this length.
+    /// Whether it can send messages of this length.
     pub fn takes(&self, octets: u64) -> bool {
         octets <= self.octets_max
     }
 
-    /// The process that was started, whose children the ranks are.
+    /// Process id of the launcher, whose descendants are the ranks.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
@@ -380,14 +389,14 @@ impl RunningJob {
         self.ranks.len() as u32
     }
 
-    /// Has all ranks follow an order; the time is rank 0's, what else they tell and have counted is added up.
+    /// Runs a command on all ranks. The answer has the time of rank 0 and the sums of all other values.
     ///
     /// # Errors
-    /// A rank is gone or does not answer.
-    pub fn follow(&mut self, order: Order) -> Result<Answer, BenchError> {
+    /// A rank has ended or does not answer in time.
+    pub fn run(&mut self, command: RunCommand) -> Result<Answer, BenchError> {
         for at in 0..self.ranks.len() {
-            let told = writeln!(self.ranks[at].get_mut(), "{order}");
-            self.checked(told)?;
+            let written = writeln!(self.ranks[at].get_mut(), "{command}");
+            self.checked(written)?;
         }
         let mut all: Option<Answer> = None;
         let mut ranks = std::mem::take(&mut self.ranks);
@@ -403,19 +412,19 @@ impl RunningJob {
         all.ok_or_else(|| self.wrong("it has no ranks".into()))
     }
 
-    /// Tells all ranks to end, and waits for it.
+    /// Ends all ranks and waits for the launcher.
     ///
     /// # Errors
-    /// It does not, or not well.
+    /// The job does not end in time, or fails.
     pub fn end(mut self) -> Result<(), BenchError> {
         match self.stop() {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(self.wrong(format!("it ended with {status}"))),
-            None => Err(self.wrong(format!("it did not end in {END_PATIENCE:?}"))),
+            None => Err(self.wrong(format!("it did not end in {END_TIMEOUT:?}"))),
         }
     }
 
-    /// Ends all of them, and gives what went wrong: what they have measured is good all the same.
+    /// Ends several jobs and returns the errors. Results that were measured before remain valid.
     pub fn end_all(jobs: Vec<RunningJob>) -> Vec<BenchError> {
         jobs.into_iter().filter_map(|job| job.end().err()).collect()
     }
@@ -423,13 +432,13 @@ impl RunningJob {
     fn stop(&mut self) -> Option<ExitStatus> {
         self.ended = true;
         for rank in &mut self.ranks {
-            // One that is gone needs not be told.
+            // A rank that has ended has closed its socket.
             let _ = writeln!(rank.get_mut(), "{END}");
         }
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         while Instant::now() < deadline {
             match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(LOOK),
+                Ok(None) => std::thread::sleep(POLL_INTERVAL),
                 Ok(status) => return status,
                 Err(_) => break,
             }
@@ -442,7 +451,7 @@ impl RunningJob {
     fn line(&self, from: &mut BufReader<UnixStream>) -> Result<String, BenchError> {
         let mut line = String::new();
         match self.checked(from.read_line(&mut line))? {
-            0 => Err(self.wrong("a rank has gone".into())),
+            0 => Err(self.wrong("a rank has ended".into())),
             _ => Ok(line),
         }
     }
@@ -459,15 +468,15 @@ impl RunningJob {
 impl Drop for RunningJob {
     fn drop(&mut self) {
         if !self.ended {
-            // Whatever went wrong is being told already.
+            // The first error is reported.
             let _ = self.stop();
         }
     }
 }
 
-/// A stream that blocks, but not for ever.
-fn patient(stream: UnixStream, patience: Duration) -> io::Result<BufReader<UnixStream>> {
+/// A blocking stream with a read timeout.
+fn with_read_timeout(stream: UnixStream, timeout: Duration) -> io::Result<BufReader<UnixStream>> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(patience))?;
+    stream.set_read_timeout(Some(timeout))?;
     Ok(BufReader::new(stream))
 }

@@ -12,11 +12,12 @@ use super::outcome::Sample;
 
 /// Doubles of an array: 1 MiB.
 const COUNT: usize = 1 << 17;
-/// Turns of each, and copies of one turn. The first copy of a turn does not count: its caches are cold.
+/// Turns of each kind of copy, and copies of a turn. The first copy of a turn is not measured: its caches are
+/// cold.
 const TURNS: usize = 100;
 const TIMES: u32 = 16;
 
-/// Octets that messages may take together.
+/// Limit of the memory of all messages, in octets.
 const LIMIT: u64 = 1 << 24;
 
 /// Turns of a write, of a read, and of a memcpy of 1 MiB, in this order.

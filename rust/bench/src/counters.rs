@@ -1,4 +1,4 @@
-//! The counters of ranks over datagrams during a measurement, as text and as JSON.
+//! Counters of ranks over UDP during a measurement, as text and JSON.
 
 use mpjdev_engine::stats::Datagrams;
 use serde::ser::SerializeMap;
@@ -9,14 +9,14 @@ use super::report::{Row, aligned, size, time};
 /// Counters of all ranks of a contestant over its turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counted {
-    /// Messages, ways or hops that it is for.
+    /// Number of measured units: one-way trips, messages or hops.
     pub messages: u64,
-    /// The numbers.
+    /// Counters of all ranks.
     pub numbers: Datagrams,
 }
 
 impl Counted {
-    /// These and those of another turn.
+    /// Sum with the counters of another turn.
     #[must_use]
     pub fn plus(&self, other: &Counted) -> Counted {
         Counted { messages: self.messages + other.messages, numbers: self.numbers.plus(&other.numbers) }
@@ -29,7 +29,7 @@ impl Counted {
     }
 }
 
-/// All numbers by their names.
+/// A map from the name of each counter to its value.
 impl Serialize for Counted {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(Datagrams::NAMES.len() + 1))?;
@@ -41,9 +41,9 @@ impl Serialize for Counted {
     }
 }
 
-/// A line for each contestant over datagrams and each row; nothing when there is none.
+/// Table with a line for each contestant over UDP and each row; empty if there is none.
 pub fn table(rows: &[Row]) -> String {
-    let head = ["datagrams", "size", "of", "messages", "packets", "acks alone", "retransmitted", "spurious"];
+    let head = ["datagrams", "size", "of", "messages", "packets", "pure acks", "retransmitted", "spurious"];
     let more = ["timeouts", "dropped", "calls to send", "to receive", "copies", "round trip"];
     let mut lines = vec![head.into_iter().chain(more).map(str::to_owned).collect::<Vec<_>>()];
     for row in rows {
@@ -73,8 +73,8 @@ pub fn table(rows: &[Row]) -> String {
     if lines.len() == 1 {
         return String::new();
     }
-    let what = "Packets and calls are of one message, the rest of all. Copies are of user data: to send, the \
-                system's among them, and to receive, behind the system's.";
+    let what = "Packets and calls are per message, all other columns totals. Copies of user data are those to \
+                send, with the kernel's copy, and those to receive, after the kernel's copy.";
     format!("\n{}{what}\n", aligned(&lines))
 }
 

@@ -1,8 +1,9 @@
-//! The two ends of a measurement over datagrams, in two processes: their orders, their reports, and the
-//! messages between them.
+//! The two ends of a measurement over datagrams, in two processes: configuration, report, and the lines that
+//! each exchanges with its parent.
 //!
-//! Each end announces its receive window, receives that of the other end, reports that it is ready, and
-//! begins on order. A packet that arrives before its receiver knows the connection would be refused or lost.
+//! Each end states its receive window, receives that of its peer, states that it is ready, and begins when
+//! its parent says so. A packet that arrived before its receiver knew the connection would be refused or
+//! lost.
 
 use std::io::{self, BufRead, Lines, Write};
 use std::net::SocketAddr;
@@ -15,129 +16,128 @@ use super::rank::RankError;
 use super::stream::Goodput;
 use super::{messages, unet};
 
-/// Octets of a datagram: what an interface of 1500 octets takes.
+/// Octets of a datagram: 1500 of an Ethernet frame less the headers of IPv4 and UDP.
 pub const DATAGRAM_LEN: usize = 1472;
-/// Tags of the messages of a stream, and of what is behind its end.
+/// Tags of the messages of a stream, and of those that end it.
 pub(super) const TAG: i32 = 1;
 pub(super) const END: i32 = 2;
 
 /// Tasks of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// End 0 sends for so long.
+    /// End 0 sends for this time.
     Stream(Duration),
-    /// A message there and back, so often.
+    /// This number of round trips of one message.
     PingPong(u64),
 }
 
-/// By which machine.
+/// Protocol of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Ranks of ours, with what is known of the way.
+    /// The protocol of the UDP transport, with its settings for the path.
     Reliable(Path),
-    /// As it was in 1997, or with an acknowledgment for each message.
+    /// The U-Net protocol of 1997.
     Unet {
-        /// Whether each message is acknowledged at once.
+        /// Whether each message is acked at once.
         eager_acks: bool,
     },
 }
 
-/// Order to an end.
+/// Configuration of an end.
 #[derive(Clone, Copy, Debug)]
-pub struct Order {
-    /// Its number, 0 or 1.
+pub struct EndConfig {
+    /// Rank of this end, 0 or 1.
     pub rank: u32,
-    /// Its address.
+    /// Address of this end.
     pub at: SocketAddr,
-    /// The other end's.
+    /// Address of the other end.
     pub peer: SocketAddr,
     /// Number from which both derive the numbers of their connection.
     pub number: u32,
-    /// By which machine.
+    /// Protocol of the packets.
     pub protocol: Protocol,
     /// Octets of a message's elements.
     pub octets: u64,
-    /// Task.
+    /// Task of both ends.
     pub task: Task,
 }
 
 /// Report of an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    /// Octets of messages that have come behind the first one, messages that went there and back, or that
-    /// were sent.
+pub struct EndReport {
+    /// Octets received after the first message, round trips, or messages sent, by task and rank.
     pub done: u64,
-    /// In how many nanoseconds.
+    /// Time of that in nanoseconds.
     pub nanos: u64,
-    /// Packets with a sequence number that left for the first time.
+    /// Packets with a sequence number, without their retransmissions.
     pub sent: u64,
-    /// Those that left again.
+    /// Retransmitted packets.
     pub retransmitted: u64,
-    /// Of those, how many the other end had already, as far as is known.
+    /// Retransmissions that were spurious, as far as the sender knows.
     pub spurious: u64,
-    /// Timers that expired spuriously.
+    /// Timeouts of the retransmission timer.
     pub timeouts: u64,
-    /// Acknowledgments without a message that left.
+    /// Acks without a message.
     pub pure_acks: u64,
-    /// Cuts of the congestion window.
+    /// Reductions of the congestion window.
     pub cuts: u64,
-    /// Of them, those that were taken back.
+    /// Reductions that were undone.
     pub undone_cuts: u64,
-    /// Datagrams that the system had no room for.
+    /// Datagrams that the socket's queue dropped.
     pub dropped: u64,
-    /// Microseconds of the smoothed round trip, if it is known.
+    /// Smoothed RTT in microseconds; 0 if unknown.
     pub rtt_us: u64,
-    /// Packets that the other end may send ahead.
+    /// Receive window in packets.
     pub window: u64,
 }
 
-impl Told {
+impl EndReport {
     /// Goodput of a stream.
     pub fn goodput(&self) -> Goodput {
         Goodput { octets: self.done, nanos: self.nanos }
     }
 }
 
-/// Is one end: hears from `input`, tells to `output`.
+/// Runs one end, whose parent writes to `input` and reads from `output`.
 ///
 /// # Errors
-/// The system refuses, messages do not arrive, or the starting process has ended.
-pub fn serve(order: &Order, input: impl BufRead, output: impl Write) -> Result<(), RankError> {
-    let mut line = Line { lines: input.lines(), output };
-    let told = match order.protocol {
-        Protocol::Reliable(path) => messages::run(order, path, &mut line)?,
-        Protocol::Unet { eager_acks } => unet::run(order, eager_acks, &mut line)?,
+/// A system call failed, messages do not arrive, or the parent has ended.
+pub fn serve(config: &EndConfig, input: impl BufRead, output: impl Write) -> Result<(), RankError> {
+    let mut parent = ParentPipe { lines: input.lines(), output };
+    let report = match config.protocol {
+        Protocol::Reliable(path) => messages::run(config, path, &mut parent)?,
+        Protocol::Unet { eager_acks } => unet::run(config, eager_acks, &mut parent)?,
     };
-    line.tell(&serde_json::to_string(&told).map_err(io::Error::from)?)
+    parent.write_line(&serde_json::to_string(&report).map_err(io::Error::from)?)
 }
 
-/// Line to the process that has started an end.
-pub(super) struct Line<I, O> {
+/// Pipes to the parent of an end, with lines of text.
+pub(super) struct ParentPipe<I, O> {
     lines: Lines<I>,
     output: O,
 }
 
-impl<I: BufRead, O: Write> Line<I, O> {
+impl<I: BufRead, O: Write> ParentPipe<I, O> {
     fn next(&mut self) -> Result<String, RankError> {
-        let gone = || RankError::Order("the process that has started this end has ended".into());
+        let gone = || RankError::Command("the parent of this end has ended".into());
         Ok(self.lines.next().ok_or_else(gone)??)
     }
 
-    fn tell(&mut self, text: &str) -> Result<(), RankError> {
+    fn write_line(&mut self, text: &str) -> Result<(), RankError> {
         writeln!(self.output, "{text}")?;
         Ok(self.output.flush()?)
     }
 
-    /// Says how many packets this end takes ahead; how many the other one does.
+    /// States the receive window of this end and returns that of the other end.
     pub(super) fn exchange(&mut self, window: u16) -> Result<u16, RankError> {
-        self.tell(&window.to_string())?;
+        self.write_line(&window.to_string())?;
         let line = self.next()?;
-        line.parse().map_err(|_| RankError::Order(format!("no window: {line}")))
+        line.parse().map_err(|_| RankError::Command(format!("not a window: {line}")))
     }
 
-    /// Says that this end is ready, and waits until it may begin.
+    /// States that this end is ready, and waits for the start.
     pub(super) fn ready(&mut self) -> Result<(), RankError> {
-        self.tell("ready")?;
+        self.write_line("ready")?;
         self.next().map(drop)
     }
 }
@@ -149,15 +149,15 @@ mod tests {
 
     use super::*;
 
-    /// Two ends that hear of each other; what they tell.
-    fn run(protocol: Protocol, task: Task, octets: u64) -> [Told; 2] {
-        // Nobody else takes ports of this address meanwhile.
+    /// Runs two ends and returns their reports.
+    fn run(protocol: Protocol, task: Task, octets: u64) -> [EndReport; 2] {
+        // No other test uses ports of this address.
         let any = || UdpSocket::bind((Ipv4Addr::new(127, 6, 5, 3), 0)).expect("a socket");
         let sockets = [any(), any()];
         let addresses = sockets.map(|socket| socket.local_addr().expect("an address"));
         let pipes: [_; 4] = std::array::from_fn(|_| pipe().expect("a pipe"));
         let [(in0, to0), (in1, to1), (from0, out0), (from1, out1)] = pipes;
-        let order = |rank: u32| Order {
+        let config = |rank: u32| EndConfig {
             rank,
             at: addresses[rank as usize],
             peer: addresses[1 - rank as usize],
@@ -167,7 +167,7 @@ mod tests {
             task,
         };
         let serve = |rank, input: PipeReader, output: PipeWriter| {
-            serve(&order(rank), BufReader::new(input), output).expect("it is done");
+            serve(&config(rank), BufReader::new(input), output).expect("it is done");
         };
         std::thread::scope(|scope| {
             scope.spawn(|| serve(0, in0, out0));
@@ -197,13 +197,13 @@ mod tests {
     fn stream_reports_the_octets_it_carried() {
         for protocol in ALL {
             let octets = if matches!(protocol, Protocol::Reliable(_)) { 65_536 } else { 1400 };
-            let [giver, taker] = run(protocol, Task::Stream(Duration::from_millis(100)), octets);
-            assert!(giver.done > 1 && taker.done > 0, "{giver:?}, {taker:?}");
+            let [sender, receiver] = run(protocol, Task::Stream(Duration::from_millis(100)), octets);
+            assert!(sender.done > 1 && receiver.done > 0, "{sender:?}, {receiver:?}");
             assert!(
-                taker.done < giver.done * (octets + 8),
-                "the first one and those behind the end do not count"
+                receiver.done < sender.done * (octets + 8),
+                "the first message and those of the end do not count"
             );
-            assert!(giver.sent * DATAGRAM_LEN as u64 > taker.done && giver.dropped == 0, "{giver:?}");
+            assert!(sender.sent * DATAGRAM_LEN as u64 > receiver.done && sender.dropped == 0, "{sender:?}");
         }
     }
 
@@ -211,18 +211,18 @@ mod tests {
     fn ping_pong_reports_its_round_trips() {
         for protocol in ALL {
             let told = run(protocol, Task::PingPong(20), 8);
-            let is_all = |told: &Told| told.done == 20 && told.nanos > 0 && told.sent >= 20;
+            let is_all = |told: &EndReport| told.done == 20 && told.nanos > 0 && told.sent >= 20;
             assert!(told.iter().all(is_all), "{told:?}");
         }
     }
 
-    /// A message that fits no datagram of 1997 is refused before anything leaves.
+    /// A message that does not fit a datagram is refused before a packet is sent.
     #[test]
     fn unet_messages_fit_a_datagram() {
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let protocol = Protocol::Unet { eager_acks: false };
-        let order =
-            Order { rank: 0, at, peer: at, number: 1, protocol, octets: 1500, task: Task::PingPong(1) };
-        assert!(matches!(serve(&order, &b"1\ngo\n"[..], Vec::new()), Err(RankError::Order(_))));
+        let config =
+            EndConfig { rank: 0, at, peer: at, number: 1, protocol, octets: 1500, task: Task::PingPong(1) };
+        assert!(matches!(serve(&config, &b"1\ngo\n"[..], Vec::new()), Err(RankError::Command(_))));
     }
 }

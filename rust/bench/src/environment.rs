@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contestant::processors;
 
-/// Stands for what the system does not tell.
+/// Placeholder of a value that the system does not report.
 pub const UNKNOWN: &str = "unknown";
 
 /// Environment of a run.
@@ -20,7 +20,7 @@ pub struct Environment {
     pub command: String,
     /// Day in UTC, as 2026-11-23.
     pub date: String,
-    /// Commit of the checkout in which the program lies; a plus sign behind it says that files were changed.
+    /// Commit of the checkout that contains the program, with a plus sign if files were changed.
     pub commit: String,
     /// Model of the processor.
     pub processor: String,
@@ -33,7 +33,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// That of this process, which was started with the command line `args` and measures Java by `java`.
+    /// Environment of this process with the command line `args`, which measures Java by `java`.
     pub fn now(args: impl IntoIterator<Item = OsString>, program: &Path, java: &OsStr) -> Environment {
         let folder = program.parent().unwrap_or(Path::new("."));
         let mut git = Command::new("git");
@@ -61,7 +61,7 @@ fn unknown() -> String {
     UNKNOWN.to_owned()
 }
 
-/// The words with spaces between them, the first one without its folder.
+/// The command line as text. The program has no folder.
 fn command_line(args: impl IntoIterator<Item = OsString>) -> String {
     let mut words: Vec<String> = args.into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(program) = words.first_mut() {
@@ -71,7 +71,7 @@ fn command_line(args: impl IntoIterator<Item = OsString>) -> String {
     words.join(" ")
 }
 
-/// Day of a time since 1970, by the lengths of years and months.
+/// Date of a time since 1970.
 fn day(since: Duration) -> String {
     let mut days = since.as_secs() / 86_400;
     let is_leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
@@ -89,7 +89,7 @@ fn day(since: Duration) -> String {
     format!("{year}-{:02}-{:02}", month + 1, days + 1)
 }
 
-/// First line of what a command prints.
+/// First line of a command's output.
 fn first_line(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let text = output.ok().filter(|output| output.status.success()).map(|output| output.stdout);
@@ -97,7 +97,7 @@ fn first_line(command: &mut Command) -> String {
     line.unwrap_or_else(unknown)
 }
 
-/// Model in the text of /proc/cpuinfo, which some architectures leave out.
+/// Model in the text of /proc/cpuinfo. Some architectures omit it.
 fn model(cpuinfo: &str) -> Option<String> {
     let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(name, _)| name.trim() == "model name").map(|(_, model)| model.trim().to_owned())

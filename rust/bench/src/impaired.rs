@@ -1,4 +1,4 @@
-//! Our ranks over datagrams through a network that is as bad as somebody wants to see it.
+//! Impaired network between mpjdev ranks over UDP.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -7,16 +7,15 @@ use mpjdev_proto::datagram::network::{Counts, Impairment};
 use serde::Serialize;
 
 use super::BenchError;
-use super::contestant::Passage;
+use super::contestant::RelayedPath;
 use super::relay::Totals;
 use super::relay_client::RelayClient;
 use super::relay_ports::RelayPorts;
 
-/// Ranks that can be in it: each two of them have two sockets of the relay.
+/// Limit of the ranks: the relay has two sockets for each pair.
 pub const RANKS_MAX: u32 = 16;
 
-/// Octets of a datagram where the way counts as one between machines: what an Ethernet takes whole, less the
-/// headers of IPv4 and UDP.
+/// Octets of a datagram on an inter-node path: 1500 of an Ethernet frame less the headers of IPv4 and UDP.
 const DATAGRAM_LEN: u16 = 1472;
 
 /// Impairment of a network.
@@ -26,84 +25,83 @@ pub struct Conditions {
     pub impairment: Impairment,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// The rate at which datagrams leave, where it is known: thousands of bits in a second.
+    /// Declared rate of the link in kbit/s, if any.
     pub link_rate: Option<NonZeroU32>,
 }
 
-/// Conditions that are there, between ranks that are still to be started.
+/// A relay with these conditions, for ranks that are started later.
 #[derive(Debug)]
 pub struct BadNetwork {
     conditions: Conditions,
     ports: RelayPorts,
 }
 
-/// Counts of all datagrams between ranks, from their start to their end.
+/// Counts of all datagrams between the ranks, from start to end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Fate {
+pub struct DatagramCounts {
     /// Impairment as given.
     pub impairment: String,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Whether ranks took the way for one between machines.
-    pub is_far: bool,
-    /// Datagrams that ranks have sent.
+    /// Whether the ranks treated the path as inter-node.
+    pub is_inter_node: bool,
+    /// Datagrams that the ranks sent.
     pub sent: u64,
-    /// That were delivered, doubled ones twice.
+    /// Datagrams delivered; a duplicated one counts twice.
     pub delivered: u64,
-    /// That were lost.
+    /// Datagrams lost by chance.
     pub lost: u64,
-    /// That found a full queue.
+    /// Datagrams dropped by a full queue.
     pub dropped: u64,
-    /// That were doubled.
+    /// Datagrams delivered twice.
     pub duplicated: u64,
-    /// That were made to wait for later ones.
+    /// Datagrams overtaken by later ones.
     pub reordered: u64,
-    /// That the relay itself was too slow for, or that nobody took.
+    /// Datagrams that the relay was too slow for, or that no peer received.
     pub by_relay: u64,
 }
 
 impl Conditions {
-    /// Whether ranks take the way for one between machines, with an Ethernet's datagrams and with congestion
-    /// control or at the rate of the link: where it has a rate or takes time. Else they send as within a
-    /// machine, where nothing but what is lost keeps them.
+    /// Whether the ranks treat the path as inter-node: with datagrams of an Ethernet, and with congestion
+    /// control or at the rate of the link. A path with a rate or a delay is inter-node.
     #[must_use]
-    pub fn is_far(&self) -> bool {
+    pub fn is_inter_node(&self) -> bool {
         let Impairment { rate, delay_ns, jitter_ns, .. } = self.impairment;
         rate.is_some() || delay_ns > 0 || jitter_ns > 0 || self.link_rate.is_some()
     }
 }
 
 impl BadNetwork {
-    /// Makes it for a number of ranks.
+    /// Starts the relay for a number of ranks.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system gives no sockets or no thread.
     pub fn new(conditions: Conditions, ranks: u32) -> Result<BadNetwork, BenchError> {
         let ports = RelayPorts::open(ranks, conditions.impairment, conditions.seed);
         Ok(BadNetwork { conditions, ports: ports.map_err(BenchError::system("a relay"))? })
     }
 
-    /// Path of the ranks' datagrams.
+    /// Path of the ranks through the relay.
     #[must_use]
-    pub fn passage(&self) -> Passage {
-        let (is_far, link_rate) = (self.conditions.is_far(), self.conditions.link_rate);
-        let datagram_len = is_far.then_some(DATAGRAM_LEN);
-        let relay = RelayClient { address: self.ports.address(), is_inter_node: is_far };
-        Passage { relay, link_rate, datagram_len }
+    pub fn relayed_path(&self) -> RelayedPath {
+        let (is_inter_node, link_rate) = (self.conditions.is_inter_node(), self.conditions.link_rate);
+        let datagram_len = is_inter_node.then_some(DATAGRAM_LEN);
+        let relay = RelayClient { address: self.ports.address(), is_inter_node };
+        RelayedPath { relay, link_rate, datagram_len }
     }
 
-    /// Ends it when the ranks have ended.
+    /// Ends the relay after the ranks have ended.
     ///
     /// # Errors
-    /// It has ended before.
-    pub fn end(self) -> Result<Fate, BenchError> {
+    /// The relay has failed.
+    pub fn end(self) -> Result<DatagramCounts, BenchError> {
         let totals = self.ports.end().map_err(BenchError::system("the relay"))?;
         let Totals { overrun, undelivered, .. } = totals;
         let Counts { sent, delivered, lost, dropped, duplicated, reordered } = totals.sum();
-        Ok(Fate {
+        Ok(DatagramCounts {
             impairment: self.conditions.impairment.to_string(),
             seed: self.conditions.seed,
-            is_far: self.conditions.is_far(),
+            is_inter_node: self.conditions.is_inter_node(),
             sent,
             delivered,
             lost,
@@ -115,13 +113,13 @@ impl BadNetwork {
     }
 }
 
-/// As text: a line or two.
-impl fmt::Display for Fate {
+/// Text of two lines.
+impl fmt::Display for DatagramCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fate {
+        let DatagramCounts {
             impairment,
             seed,
-            is_far,
+            is_inter_node,
             sent,
             delivered,
             lost,
@@ -131,15 +129,15 @@ impl fmt::Display for Fate {
             by_relay,
         } = self;
         let impairment = if impairment.is_empty() { "nothing" } else { impairment };
-        let way = if *is_far { "as between machines" } else { "as within a machine" };
+        let path = if *is_inter_node { "as between machines" } else { "as within a machine" };
         writeln!(
             f,
-            "Through a relay with {impairment} each way (seed {seed}), sent {way}; from start to end {sent} \
+            "Through a relay with {impairment} each way (seed {seed}), sent {path}; from start to end {sent} \
              datagrams:"
         )?;
         write!(
             f,
-            "{delivered} delivered, {lost} lost, {duplicated} doubled, {reordered} overtaken, {dropped} \
+            "{delivered} delivered, {lost} lost, {duplicated} duplicated, {reordered} overtaken, {dropped} \
              dropped by its queue"
         )?;
         if *by_relay > 0 {
@@ -157,11 +155,11 @@ mod tests {
     fn network_with_a_rate_or_a_delay_is_inter_node() {
         let far = |text: &str| {
             let impairment = text.parse().expect("an impairment");
-            Conditions { impairment, seed: 1, link_rate: None }.is_far()
+            Conditions { impairment, seed: 1, link_rate: None }.is_inter_node()
         };
         assert_eq!(["", "loss=1%,dup=1%,reorder=16", "queue=9"].map(far), [false; 3]);
         assert_eq!(["delay=1ms", "jitter=10us", "loss=1%,rate=100mbit"].map(far), [true; 3]);
         let link_rate = NonZeroU32::new(1000);
-        assert!(Conditions { impairment: Impairment::NONE, seed: 1, link_rate }.is_far());
+        assert!(Conditions { impairment: Impairment::NONE, seed: 1, link_rate }.is_inter_node());
     }
 }

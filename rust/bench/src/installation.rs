@@ -1,4 +1,4 @@
-//! Files of the installation that the benchmarks use: the launcher and the jars.
+//! Files of the installation: launcher, jars, library of the baseline.
 //!
 //! `installBench` lays out the folder `mpjdev-bench` beside the product's, which is `mpjdev`.
 
@@ -27,10 +27,10 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// The one that this program belongs to.
+    /// The installation of this program.
     ///
     /// # Errors
-    /// The system does not name this program.
+    /// The path of this program is unknown.
     pub fn own() -> io::Result<Installation> {
         env::current_exe().map(|program| Installation { program })
     }
@@ -40,26 +40,26 @@ impl Installation {
         &self.program
     }
 
-    /// The product's launcher; without one this program, which has the same code.
+    /// The product's launcher, or this program, which contains the same code.
     pub fn launcher(&self) -> PathBuf {
         self.of_product(LAUNCHER).unwrap_or_else(|| self.program.clone())
     }
 
-    /// Class path of the Java benchmarks, if both jars are there.
+    /// Class path of the Java benchmarks, if both jars exist.
     pub fn class_path(&self) -> Option<OsString> {
         let bench = self.home()?.join(BENCH_JAR);
         let jars = [bench.is_file().then_some(bench)?, self.of_product(LIBRARY_JAR)?];
         env::join_paths(jars).ok()
     }
 
-    /// Additions to the class path for Aeron, if both jars are there.
+    /// Additions to the class path for Aeron, if both jars exist.
     pub fn aeron(&self) -> Option<OsString> {
         let home = self.home()?;
         let jars = AERON_JARS.map(|jar| home.join(jar));
         jars.iter().all(|jar| jar.is_file()).then(|| env::join_paths(jars).ok())?
     }
 
-    /// Library of the baseline, if it is there.
+    /// Library of the baseline, if it exists.
     pub fn baseline(&self) -> Option<PathBuf> {
         self.home().map(|home| home.join(BASELINE)).filter(|library| library.is_file())
     }
@@ -69,7 +69,7 @@ impl Installation {
         self.program.parent()?.parent()
     }
 
-    /// A file of the product, which may also share the folder of the benchmarks.
+    /// A file of the product, whose folder is beside that of the benchmarks or the same.
     fn of_product(&self, file: &str) -> Option<PathBuf> {
         let home = self.home()?;
         let beside = home.parent().map(|folder| folder.join(PRODUCT));

@@ -1,15 +1,21 @@
 //! Benchmarks of messages between ranks: `mpjdev-bench`.
 //!
-//! Contestants are jobs: our own ranks in Rust or Java, as processes or threads, a C program under an MPI of
-//! the machine, and plain TCP sockets. All of them run at the same time, but only one works: its ranks follow
-//! the orders of the [`protocol`] that come through a socket, and sleep in between. So the contestants take
-//! turns ([`contest`]) within seconds, warm, on a machine that may change meanwhile; how fast it moves a bare
-//! cache line is measured between the turns ([`cacheline`]), and what is compared was measured in the same
-//! mode ([`outcome`]). [`contestant`] starts contestants, [`rank`] is our own in Rust, [`sockets`] the plain
-//! ones and [`datagrams`] those without connections; [`relay`] is a bad network between sockets, [`netem`]
-//! one that all of the system's protocols go through, [`stream`] what TCP does there and [`ends`] what
-//! messages over datagrams do, both as [`pairs`] of processes, which [`goodput`] compares; [`series`] finds
-//! the cliffs in the time over the size; [`report`], [`counters`], [`page`] and [`chart`] are for readers.
+//! A contestant is a job: mpjdev ranks in Rust or Java, as processes or threads, a C program under an MPI of
+//! the machine, or plain sockets. All contestants run at the same time, but only one works at any moment. Its
+//! ranks execute commands that arrive through a Unix socket ([`protocol`]) and sleep in between. So the
+//! contestants are warm and take turns of milliseconds ([`contest`]), while the machine may change.
+//!
+//! Between turns the time of a bare cache line is measured ([`cacheline`]). Only turns with the same distance
+//! of processors are compared ([`outcome`]).
+//!
+//! | modules | purpose |
+//! |---|---|
+//! | [`contestant`], [`rank`], [`loops`] | start contestants; the contestant in Rust and its loops |
+//! | [`sockets`], [`datagrams`], [`peer`] | contestants without mpjdev: TCP, UDP, C |
+//! | [`figures`], [`targets`], [`series`], [`budget`] | targets and their run; cliffs; costs of one message |
+//! | [`relay`], [`netem`] | impaired networks between sockets, and between network namespaces |
+//! | [`stream`], [`ends`], [`pairs`], [`goodput`] | streams and messages through an impaired network |
+//! | [`report`], [`counters`], [`page`], [`chart`] | tables, Markdown, SVG |
 #![forbid(unsafe_code)]
 
 pub mod background_load;
@@ -59,11 +65,10 @@ use std::process::ExitCode;
 use mpjdev_cli::job;
 use thiserror::Error;
 
-/// Exit status for wrong usage and for what is not on this machine.
+/// Exit status for wrong usage, and for a missing program or right.
 const UNUSABLE: u8 = 2;
 
-/// Words of the launcher: ranks are started by its code in this program, with or without an installation
-/// beside it.
+/// Commands of the launcher. This program contains its code, so it starts ranks without an installation too.
 const LAUNCHER: [&str; 3] = ["run", "impi-server", job::MONITOR];
 
 /// Runs the command line `args`, the first of which is the name of the program.
@@ -86,7 +91,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Why nothing can be measured.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// The system refuses.
+    /// A system call failed.
     #[error("{what}: {error}")]
     System {
         /// Intended action.
@@ -94,13 +99,13 @@ pub enum BenchError {
         /// Why not.
         error: io::Error,
     },
-    /// Something that is needed is not on this machine.
+    /// Something that the measurement needs is missing, or the options do not fit together.
     #[error("{0}")]
     Missing(String),
-    /// Somebody wants all this to end.
+    /// A signal ended the measurement.
     #[error("stopped")]
     Stopped,
-    /// A contestant has ended, or says something else than it should.
+    /// A contestant has ended or violated the protocol.
     #[error("{name}: {why}")]
     Contestant {
         /// Its name.
@@ -111,7 +116,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// An error of the system, with what was to be done.
+    /// Makes an error of a system call, with the intended action.
     pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> BenchError {
         let what = what.into();
         move |error| BenchError::System { what, error }

@@ -1,4 +1,4 @@
-//! The measuring loops of a Rust rank, one for each case.
+//! Measuring loops of a Rust rank, one for each case.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,59 +8,57 @@ use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_engine::{Comm, Mode, RecvFrom, Uninterruptible};
 
 use super::outcome::median;
-use super::protocol::{Case, Order, window};
+use super::protocol::{Case, RunCommand, window};
 use super::rank::RankError;
 use super::sleeps;
 
 type Done = Result<(), RankError>;
 
 const TAG: i32 = 1;
-/// Computing time of the receiver of a window: much longer than it takes to send it.
+/// Computing time of the receiver of a window. A window is sent in a small part of it.
 const BUSY: Duration = Duration::from_micros(200);
-/// Trips at most that a median is of.
+/// Limit of the trips of a median.
 const TIMED_MAX: u64 = 1 << 16;
 
 /// Results of a case beside its time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
-    /// Nanoseconds of the part that counts, where that is not all.
+pub struct CaseResult {
+    /// Nanoseconds of the measured part, if that is not the whole run.
     pub nanos: Option<f64>,
     /// As [`Answer::extra`](super::protocol::Answer).
     pub extra: f64,
 }
 
-/// Contents that distinguish the messages of two ranks.
+/// Numbers of the messages of two ranks, from which their contents are derived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Contents {
-    /// Messages that were written, and that were read.
+    /// Number of messages written and read.
     written: u64,
     read: u64,
 }
 
-/// Element `at` of the `number`-th message that `rank` has written: whole numbers, so that they compare.
+/// Element `at` of message `number` of `rank`: a whole number, which doubles represent exactly.
 fn element(rank: u32, number: u64, at: usize) -> f64 {
     (number * 1_000_003 % (1 << 40) + 7 * at as u64 + u64::from(rank)) as f64
 }
 
 impl Contents {
-    /// The next message of `me`.
+    /// Fills the array with the next message of `me`.
     fn fill(&mut self, me: u32, array: &mut [f64]) {
         let number = self.written;
         array.iter_mut().enumerate().for_each(|(at, place)| *place = element(me, number, at));
         self.written += 1;
     }
 
-    /// Whether the next message of `peer` has come.
+    /// Checks that the array is the next message of `peer`.
     fn check(&mut self, peer: u32, array: &[f64]) -> Done {
         let number = self.read;
         self.read += 1;
-        // Two that are the same are equal.
         let wrong = array.iter().enumerate().find(|(at, found)| **found != element(peer, number, *at));
         match wrong {
             None => Ok(()),
             Some((at, found)) => Err(RankError::Content(format!(
-                "message {number} of rank {peer} has come as another one: element {at} of {} is {found}, not \
-                 {}",
+                "message {number} of rank {peer} has wrong contents: element {at} of {} is {found}, not {}",
                 array.len(),
                 element(peer, number, at)
             ))),
@@ -68,8 +66,8 @@ impl Contents {
     }
 }
 
-/// One rank with its array and its buffers, which stay from order to order.
-pub struct Party {
+/// A rank with its array and buffers, which it keeps between commands.
+pub struct MeasuredRank {
     world: Comm,
     source: Arc<dyn SlabSource>,
     array: Vec<f64>,
@@ -78,11 +76,11 @@ pub struct Party {
     contents: Option<Contents>,
 }
 
-impl Party {
-    /// A rank without buffers. `checks`: each message has a content of its own, which is looked at.
-    pub fn new(world: Comm, source: Arc<dyn SlabSource>, checks: bool) -> Party {
+impl MeasuredRank {
+    /// A rank without buffers. With `checks` every message has different contents, which are checked.
+    pub fn new(world: Comm, source: Arc<dyn SlabSource>, checks: bool) -> MeasuredRank {
         let contents = checks.then(Contents::default);
-        Party { world, source, array: Vec::new(), buffers: None, contents }
+        MeasuredRank { world, source, array: Vec::new(), buffers: None, contents }
     }
 
     /// The communicator of all ranks.
@@ -90,12 +88,12 @@ impl Party {
         &self.world
     }
 
-    /// Makes room for the messages of an order, and writes one.
+    /// Allocates the buffers of a command and writes a message.
     ///
     /// # Errors
     /// There is no memory.
-    pub fn prepare(&mut self, order: Order) -> Done {
-        let count = usize::try_from(order.octets / 8).unwrap_or(usize::MAX);
+    pub fn prepare(&mut self, command: RunCommand) -> Done {
+        let count = usize::try_from(command.octets / 8).unwrap_or(usize::MAX);
         if self.array.len() == count && self.buffers.is_some() {
             return Ok(());
         }
@@ -108,18 +106,18 @@ impl Party {
         Ok(())
     }
 
-    /// Does a case so often.
+    /// Runs a case `times` times.
     ///
     /// # Errors
-    /// Messages do not go, or this contestant does not know the case.
-    pub fn run(&mut self, case: Case, times: u64) -> Result<Told, RankError> {
+    /// Communication fails, or this contestant does not have the case.
+    pub fn run(&mut self, case: Case, times: u64) -> Result<CaseResult, RankError> {
         if self.contents.is_some()
             && !matches!(case, Case::Arrays | Case::Direct | Case::RateArrays | Case::RateDirect)
         {
-            return Err(RankError::Order(format!("{case} is not checked")));
+            return Err(RankError::Command(format!("{case} is not checked")));
         }
         match case {
-            // Rust has no other way for an array.
+            // Rust has no call that sends an array without a buffer.
             Case::Arrays | Case::Direct => self.arrays(times)?,
             Case::Timed => return self.timed(times),
             Case::Buffers => self.buffers(times)?,
@@ -140,10 +138,10 @@ impl Party {
             | Case::GarbageDirect
             | Case::SendCompute
             | Case::RecvCompute => {
-                return Err(RankError::Order(format!("{case} is measured in Java")));
+                return Err(RankError::Command(format!("{case} is measured in Java")));
             }
         }
-        Ok(Told::default())
+        Ok(CaseResult::default())
     }
 
     /// Messages of a window.
@@ -159,13 +157,13 @@ impl Party {
         self.world.size() as i32
     }
 
-    /// Other ranks than the first two look on where only two are concerned.
+    /// The peer in cases of two ranks; `None` for the idle ranks from 2 on.
     fn other(&self) -> Option<i32> {
         (self.size() > 1 && self.me() < 2).then(|| 1 - self.me())
     }
 
     fn pair(&mut self) -> Result<(&mut WriteBuffer, &mut ReadBuffer), RankError> {
-        let pair = self.buffers.as_mut().ok_or_else(|| RankError::Order("nothing is prepared".into()))?;
+        let pair = self.buffers.as_mut().ok_or_else(|| RankError::Command("nothing is prepared".into()))?;
         Ok((&mut pair.0, &mut pair.1))
     }
 
@@ -223,10 +221,10 @@ impl Party {
         Ok(())
     }
 
-    /// There and back, each trip timed by the first rank.
-    fn timed(&mut self, times: u64) -> Result<Told, RankError> {
+    /// Round trips, each timed by rank 0.
+    fn timed(&mut self, times: u64) -> Result<CaseResult, RankError> {
         if self.me() != 0 || self.other().is_none() {
-            return self.arrays(times).map(|()| Told::default());
+            return self.arrays(times).map(|()| CaseResult::default());
         }
         let step = times.div_ceil(TIMED_MAX);
         let mut trips = Vec::with_capacity(TIMED_MAX as usize);
@@ -239,7 +237,7 @@ impl Party {
             }
             begin = end;
         }
-        Ok(Told { nanos: None, extra: median(trips).unwrap_or_default() * times as f64 })
+        Ok(CaseResult { nanos: None, extra: median(trips).unwrap_or_default() * times as f64 })
     }
 
     fn buffers(&mut self, times: u64) -> Done {
@@ -257,7 +255,7 @@ impl Party {
         Ok(())
     }
 
-    /// A window of messages in a row, then a short answer, the same message here.
+    /// Windows of messages. The answer is a message of the same length.
     fn rate(&mut self, times: u64, arrays: bool) -> Done {
         let Some(other) = self.other() else { return Ok(()) };
         for _ in 0..times {
@@ -281,7 +279,7 @@ impl Party {
         Ok(())
     }
 
-    /// The answer of the receiver of a window.
+    /// Sends or receives the answer to a window.
     fn answer(&mut self, other: i32) -> Done {
         let checks = self.contents.is_some();
         if self.me() != 0 {
@@ -294,10 +292,10 @@ impl Party {
         if checks { self.read() } else { Ok(()) }
     }
 
-    /// The receiver of a window computes while it is sent, without calling us. Only the sending counts; told
-    /// is how often the receiver's other threads have slept meanwhile.
-    fn busy(&mut self, times: u64) -> Result<Told, RankError> {
-        let Some(other) = self.other() else { return Ok(Told::default()) };
+    /// Windows of messages to a rank that computes while they are sent. Only the time of sending is measured.
+    /// The second result is the number of sleeps of the receiver's other threads meanwhile.
+    fn busy(&mut self, times: u64) -> Result<CaseResult, RankError> {
+        let Some(other) = self.other() else { return Ok(CaseResult::default()) };
         let (mut sending, mut slept) = (Duration::ZERO, 0);
         for _ in 0..times {
             if self.me() == 0 {
@@ -320,7 +318,7 @@ impl Party {
             }
         }
         let nanos = sending.as_nanos() as f64;
-        Ok(Told { nanos: (self.me() == 0).then_some(nanos), extra: slept as f64 })
+        Ok(CaseResult { nanos: (self.me() == 0).then_some(nanos), extra: slept as f64 })
     }
 
     fn ring(&mut self, times: u64) -> Done {
@@ -341,7 +339,7 @@ impl Party {
         Ok(())
     }
 
-    /// Every rank begins with its neighbour, so that not all go to one at a time.
+    /// Messages between all pairs. Every rank begins with the next rank, so that the load is even.
     fn alltoall(&mut self, times: u64) -> Done {
         let (me, size) = (self.me(), self.size());
         for _ in 0..times {
@@ -383,6 +381,6 @@ mod tests {
         );
         got.check(1, &array).expect_err("an old one");
         sent.fill(1, &mut array);
-        got.check(0, &array).expect_err("of somebody else");
+        got.check(0, &array).expect_err("of another rank");
     }
 }

@@ -1,4 +1,4 @@
-//! The memory of a job's processes, seen from outside.
+//! Memory of a job's processes, from proc(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,21 +7,21 @@ use std::os::unix::fs::MetadataExt;
 
 /// Memory of all ranks of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// Number of processes that are ranks.
+pub struct JobMemory {
+    /// Number of rank processes.
     pub ranks: u32,
-    /// Octets of the files without a name that they share.
+    /// Octets of the memfds that they share.
     pub shared: u64,
-    /// Octets of memory that each has for itself.
+    /// Octets of private memory of all ranks.
     pub private: u64,
 }
 
 /// Memory of the ranks among the descendants of a process.
 ///
 /// # Errors
-/// The system does not tell.
-pub fn held_below(process: u32) -> io::Result<Held> {
-    let mut held = Held::default();
+/// /proc cannot be read.
+pub fn memory_below(process: u32) -> io::Result<JobMemory> {
+    let mut memory = JobMemory::default();
     let mut files = BTreeMap::new();
     for process in descendants(process)? {
         let read = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default();
@@ -30,12 +30,11 @@ pub fn held_below(process: u32) -> io::Result<Held> {
         if found.is_empty() {
             continue;
         }
-        held.ranks += 1;
-        held.private += number_after(&read("status"), "RssAnon:").unwrap_or(0) * KIB;
+        memory.ranks += 1;
+        memory.private += number_after(&read("status"), "RssAnon:").unwrap_or(0) * KIB;
         for file in found {
-            // The octets that the file takes; for those who may not ask, the process's part of what is
-            // mapped.
-            let whole = fs::metadata(format!("/proc/{process}/map_files/{}", file.place));
+            // Allocated octets of the file. Without the right to read map_files: the process's share (Pss).
+            let whole = fs::metadata(format!("/proc/{process}/map_files/{}", file.addresses));
             let entry = files.entry(file.inode).or_insert(0);
             *entry = match whole {
                 Ok(whole) => whole.blocks() * BLOCK,
@@ -43,14 +42,14 @@ pub fn held_below(process: u32) -> io::Result<Held> {
             };
         }
     }
-    held.shared = files.values().sum();
-    Ok(held)
+    memory.shared = files.values().sum();
+    Ok(memory)
 }
 
-/// Octets that all processes below one hold, each for itself.
+/// Private octets of all descendants of a process.
 ///
 /// # Errors
-/// The system does not tell.
+/// /proc cannot be read.
 pub fn private_below(process: u32) -> io::Result<u64> {
     let private = |process| {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -66,25 +65,25 @@ const BLOCK: u64 = 512;
 /// A mapping of a file that ranks share.
 #[derive(Debug, PartialEq, Eq)]
 struct Mapping {
-    place: String,
+    addresses: String,
     inode: u64,
-    /// Octets, divided by the number of processes that have mapped them.
+    /// Octets, divided by the number of processes that map them.
     part: u64,
 }
 
-/// Those in a text of proc(5), smaps.
+/// The mappings of shared memory in a text of proc(5), smaps.
 fn shared_files(smaps: &str) -> Vec<Mapping> {
     let mut found: Vec<Mapping> = Vec::new();
     let mut is_ours = false;
     for line in smaps.lines() {
         let mut words = line.split_ascii_whitespace();
-        let place = words.next().unwrap_or_default();
+        let addresses = words.next().unwrap_or_default();
         // A mapping begins with its addresses, its properties with a name and a colon.
-        if !place.ends_with(':') {
+        if !addresses.ends_with(':') {
             is_ours = line.contains("/memfd:mpjdev-");
             if is_ours {
                 let inode = words.nth(3).and_then(|inode| inode.parse().ok()).unwrap_or(0);
-                found.push(Mapping { place: place.to_owned(), inode, part: 0 });
+                found.push(Mapping { addresses: addresses.to_owned(), inode, part: 0 });
             }
         } else if is_ours
             && let Some(part) = number_after(line, "Pss:")
@@ -96,21 +95,21 @@ fn shared_files(smaps: &str) -> Vec<Mapping> {
     found
 }
 
-/// The number in the line that begins so.
+/// The number in the line with this prefix.
 fn number_after(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// A process's children and theirs.
+/// All descendants of a process.
 ///
 /// # Errors
-/// The system does not tell.
+/// /proc cannot be read.
 pub fn descendants(process: u32) -> io::Result<BTreeSet<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
         let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // One that has ended meanwhile has no parent.
+        // A process that has ended meanwhile has no parent.
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
         if let Some(parent) = parent(&stat) {
             children.entry(parent).or_default().push(number);
@@ -153,7 +152,8 @@ Pss:                 100 kB
 7f40-7f50 r--s 00000000 00:01 18     /memfd:mpjdev-job (deleted)
 Pss:                   2 kB
 ";
-        let mapping = |place: &str, inode, kib| Mapping { place: place.into(), inode, part: kib * KIB };
+        let mapping =
+            |addresses: &str, inode, kib| Mapping { addresses: addresses.into(), inode, part: kib * KIB };
         assert_eq!(shared_files(smaps), [mapping("7f00-7f10", 17, 8), mapping("7f40-7f50", 18, 2)]);
     }
 

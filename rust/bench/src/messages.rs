@@ -1,5 +1,4 @@
-//! Messages between two ranks of ours behind UDP sockets, in two processes: what our own transport makes of a
-//! network.
+//! One end of a measurement of the UDP transport: a rank with one peer in another process.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -17,37 +16,37 @@ use mpjdev_proto::datagram::reliable::settings::Path;
 use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_transport::udp::{self, Member, Terms, UdpTransport};
 
-use super::ends::{DATAGRAM_LEN, END, Line, Order, TAG, Task, Told};
+use super::ends::{DATAGRAM_LEN, END, EndConfig, EndReport, ParentPipe, TAG, Task};
 use super::rank::RankError;
 
-/// Octets of a stream's messages in flight, and the least and the largest number of these messages.
+/// Octets of a stream's messages in flight, and the limits of their number.
 const AHEAD_LEN: usize = 1 << 20;
 const DEPTH: [usize; 2] = [16, 1024];
-/// Octets that leave before they are matched: what a stream leaves behind its time takes a while to come.
+/// Credit of the sender. It is small, since unmatched messages prolong the stream beyond its time.
 const CREDIT: u64 = 4 << 20;
-/// Octets that messages may take together.
+/// Limit of the memory of all messages, in octets.
 const LIMIT: u64 = 1 << 30;
 
-/// Does what is ordered; gives what is to be told.
+/// Executes the task of an end and returns its report.
 pub(super) fn run<I: BufRead, O: Write>(
-    order: &Order,
+    config: &EndConfig,
     path: Path,
-    line: &mut Line<I, O>,
-) -> Result<Told, RankError> {
+    parent: &mut ParentPipe<I, O>,
+) -> Result<EndReport, RankError> {
     let terms = Terms { datagram_len_max: DATAGRAM_LEN, path, ..Terms::default() };
-    let socket = UdpSocket::bind(order.at)?;
+    let socket = UdpSocket::bind(config.at)?;
     let window = udp::prepare(socket.as_fd(), 1, &terms)?;
-    let send_window = line.exchange(window)?;
-    let mut end = End::new(order, terms, socket, window, send_window)?;
-    line.ready()?;
-    let (done, nanos) = match (order.task, order.rank) {
-        (Task::Stream(time), 0) => end.give(time)?,
-        (Task::Stream(_), _) => end.take()?,
+    let send_window = parent.exchange(window)?;
+    let mut end = End::new(config, terms, socket, window, send_window)?;
+    parent.ready()?;
+    let (done, nanos) = match (config.task, config.rank) {
+        (Task::Stream(time), 0) => end.send_stream(time)?,
+        (Task::Stream(_), _) => end.receive_stream()?,
         (Task::PingPong(times), rank) => end.ping_pong(times, rank)?,
     };
     end.world.finish(&mut Uninterruptible)?;
-    let counters = end.wire.counters(1 - order.rank).unwrap_or_default();
-    Ok(Told {
+    let counters = end.wire.counters(1 - config.rank).unwrap_or_default();
+    Ok(EndReport {
         done,
         nanos,
         sent: counters.sent,
@@ -63,7 +62,7 @@ pub(super) fn run<I: BufRead, O: Write>(
     })
 }
 
-/// A rank with a message of its own.
+/// A rank and the message that it sends.
 struct End {
     world: Comm,
     wire: Arc<UdpTransport>,
@@ -76,18 +75,18 @@ struct End {
 
 impl End {
     fn new(
-        order: &Order,
+        config: &EndConfig,
         terms: Terms,
         socket: UdpSocket,
         receive_window: u16,
         send_window: u16,
     ) -> Result<End, RankError> {
-        let (rank, peer) = (order.rank, 1 - order.rank);
-        // What is in the packets that this rank gets of another one.
-        let number_of = |rank: u32| u64::from(order.number) << 1 | u64::from(rank);
-        let first = FullSequence::of(order.number.into());
+        let (rank, peer) = (config.rank, 1 - config.rank);
+        // Connection number in the packets that a rank receives.
+        let number_of = |rank: u32| u64::from(config.number) << 1 | u64::from(rank);
+        let first = FullSequence::of(config.number.into());
         let member = Member {
-            address: order.peer,
+            address: config.peer,
             theirs: number_of(rank),
             ours: number_of(peer),
             first_theirs: first,
@@ -110,11 +109,11 @@ impl End {
             liveness: Vec::new(),
         };
         let source: Arc<dyn SlabSource> = HeapPool::new(LIMIT);
-        // Packets come a part of a millisecond apart at most: who yields that long keeps the network's relay
-        // from its processor.
-        let config = Config { credit: CREDIT, yields: 0, ..Config::default() }.for_ranks(2).bounded();
-        let (world, wire) = job::udp_rank_and_wire(job, config, &source)?;
-        let count = (order.octets / 8) as usize;
+        // Packets arrive less than a millisecond apart. A rank that yields so long would keep the relay from
+        // its processor.
+        let engine = Config { credit: CREDIT, yields: 0, ..Config::default() }.for_ranks(2).bounded();
+        let (world, wire) = job::udp_rank_and_wire(job, engine, &source)?;
+        let count = (config.octets / 8) as usize;
         let capacity = SECTION_HEADER_LEN + 8 * count;
         let mut buffer = WriteBuffer::new(source, capacity as i64, Encoding::NATIVE)?;
         buffer.write(&vec![1.0; count])?;
@@ -123,8 +122,8 @@ impl End {
         Ok(End { world, wire, message, capacity, peer: peer as i32, depth })
     }
 
-    /// Sends for so long, and then as many as the other end may still wait for.
-    fn give(&mut self, time: Duration) -> Result<(u64, u64), RankError> {
+    /// Sends for `time`, and then one END message for each receive that the peer may have posted.
+    fn send_stream(&mut self, time: Duration) -> Result<(u64, u64), RankError> {
         let begin = Instant::now();
         let mut pending = VecDeque::new();
         let mut behind = self.depth;
@@ -147,8 +146,8 @@ impl End {
         Ok((sent, begin.elapsed().as_nanos() as u64))
     }
 
-    /// Receives until the end; what has come behind the first message counts.
-    fn take(&mut self) -> Result<(u64, u64), RankError> {
+    /// Receives until the end of the stream. Octets and time count from the first message on.
+    fn receive_stream(&mut self) -> Result<(u64, u64), RankError> {
         let from = RecvFrom { source: Some(self.peer), tag: None };
         let post = |spare| self.world.irecv(from, self.capacity, spare);
         let mut pending = VecDeque::new();

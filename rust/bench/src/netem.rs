@@ -1,9 +1,8 @@
-//! Two network namespaces and a bad way between them, which all of the system's protocols have to take.
+//! Two network namespaces and an impaired path between them, which carries every protocol of the system.
 //!
-//! The kernel can make a way bad (`tc netem` on a pair of interfaces); where it cannot, a [`Relay`] between
-//! two interfaces whose other ends are ours does it, by the same model as between sockets. A namespace lives
-//! for as long as a process in it, which ends with the pipe to it: so all of this goes with its owner,
-//! however that ends.
+//! The kernel impairs the path (`tc netem` on a pair of interfaces). Where it cannot, a [`Relay`] between two
+//! TUN interfaces does, by the same model as between sockets. A process keeps each namespace and ends when
+//! its input is closed. So nothing remains when this process ends, even if it is killed.
 //!
 //! ```text
 //! +- namespace 0 ------+                       +------ namespace 1 -+
@@ -25,91 +24,95 @@ use mpjdev_sys::tunnel;
 use super::BenchError;
 use super::relay::{Relay, Totals};
 
-/// Addresses of the sides.
+/// Addresses of both ends.
 pub const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
-/// Packets that netem may hold, those on their way among them.
+/// Limit of the packets in netem's queue, which includes delayed packets.
 const NETEM_LIMIT: usize = 10_000;
 /// Deadline of a process that was asked to end.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks at it.
-const LOOK: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval between polls of its state.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Maker of an impairment.
+/// Emulator of an impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Maker {
+pub enum Emulator {
     /// The kernel.
     Netem,
     /// A relay of ours.
     Relay,
 }
 
-impl fmt::Display for Maker {
+impl fmt::Display for Emulator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Maker::Netem => "netem of the kernel",
-            Maker::Relay => "a relay between two interfaces",
+            Emulator::Netem => "netem of the kernel",
+            Emulator::Relay => "a relay between two interfaces",
         })
     }
 }
 
-/// Two namespaces and the way between them.
+/// Two namespaces and the path between them.
 #[derive(Debug)]
-pub struct Way {
-    spaces: [Space; 2],
+pub struct ImpairedPath {
+    namespaces: [Namespace; 2],
     relay: Option<Relay>,
     why_no_netem: Option<BenchError>,
 }
 
-impl Way {
-    /// Makes both, with the same impairment there and back. Who makes it bad is what is asked for, or who
-    /// can.
+impl ImpairedPath {
+    /// Makes namespaces and path, with the same impairment each way. Without an emulator the kernel is tried
+    /// first, then a relay.
     ///
     /// # Errors
-    /// [`BenchError::Missing`] when this process may not, the machine lacks something, or the kernel is asked
-    /// for an impairment that it has not.
-    pub fn new(impairment: Impairment, seed: u64, maker: Option<Maker>) -> Result<Way, BenchError> {
-        let why_no_netem = match maker {
-            Some(Maker::Relay) => None,
+    /// [`BenchError::Missing`] if this process lacks a right or the machine a program, or if netem has no
+    /// such impairment.
+    pub fn new(
+        impairment: Impairment,
+        seed: u64,
+        emulator: Option<Emulator>,
+    ) -> Result<ImpairedPath, BenchError> {
+        let why_no_netem = match emulator {
+            Some(Emulator::Relay) => None,
             _ => {
-                let spaces = [Space::new()?, Space::new()?];
-                match netem(&spaces, impairment) {
-                    Ok(()) => return Ok(Way { spaces, relay: None, why_no_netem: None }),
-                    Err(error) if maker.is_some() => return Err(error),
-                    // What is left of the trial goes with these namespaces.
+                let namespaces = [Namespace::new()?, Namespace::new()?];
+                match netem(&namespaces, impairment) {
+                    Ok(()) => return Ok(ImpairedPath { namespaces, relay: None, why_no_netem: None }),
+                    Err(error) if emulator.is_some() => return Err(error),
+                    // Interfaces of the failed attempt are removed with their namespaces.
                     Err(error) => Some(error),
                 }
             }
         };
-        let spaces = [Space::new()?, Space::new()?];
+        let namespaces = [Namespace::new()?, Namespace::new()?];
         let open = |side: usize| -> Result<File, BenchError> {
             let no_interface = |error| BenchError::Missing(format!("no interface of ours: {error}"));
             let (file, name) = tunnel::open("mpjw").map_err(no_interface)?;
-            system(&["ip", "link", "set", &name, "netns", &spaces[side].process()])?;
-            spaces[side].up(&name, ADDRESSES[side])?;
+            system(&["ip", "link", "set", &name, "netns", &namespaces[side].process()])?;
+            namespaces[side].up(&name, ADDRESSES[side])?;
             Ok(file)
         };
         let relay = Relay::of_interfaces(open(0)?, open(1)?, impairment, seed);
         let relay = relay.map_err(BenchError::system("a relay"))?;
-        Ok(Way { spaces, relay: Some(relay), why_no_netem })
+        Ok(ImpairedPath { namespaces, relay: Some(relay), why_no_netem })
     }
 
-    /// Why the kernel does not make it bad, where that was for us to choose.
+    /// The error of netem, if a relay emulates the path instead.
     pub fn why_no_netem(&self) -> Option<&BenchError> {
         self.why_no_netem.as_ref()
     }
 
-    /// Maker of the impairment.
-    pub fn maker(&self) -> Maker {
-        if self.relay.is_some() { Maker::Relay } else { Maker::Netem }
+    /// Emulator of the impairment.
+    pub fn emulator(&self) -> Emulator {
+        if self.relay.is_some() { Emulator::Relay } else { Emulator::Netem }
     }
 
-    /// A command that runs on this side, 0 or 1, where it is the address [`ADDRESSES`]; its words follow.
-    /// The caller ends it.
+    /// A command that runs at end 0 or 1, whose address is that of [`ADDRESSES`]. The caller appends the
+    /// program and ends the process.
     pub fn command(&self, side: usize) -> Command {
-        self.spaces[side].command()
+        self.namespaces[side].command()
     }
 
-    /// Ends the way; gives what the relay has counted, if it was one.
+    /// Removes the path and returns the relay's counts, if there was a relay.
     ///
     /// # Errors
     /// The relay has failed.
@@ -118,33 +121,33 @@ impl Way {
     }
 }
 
-/// Joins both by a pair of interfaces that the kernel makes bad.
-fn netem(spaces: &[Space; 2], impairment: Impairment) -> Result<(), BenchError> {
+/// Connects both namespaces by a veth pair with netem.
+fn netem(namespaces: &[Namespace; 2], impairment: Impairment) -> Result<(), BenchError> {
     let words = netem_words(impairment)?;
-    let process = [spaces[0].process(), spaces[1].process()];
+    let process = [namespaces[0].process(), namespaces[1].process()];
     let names = [format!("mpjv{}", process[0]), format!("mpjv{}", process[1])];
     let pair = ["ip", "link", "add", &names[0], "netns", &process[0], "type", "veth"];
     system(&[&pair[..], &["peer", "name", &names[1], "netns", &process[1]]].concat())?;
-    for ((space, own), name) in spaces.iter().zip(ADDRESSES).zip(&names) {
+    for ((namespace, own), name) in namespaces.iter().zip(ADDRESSES).zip(&names) {
         let rule = ["tc", "qdisc", "add", "dev", name, "root", "netem"];
         let rule = rule.into_iter().chain(words.iter().map(String::as_str));
-        run(space.command().args(rule), "the kernel makes no way bad (netem)")?;
-        space.up(name, own)?;
+        run(namespace.command().args(rule), "the kernel has no netem")?;
+        namespace.up(name, own)?;
     }
     Ok(())
 }
 
-/// An impairment in netem's words.
+/// Arguments of netem for an impairment.
 fn netem_words(impairment: Impairment) -> Result<Vec<String>, BenchError> {
     let Impairment { loss, burst, duplication, reorder, delay_ns, jitter_ns, rate, queue: _, partition } =
         impairment;
     if burst.is_some() || reorder.is_some() || partition.is_some() {
-        let why = format!("netem has not, or means otherwise, some of '{impairment}'");
+        let why = format!("netem lacks some part of '{impairment}', or defines it differently");
         return Err(BenchError::Missing(why));
     }
     let mut words = vec!["limit".to_owned(), NETEM_LIMIT.to_string()];
     if delay_ns > 0 || jitter_ns > 0 {
-        // Jitter of netem goes both ways.
+        // Jitter of netem is symmetric.
         let (middle, half) = (delay_ns + jitter_ns / 2, jitter_ns / 2);
         words.extend(["delay".to_owned(), format!("{}us", middle / 1000), format!("{}us", half / 1000)]);
     }
@@ -161,29 +164,28 @@ fn netem_words(impairment: Impairment) -> Result<Vec<String>, BenchError> {
 
 /// A network namespace and the process that keeps it.
 #[derive(Debug)]
-struct Space(Child);
+struct Namespace(Child);
 
-impl Space {
-    fn new() -> Result<Space, BenchError> {
+impl Namespace {
+    fn new() -> Result<Namespace, BenchError> {
         let script = "ip link set lo up && echo ready && exec cat";
         let mut command = Command::new("unshare");
         command.args(["--net", "sh", "-c", script]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|error| BenchError::Missing(format!("unshare: {error}")))?;
-        let mut space = Space(child);
+        let mut namespace = Namespace(child);
         let mut line = String::new();
-        if let Some(stdout) = &mut space.0.stdout {
-            // It says something or ends.
+        if let Some(stdout) = &mut namespace.0.stdout {
             BufReader::new(stdout).read_line(&mut line).map_err(BenchError::system("a namespace"))?;
         }
         if line.trim() == "ready" {
-            return Ok(space);
+            return Ok(namespace);
         }
         let mut why = String::new();
-        if let Some(stderr) = &mut space.0.stderr {
+        if let Some(stderr) = &mut namespace.0.stderr {
             io::Read::read_to_string(stderr, &mut why).map_err(BenchError::system("a namespace"))?;
         }
-        Err(BenchError::Missing(format!("no namespace of the network: {}", why.trim())))
+        Err(BenchError::Missing(format!("no network namespace: {}", why.trim())))
     }
 
     fn process(&self) -> String {
@@ -196,32 +198,32 @@ impl Space {
         command
     }
 
-    /// Gives an interface that is there its address.
+    /// Gives an interface its address and brings it up.
     fn up(&self, name: &str, own: Ipv4Addr) -> Result<(), BenchError> {
         let address = format!("{own}/24");
         run(self.command().args(["ip", "address", "add", &address, "dev", name]), "an address")?;
-        // A relay that has to wait for a processor loses nothing.
+        // A relay that waits for a processor must not lose packets.
         let queue = NETEM_LIMIT.to_string();
         run(self.command().args(["ip", "link", "set", name, "txqueuelen", &queue, "up"]), "an interface")
     }
 }
 
-impl Drop for Space {
+impl Drop for Namespace {
     fn drop(&mut self) {
-        // It reads the end of its input; if not, it has to go all the same.
+        // Its shell ends with its input; otherwise it is killed.
         drop(self.0.stdin.take());
-        let _ = ended(&mut self.0, PATIENCE);
+        let _ = ended(&mut self.0, TIMEOUT);
     }
 }
 
-/// Waits for the end of a process, and ends it when it takes too long; none then.
-pub fn ended(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
-    let deadline = Instant::now() + patience;
+/// Waits for the end of a process. After the timeout the process is killed and the result is `None`.
+pub fn ended(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + timeout;
     while Instant::now() < deadline {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     child.kill()?;
     child.wait()?;
@@ -232,7 +234,7 @@ fn system(words: &[&str]) -> Result<(), BenchError> {
     run(Command::new(words[0]).args(&words[1..]), &words[..3].join(" "))
 }
 
-/// Runs a command to its end; says what it has said when it fails.
+/// Runs a command to its end. An error has its standard error.
 fn run(command: &mut Command, what: &str) -> Result<(), BenchError> {
     let missing = |why: &dyn fmt::Display| BenchError::Missing(format!("{what}: {why}"));
     let Output { status, stderr, .. } = command.output().map_err(|error| missing(&error))?;
@@ -260,12 +262,11 @@ mod tests {
         );
     }
 
-    /// Proves that what is sent on one side comes to the other, that only this way leads there, and that
-    /// nothing is left.
+    /// Proves that datagrams of one end reach the other over this path only, and that no namespace remains.
     #[test]
     fn sides_reach_each_other_over_the_path_only() {
-        let way = match Way::new(Impairment::NONE, 1, None) {
-            Ok(way) => way,
+        let path = match ImpairedPath::new(Impairment::NONE, 1, None) {
+            Ok(path) => path,
             Err(error) => {
                 eprintln!("NOT TESTED: {error}");
                 return;
@@ -273,7 +274,7 @@ mod tests {
         };
         let own = std::env::current_exe().expect("this program");
         let run = |side: usize, role: &str| {
-            let mut command = way.command(side);
+            let mut command = path.command(side);
             command.arg(&own).args(["--exact", "netem::tests::one_side", "--nocapture"]);
             command.env(ROLE, role).output().expect("it runs")
         };
@@ -285,35 +286,35 @@ mod tests {
                 assert!(output.status.success() && text.contains("done"), "{text}");
             }
         });
-        if let Some(why) = way.why_no_netem() {
+        if let Some(why) = path.why_no_netem() {
             eprintln!("NOT TESTED with netem, but with a relay: {why}");
         }
-        let maker = way.maker();
-        let spaces = [way.spaces[0].process(), way.spaces[1].process()];
-        let totals = way.end().expect("it ends");
-        assert_eq!(totals.is_some(), maker == Maker::Relay);
+        let emulator = path.emulator();
+        let namespaces = [path.namespaces[0].process(), path.namespaces[1].process()];
+        let totals = path.end().expect("it ends");
+        assert_eq!(totals.is_some(), emulator == Emulator::Relay);
         assert!(totals.is_none_or(|totals| totals.counts.iter().all(|counts| counts.delivered > 0)));
-        for space in spaces {
-            assert!(!std::path::Path::new("/proc").join(space).exists(), "a namespace is left");
+        for namespace in namespaces {
+            assert!(!std::path::Path::new("/proc").join(namespace).exists(), "a namespace remains");
         }
     }
 
     const ROLE: &str = "MPJDEV_TEST_SIDE";
 
-    /// One side of the test above; on its own it does nothing.
+    /// One end of the test above. Without its environment variable it does nothing.
     #[test]
     fn one_side() {
         use std::net::UdpSocket;
         let Ok(role) = std::env::var(ROLE) else { return };
         let own = usize::from(role == "answer");
-        let socket = UdpSocket::bind((ADDRESSES[own], 4000)).expect("the address is here");
+        let socket = UdpSocket::bind((ADDRESSES[own], 4000)).expect("the address of this end");
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("an option");
         let deadline = Instant::now() + Duration::from_secs(20);
         let mut octets = [0; 16];
-        // Asks until there is an answer; answers until nobody asks any more.
+        // One end asks until it receives an answer; the other answers until no question arrives.
         let mut is_answered = false;
         loop {
-            assert!(Instant::now() < deadline, "nothing comes");
+            assert!(Instant::now() < deadline, "no datagram was received");
             if own == 0 {
                 socket.send_to(b"anybody?", (ADDRESSES[1], 4000)).expect("sent");
             }

@@ -1,24 +1,24 @@
-//! Results of turns: samples, the mode of the machine, and medians that may be compared.
+//! Samples of turns, the mode of the machine, and comparable medians.
 
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counted;
 
-/// A bare line that takes longer than this has crossed to another physical core or socket: virtual processors
-/// move, and the times that are seen, 25 to 50 and about 220 ns, are well on either side.
+/// Limit between both modes of a bare cache line, whose times are far apart: two hardware threads of a core
+/// or neighbouring cores, and other cores or sockets. Virtual processors move between them.
 const SLOW_NANOS: f64 = 100.0;
-/// Fewer samples than this are no median.
+/// Least samples of a median.
 const LEAST: usize = 3;
 
-/// Distance of the two processors.
+/// Distance of both processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// A line takes less than 100 ns, before and after.
+    /// The cache line takes less than 100 ns before and after the turn.
     Fast,
-    /// A line takes more, before and after.
+    /// The cache line takes at least 100 ns before and after the turn.
     Slow,
-    /// It changed, or is not known.
+    /// The mode changed during the turn or is unknown.
     Mixed,
 }
 
@@ -36,13 +36,13 @@ impl Mode {
 /// One turn of one contestant.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
-    /// Nanoseconds for one of what is counted: a way, a message, a hop.
+    /// Nanoseconds of one unit: a one-way trip, a message or a hop.
     pub nanos: f64,
-    /// Second result of the case, for one time.
+    /// Second result of the case, for one unit.
     pub extra: f64,
-    /// The bare line before.
+    /// Nanoseconds of the bare line before the turn.
     pub before: Option<f64>,
-    /// And after.
+    /// Nanoseconds of the bare line after the turn.
     pub after: Option<f64>,
     /// Counters of ranks over datagrams.
     pub counted: Option<Counted>,
@@ -59,25 +59,38 @@ impl Sample {
 pub struct Summary {
     /// Median of the nanoseconds.
     pub median: f64,
-    /// The least.
+    /// Least of the nanoseconds.
     pub best: f64,
-    /// Median of what else the case tells.
+    /// Median of the second result.
     pub extra: f64,
-    /// Turns that this comes from.
+    /// Number of turns.
     pub turns: usize,
-    /// Counters of ranks over datagrams in all these turns.
+    /// Sum of the UDP ranks' counters in these turns.
     #[serde(rename = "counters", skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub counted: Option<Counted>,
 }
 
-/// Several contestants that took turns, in the mode in which most is known of all of them.
+impl Summary {
+    /// The summary of one contestant in several jobs.
+    pub fn median_of(jobs: &[Summary]) -> Option<Summary> {
+        Some(Summary {
+            median: median(jobs.iter().map(|job| job.median).collect())?,
+            best: jobs.iter().map(|job| job.best).fold(f64::INFINITY, f64::min),
+            extra: median(jobs.iter().map(|job| job.extra).collect())?,
+            turns: jobs.iter().map(|job| job.turns).sum(),
+            counted: jobs.iter().filter_map(|job| job.counted).reduce(|sum, one| sum.plus(&one)),
+        })
+    }
+}
+
+/// Summaries of contestants that took turns, in the mode with the most turns of each.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// That mode; mixed when no mode has enough turns of everybody, and then all turns count.
+    /// That mode. It is mixed, and all turns count, if no mode has enough turns of every contestant.
     pub mode: Mode,
-    /// Median of the bare line around the turns that count.
+    /// Median of the bare line before and after these turns.
     pub line: Option<f64>,
-    /// One for each contestant; none when it did nothing.
+    /// Summary of each contestant; `None` without turns.
     pub summaries: Vec<Option<Summary>>,
 }
 
@@ -109,7 +122,7 @@ pub fn compare(contestants: &[Vec<Sample>]) -> Compared {
     }
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// The median: of an even number of values the mean of the middle two.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

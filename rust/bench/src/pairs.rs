@@ -1,4 +1,4 @@
-//! Processes in pairs, one on each side of a way: the system's TCP, and messages over datagrams.
+//! Pairs of processes, one at each end of an impaired path: a TCP stream, or messages over datagrams.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::SocketAddr;
@@ -9,25 +9,25 @@ use std::time::Duration;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::BenchError;
-use super::ends::Told;
-use super::netem::{self, ADDRESSES, Way};
+use super::ends::EndReport;
+use super::netem::{self, ADDRESSES, ImpairedPath};
 use super::stream::Goodput;
 
-/// Time that a stream may take beyond its duration.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time that a stream may take beyond its nominal duration.
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Port of a TCP stream.
 const PORT: u16 = 4000;
-/// Port of our ranks.
+/// Port of mpjdev ranks.
 const OUR_PORT: u16 = 4001;
 
-/// Two processes, one on each side of a way, that exchange octets.
+/// Two processes, one at each end of a path, that exchange octets.
 #[derive(Debug)]
 pub struct Pair {
     name: String,
-    sides: [Process; 2],
+    ends: [Process; 2],
 }
 
-/// A process that does not outlive this, and its input and output.
+/// A process with its input and output. It is killed when this is dropped.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -36,10 +36,10 @@ struct Process {
 }
 
 impl Process {
-    /// Runs this program on one side of the way as `net` with these words.
-    fn start(way: &Way, side: usize, words: &[String]) -> Result<Process, BenchError> {
+    /// Runs this program at one end of the path, as the command `net` with these arguments.
+    fn start(path: &ImpairedPath, end: usize, words: &[String]) -> Result<Process, BenchError> {
         let own: PathBuf = std::env::current_exe().map_err(BenchError::system("this command"))?;
-        let mut command = way.command(side);
+        let mut command = path.command(end);
         command.arg(own).arg("net").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(BenchError::system("one end of a stream"))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
@@ -52,14 +52,14 @@ impl Process {
         self.output.next().ok_or_else(ended)?.map_err(BenchError::system("one end of a stream"))
     }
 
-    fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+    fn write_line(&mut self, line: &str) -> Result<(), BenchError> {
         let Some(input) = &mut self.input else { return Ok(()) };
         writeln!(input, "{line}").map_err(BenchError::system("one end of a stream"))
     }
 
-    /// Waits for its end.
-    fn end(&mut self, patience: Duration) -> Result<(), BenchError> {
-        let status = netem::ended(&mut self.child, patience);
+    /// Waits for the end of the process.
+    fn end(&mut self, timeout: Duration) -> Result<(), BenchError> {
+        let status = netem::ended(&mut self.child, timeout);
         match status.map_err(BenchError::system("one end of a stream"))? {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(wrong("one end of a stream", &status.to_string())),
@@ -70,49 +70,49 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended already needs neither.
+        // Both fail if the process has ended and been waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-fn wrong(side: &str, why: &str) -> BenchError {
-    BenchError::Contestant { name: side.into(), why: why.into() }
+fn wrong(end: &str, why: &str) -> BenchError {
+    BenchError::Contestant { name: end.into(), why: why.into() }
 }
 
-/// A stream of TCP that is about to begin.
+/// A TCP stream whose receiver listens.
 #[derive(Debug)]
 pub struct Tcp<'a> {
-    way: &'a Way,
-    taker: Process,
+    path: &'a ImpairedPath,
+    receiver: Process,
     time: Duration,
     congestion: &'a str,
 }
 
 impl<'a> Tcp<'a> {
-    /// Receives the report that an end is ready.
+    /// Starts the receiver and waits until it listens.
     ///
     /// # Errors
-    /// A side cannot be started.
-    pub fn prepare(way: &'a Way, time: Duration, congestion: &'a str) -> Result<Self, BenchError> {
+    /// The receiver cannot be started.
+    pub fn prepare(path: &'a ImpairedPath, time: Duration, congestion: &'a str) -> Result<Self, BenchError> {
         let at = SocketAddr::from((ADDRESSES[1], PORT)).to_string();
-        let mut taker = Process::start(way, 1, &["take".into(), at.clone()])?;
-        if taker.next()? != at {
-            return Err(wrong("TCP", "who takes the stream cannot"));
+        let mut receiver = Process::start(path, 1, &["receive".into(), at.clone()])?;
+        if receiver.next()? != at {
+            return Err(wrong("TCP", "its receiver cannot listen"));
         }
-        Ok(Tcp { way, taker, time, congestion })
+        Ok(Tcp { path, receiver, time, congestion })
     }
 
-    /// Lets it begin.
+    /// Starts the sender.
     ///
     /// # Errors
-    /// A side cannot be started.
+    /// The sender cannot be started.
     pub fn start(self) -> Result<Pair, BenchError> {
         let at = SocketAddr::from((ADDRESSES[1], PORT)).to_string();
         let seconds = self.time.as_secs_f64().to_string();
-        let words = ["give".into(), at, "--seconds".into(), seconds, "--congestion".into()];
-        let giver = Process::start(self.way, 0, &[&words[..], &[self.congestion.into()]].concat())?;
-        Ok(Pair { name: format!("TCP by {}", self.congestion), sides: [giver, self.taker] })
+        let words = ["send".into(), at, "--seconds".into(), seconds, "--congestion".into()];
+        let sender = Process::start(self.path, 0, &[&words[..], &[self.congestion.into()]].concat())?;
+        Ok(Pair { name: format!("TCP by {}", self.congestion), ends: [sender, self.receiver] })
     }
 }
 
@@ -120,69 +120,68 @@ impl Pair {
     /// Waits for the end of a TCP stream and returns its goodput.
     ///
     /// # Errors
-    /// It has failed.
+    /// The stream has failed.
     pub fn tcp(mut self, time: Duration) -> Result<Goodput, BenchError> {
         self.end(time)?;
-        let line = self.sides[1].next()?;
+        let line = self.ends[1].next()?;
         let numbers = line.split_once(' ');
         let numbers = numbers.and_then(|(octets, nanos)| Some((octets.parse().ok()?, nanos.parse().ok()?)));
-        let nothing = || wrong(&self.name, "it says nothing of what has come");
+        let nothing = || wrong(&self.name, "its receiver reports no octets and nanoseconds");
         let (octets, nanos) = numbers.ok_or_else(nothing)?;
         Ok(Goodput { octets, nanos })
     }
 
     fn end(&mut self, time: Duration) -> Result<(), BenchError> {
-        self.sides.iter_mut().try_for_each(|side| side.end(time + PATIENCE))
+        self.ends.iter_mut().try_for_each(|end| end.end(time + TIMEOUT))
     }
 
-    /// Two ends of messages that know each other; `words` say what they do, by which machine, and what they
-    /// know of the way.
+    /// Starts two ranks that know each other's address. `words` are their options: task, protocol, path.
     ///
     /// # Errors
-    /// A side cannot be started.
-    pub fn of_ends(way: &Way, words: &[String]) -> Result<Pair, BenchError> {
+    /// A rank cannot be started.
+    pub fn of_ends(path: &ImpairedPath, words: &[String]) -> Result<Pair, BenchError> {
         let mut octets = [0; 4];
         let drawn = rustix::io::retry_on_intr(|| getrandom(&mut octets, GetRandomFlags::empty()));
         drawn.map_err(|error| BenchError::system("a random number")(error.into()))?;
         let number = u32::from_ne_bytes(octets);
-        let address = |side: usize| SocketAddr::from((ADDRESSES[side], OUR_PORT)).to_string();
+        let address = |end: usize| SocketAddr::from((ADDRESSES[end], OUR_PORT)).to_string();
         let start = |rank: usize| {
             let own = ["rank".into(), rank.to_string(), address(rank), address(1 - rank), number.to_string()];
-            Process::start(way, rank, &[&own[..], words].concat())
+            Process::start(path, rank, &[&own[..], words].concat())
         };
-        let mut sides = [start(0)?, start(1)?];
-        let windows = [sides[0].next()?, sides[1].next()?];
-        for (side, window) in sides.iter_mut().zip(windows.iter().rev()) {
-            side.tell(window)?;
+        let mut ends = [start(0)?, start(1)?];
+        let windows = [ends[0].next()?, ends[1].next()?];
+        for (end, window) in ends.iter_mut().zip(windows.iter().rev()) {
+            end.write_line(window)?;
         }
-        for side in &mut sides {
-            if side.next()? != "ready" {
+        for end in &mut ends {
+            if end.next()? != "ready" {
                 return Err(wrong("a rank", "it is not ready"));
             }
         }
-        Ok(Pair { name: "messages of ours".into(), sides })
+        Ok(Pair { name: "mpjdev messages".into(), ends })
     }
 
-    /// Lets both begin; the one that receives first.
+    /// Begins the measurement, at the receiver first.
     ///
     /// # Errors
-    /// One has ended.
+    /// An end has ended.
     pub fn begin(&mut self) -> Result<(), BenchError> {
-        self.sides.iter_mut().rev().try_for_each(|side| side.tell("go"))
+        self.ends.iter_mut().rev().try_for_each(|end| end.write_line("go"))
     }
 
     /// Waits for both ends and returns their reports.
     ///
     /// # Errors
     /// One has failed.
-    pub fn told(mut self, time: Duration) -> Result<[Told; 2], BenchError> {
+    pub fn reports(mut self, time: Duration) -> Result<[EndReport; 2], BenchError> {
         self.end(time)?;
-        let mut told = [Told::default(); 2];
-        for (told, side) in told.iter_mut().zip(&mut self.sides) {
-            let line = side.next()?;
+        let mut reports = [EndReport::default(); 2];
+        for (report, end) in reports.iter_mut().zip(&mut self.ends) {
+            let line = end.next()?;
             let error = |error| BenchError::system(line.clone())(std::io::Error::from(error));
-            *told = serde_json::from_str(&line).map_err(error)?;
+            *report = serde_json::from_str(&line).map_err(error)?;
         }
-        Ok(told)
+        Ok(reports)
     }
 }

@@ -1,13 +1,12 @@
 /*
- * The C program that mpjdev is measured against: what somebody would write who uses MPI from C.
+ * C program under an MPI: a contestant of mpjdev-bench, written as a typical C program uses MPI.
  *
- * Each rank connects to the socket that its argument names, says its rank and then follows orders, as all contestants do
- * (order.rs): "case octets times" is answered with the nanoseconds that it took and a second result, "end" ends it.
- * Between orders a rank sleeps in a read, so that nobody else is disturbed by it. With EXTRA it is for comparison with ranks over the same MPI: as they do,
- * it asks for MPI_THREAD_MULTIPLE, and sends so many doubles more.
+ * Each rank connects to the Unix socket of its argument, states its rank and executes commands (protocol.rs). The
+ * answer to "case octets times" has the nanoseconds and a second result. "end" ends the program. Between commands a
+ * rank sleeps in a read, so that it does not disturb other contestants. With EXTRA the program is compared with ranks
+ * over the same MPI. As they do, it initialises MPI_THREAD_MULTIPLE, and its messages have EXTRA more doubles.
  */
 #include <mpi.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,22 +15,22 @@
 #include <unistd.h>
 
 enum { WINDOW = 64, TAG = 1, TIMED_MAX = 1 << 16 };
-/* Octets of a window's messages at most (order.rs). */
+/* Limit of the octets of a window (protocol.rs). */
 static const size_t WINDOW_OCTETS = (size_t)256 << 20;
 
 static int rank, size;
-/* Doubles that stand for the headers of our messages, where ours go over the same MPI: added to each message. */
+/* Doubles that are added to each message for the headers of mpjdev. */
 static int extra;
-/* Two arrays of so many octets, touched; they only grow. */
+/* Two touched arrays of `room` octets, which only grow. */
 static double *out, *in;
 static size_t room;
-/* The derived type that is in use, and what it describes. */
+/* The current derived type, with its case and octets. */
 static MPI_Datatype type = MPI_DATATYPE_NULL;
 static char type_case[16];
 static size_t type_octets;
-/* Keeps sums from being left out. */
+/* Keeps the compiler from removing the sums. */
 static volatile double sink;
-/* Trips that were timed, at most TIMED_MAX, and the time that all would take at their median. */
+/* Timed trips, and their median multiplied by the number of all trips. */
 static double trips[TIMED_MAX], at_median;
 
 static void fail(const char *what) {
@@ -55,12 +54,11 @@ static void make_room(size_t octets) {
     room = octets;
 }
 
-static void swap_with_one_before(int *places, int i, uint64_t *state) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    int other = (int)((*state >> 33) % (uint64_t)(i + 1));
-    int kept = places[i];
-    places[i] = places[other];
-    places[other] = kept;
+static void swap_with_random_predecessor(int *indexes, int i) {
+    int other = (int)(random() % (i + 1));
+    int index = indexes[i];
+    indexes[i] = indexes[other];
+    indexes[other] = index;
 }
 
 /* Every second double, or all of them in random order. */
@@ -75,16 +73,16 @@ static void make_type(const char *name, size_t octets) {
     if (!strcmp(name, "strided")) {
         MPI_Type_vector(n, 1, 2, MPI_DOUBLE, &type);
     } else {
-        int *places = malloc((size_t)n * sizeof(int));
-        uint64_t state = 1;
+        int *indexes = malloc((size_t)n * sizeof(int));
+        srandom(1);
         for (int i = 0; i < n; i++) {
-            places[i] = i;
+            indexes[i] = i;
         }
         for (int i = n - 1; i > 0; i--) {
-            swap_with_one_before(places, i, &state);
+            swap_with_random_predecessor(indexes, i);
         }
-        MPI_Type_create_indexed_block(n, 1, places, MPI_DOUBLE, &type);
-        free(places);
+        MPI_Type_create_indexed_block(n, 1, indexes, MPI_DOUBLE, &type);
+        free(indexes);
     }
     MPI_Type_commit(&type);
     snprintf(type_case, sizeof type_case, "%s", name);
@@ -116,7 +114,7 @@ static int compare_trips(const void *a, const void *b) {
     return (one > other) - (one < other);
 }
 
-/* There and back, each trip timed by the first rank. */
+/* Round trips, each timed by rank 0. */
 static void timed(int count, long times) {
     if (rank != 0) {
         ping_pong(count, MPI_DOUBLE, times);
@@ -150,7 +148,7 @@ static void sum_up(int count) {
     sink = sum;
 }
 
-/* Whoever sends rewrites every element before, whoever receives adds them all up. */
+/* Round trips. The sender rewrites every element, and the receiver adds them up. */
 static void touched(int count, long times) {
     for (long i = 0; i < times && rank < 2; i++) {
         if (rank == 0) {
@@ -172,7 +170,7 @@ static int window(size_t octets) {
     return fitting > WINDOW ? WINDOW : fitting ? (int)fitting : 1;
 }
 
-/* So many messages in a row, each from and to a place of its own, then a short answer. */
+/* Windows of messages with different addresses, each followed by a short answer. */
 static void rate(int count, int messages, long times) {
     MPI_Request requests[WINDOW];
     for (long i = 0; i < times && rank < 2; i++) {
@@ -228,7 +226,7 @@ static void run(const char *name, size_t octets, long times) {
     }
 }
 
-/* What a case needs, for all octets that it touches. */
+/* Prepares type and arrays of a case. */
 static void prepare(const char *name, size_t octets) {
     size_t all = octets + extra * sizeof(double);
     if (!strcmp(name, "strided") || !strcmp(name, "random")) {
@@ -273,12 +271,12 @@ int main(int argc, char **argv) {
         fail("usage: peer SOCKET [EXTRA]");
     }
     int fd = connect_to(argv[1]);
-    FILE *orders = fdopen(fd, "r"), *answers = fdopen(dup(fd), "w");
+    FILE *commands = fdopen(fd, "r"), *answers = fdopen(dup(fd), "w");
     fprintf(answers, "%d\n", rank);
     fflush(answers);
-    while (fgets(line, sizeof line, orders) && strcmp(line, "end\n")) {
+    while (fgets(line, sizeof line, commands) && strcmp(line, "end\n")) {
         if (sscanf(line, "%15s %zu %ld", name, &octets, &times) != 3) {
-            fail("an order that makes no sense");
+            fail("an invalid command");
         }
         prepare(name, octets);
         MPI_Barrier(MPI_COMM_WORLD);

@@ -1,4 +1,4 @@
-//! The C program under an MPI of the machine: found on the PATH, compiled into a folder that does not stay.
+//! C program under an MPI of the machine, compiled into a temporary folder.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,17 +10,17 @@ use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use super::BenchError;
 use super::contestant::Transport;
 
-/// The program's source.
+/// Source of the program.
 const SOURCE: &str = include_str!("peer.c");
-/// Doubles that an array of ours is longer by on the wire.
+/// Headers of an mpjdev message in doubles.
 const EXTRA: usize = (PRIMARY_HEADER_LEN + SECTION_HEADER_LEN) / size_of::<f64>();
 
-/// An MPI for C that may be on the machine.
+/// A C MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Open MPI, over its shared memory and, beside ranks over TCP, over TCP.
+    /// Open MPI over shared memory, or over TCP beside ranks over TCP.
     OpenMpi,
-    /// MPICH, as it comes.
+    /// MPICH with its default transports.
     Mpich,
 }
 
@@ -37,7 +37,7 @@ impl Peer {
     /// All of them.
     pub const ALL: [Peer; 2] = [Peer::OpenMpi, Peer::Mpich];
 
-    /// Compiler and launcher, Debian's names for both first: there the plain ones may be either's.
+    /// Compilers and launchers. Debian's names are first, since its plain names may belong to either MPI.
     fn commands(self) -> [(&'static str, &'static str); 2] {
         match self {
             Peer::OpenMpi => [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc", "mpirun")],
@@ -45,8 +45,7 @@ impl Peer {
         }
     }
 
-    /// Mark in the version text of its launcher. Open MPI's launcher prints OpenRTE under another name than
-    /// mpirun.
+    /// Text in the launcher's version. Open MPI's prints OpenRTE unless its name is mpirun.
     fn mark(self) -> &'static str {
         match self {
             Peer::OpenMpi => "(Open",
@@ -54,7 +53,7 @@ impl Peer {
         }
     }
 
-    /// Hint on its installation.
+    /// Command that installs it.
     pub fn how_to_install(self) -> &'static str {
         match self {
             Peer::OpenMpi => "apt-get install openmpi-bin libopenmpi-dev",
@@ -62,15 +61,15 @@ impl Peer {
         }
     }
 
-    /// The program, compiled into `folder`.
+    /// Compiles the program into `folder`.
     ///
     /// # Errors
     /// This MPI is missing, or its compiler cannot compile the program. The one of Debian's `openmpi-bin` has
     /// no headers.
     pub fn compile(self, folder: &Path) -> Result<Program, BenchError> {
         let found = self.commands().into_iter().find_map(|(compiler, launcher)| {
-            let version = said(launcher, &["--version"])?;
-            (version.contains(self.mark()) && said(compiler, &["-show"]).is_some())
+            let version = output_of(launcher, &["--version"])?;
+            (version.contains(self.mark()) && output_of(compiler, &["-show"]).is_some())
                 .then_some((compiler, launcher, version))
         });
         let missing = || format!("{self} is not installed: {}", self.how_to_install());
@@ -93,7 +92,7 @@ impl Peer {
 }
 
 /// Output of a command, or `None` if it cannot be run.
-fn said(command: &str, args: &[&str]) -> Option<String> {
+fn output_of(command: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(command).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -115,16 +114,15 @@ pub struct Program {
 }
 
 impl Program {
-    /// The same program with ranks that reach each other like ours over `transport`. None where its MPI is
-    /// not told how: it takes what it takes. Where ours are over an MPI, too, it lets threads call that, and
-    /// its messages are as long as ours.
+    /// The same program over `transport`, or `None` if it cannot be selected. With `Mpi` it initialises the
+    /// library with MPI_THREAD_MULTIPLE, and its messages are as long as those of mpjdev.
     pub fn over(&self, transport: Transport) -> Option<Program> {
-        let is_told = match transport {
+        let can_select = match transport {
             Transport::Local => false,
             Transport::Mpi => true,
             Transport::Shm | Transport::Tcp | Transport::Udp => self.peer == Peer::OpenMpi,
         };
-        is_told.then(|| Program { over: transport, ..self.clone() })
+        can_select.then(|| Program { over: transport, ..self.clone() })
     }
 
     /// Name in reports.
@@ -136,12 +134,12 @@ impl Program {
         }
     }
 
-    /// Implementation that it belongs to.
+    /// MPI of the program.
     pub fn peer(&self) -> Peer {
         self.peer
     }
 
-    /// The command line that runs it; `crowded` when there are more ranks than processors.
+    /// Command line of the program; `crowded` under oversubscription.
     pub fn command(&self, ranks: u32, crowded: bool, socket: &Path) -> Vec<OsString> {
         let mut words = self.launcher(ranks, crowded);
         words.push(self.program.clone().into());
@@ -152,7 +150,7 @@ impl Program {
         words
     }
 
-    /// The launcher of its MPI for a number of ranks, without their program.
+    /// Command line of the MPI's launcher for a number of ranks, without the program.
     pub fn launcher(&self, ranks: u32, crowded: bool) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.launcher.into(), "-np".into(), ranks.to_string().into()];
         if self.peer == Peer::OpenMpi {
@@ -165,12 +163,12 @@ impl Program {
         words
     }
 
-    /// The layers that Open MPI is to use, and their options.
+    /// Layers (BTL) of Open MPI and their options.
     fn layers(&self) -> &'static [&'static str] {
-        // Its shared memory had another name before version 5.
+        // Before version 5 the shared-memory layer is vader.
         let is_old = self.version.split('.').next().is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n < 5));
         match (self.over, is_old) {
-            // It leaves the loopback interface out unless an option names it.
+            // Open MPI excludes the loopback interface by default.
             (Transport::Tcp, _) => &["tcp,self", "--mca", "btl_tcp_if_include", "lo"],
             (_, true) => &["vader,self"],
             (_, false) => &["sm,self"],

@@ -1,4 +1,4 @@
-//! Contestants without a library: two processes that exchange messages through plain sockets.
+//! Plain sockets as contestants: the loops and processes that TCP and UDP share.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,66 +7,68 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use super::contestant::RANK;
-use super::protocol::{Answer, Case, Order, window};
-use super::rank::{RankError, follow};
+use super::protocol::{Answer, Case, RunCommand, window};
+use super::rank::{RankError, serve_commands};
 
-/// One of the two ranks that exchange messages. What fails says that the other rank is gone or does not as it
-/// should.
-pub(super) trait Party {
+/// One of the two ranks that exchange messages. A method fails if the other rank has ended or violates the
+/// protocol.
+pub(super) trait Endpoint {
     /// Rank of this end, 0 or 1.
     fn rank(&self) -> u32;
 
-    /// Makes ready for an order.
-    fn prepare(&mut self, order: Order) -> Result<(), RankError>;
+    /// Prepares the messages of a command.
+    fn prepare(&mut self, command: RunCommand) -> Result<(), RankError>;
 
-    /// Sends a message as it was prepared.
+    /// Sends the prepared message.
     fn send(&mut self) -> Result<(), RankError>;
 
     /// Receives a number of messages.
     fn receive(&mut self, count: usize) -> Result<(), RankError>;
 
-    /// Sends a short one, which says that a window has come.
+    /// Sends the short answer to a window.
     fn send_answer(&mut self) -> Result<(), RankError>;
 
-    /// Receives that.
+    /// Receives the answer to a window.
     fn receive_answer(&mut self) -> Result<(), RankError>;
 }
 
-/// Does a case of an order so often.
-pub(super) fn run(party: &mut impl Party, order: Order, times: u64) -> Result<(), RankError> {
-    let messages = window(order.octets) as usize;
+/// Runs the case of a command `times` times.
+pub(super) fn run(endpoint: &mut impl Endpoint, command: RunCommand, times: u64) -> Result<(), RankError> {
+    let messages = window(command.octets) as usize;
     for _ in 0..times {
-        match (order.case, party.rank()) {
+        match (command.case, endpoint.rank()) {
             (Case::Arrays | Case::Direct | Case::Buffers, 0) => {
-                party.send()?;
-                party.receive(1)?;
+                endpoint.send()?;
+                endpoint.receive(1)?;
             }
             (Case::Arrays | Case::Direct | Case::Buffers, _) => {
-                party.receive(1)?;
-                party.send()?;
+                endpoint.receive(1)?;
+                endpoint.send()?;
             }
             (Case::RateArrays | Case::RateDirect | Case::RateBuffers, 0) => {
                 for _ in 0..messages {
-                    party.send()?;
+                    endpoint.send()?;
                 }
-                party.receive_answer()?;
+                endpoint.receive_answer()?;
             }
             (Case::RateArrays | Case::RateDirect | Case::RateBuffers, _) => {
-                party.receive(messages)?;
-                party.send_answer()?;
+                endpoint.receive(messages)?;
+                endpoint.send_answer()?;
             }
-            (case, _) => return Err(RankError::Order(format!("{case} is not measured with plain sockets"))),
+            (case, _) => {
+                return Err(RankError::Command(format!("{case} is not measured with plain sockets")));
+            }
         }
     }
     Ok(())
 }
 
-/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are
-/// connected, the others look on. Rank 1 gets its end as its standard input, and this option, if any.
+/// Runs rank 0 in this process and starts the other ranks as processes of this program. Rank 1 gets `other`
+/// as its standard input, and `option`. Ranks from 2 on are idle.
 pub(super) fn serve(
     socket: &Path,
     ranks: u32,
-    party: impl Party,
+    endpoint: impl Endpoint,
     other: OwnedFd,
     option: Option<&str>,
 ) -> Result<(), RankError> {
@@ -74,34 +76,34 @@ pub(super) fn serve(
     for rank in 2..ranks {
         children.push(start(socket, rank, Stdio::null(), option)?);
     }
-    serve_rank(socket, 0, Some(party))?;
+    serve_rank(socket, 0, Some(endpoint))?;
     for mut child in children {
         let status = child.wait()?;
         if !status.success() {
-            return Err(RankError::Order(format!("a rank ended with {status}")));
+            return Err(RankError::Command(format!("a rank ended with {status}")));
         }
     }
     Ok(())
 }
 
-/// One of the other ranks; rank 1 makes a party of the socket that is its standard input.
-pub(super) fn serve_other<P: Party>(
+/// Runs another rank. Rank 1 makes its endpoint from its standard input.
+pub(super) fn serve_other<P: Endpoint>(
     socket: &Path,
     rank: u32,
-    party: impl FnOnce(OwnedFd) -> Result<P, RankError>,
+    endpoint: impl FnOnce(OwnedFd) -> Result<P, RankError>,
 ) -> Result<(), RankError> {
     let given = || Ok::<_, RankError>(io::stdin().as_fd().try_clone_to_owned()?);
-    let party = (rank == 1).then(|| given().and_then(party)).transpose()?;
-    serve_rank(socket, rank, party)
+    let endpoint = (rank == 1).then(|| given().and_then(endpoint)).transpose()?;
+    serve_rank(socket, rank, endpoint)
 }
 
-fn serve_rank(socket: &Path, rank: u32, mut party: Option<impl Party>) -> Result<(), RankError> {
-    follow(socket, rank, |order| {
-        let Some(party) = &mut party else { return Ok(Answer::default()) };
-        party.prepare(order)?;
-        run(party, order, order.times / 8 + 1)?;
+fn serve_rank(socket: &Path, rank: u32, mut endpoint: Option<impl Endpoint>) -> Result<(), RankError> {
+    serve_commands(socket, rank, |command| {
+        let Some(endpoint) = &mut endpoint else { return Ok(Answer::default()) };
+        endpoint.prepare(command)?;
+        run(endpoint, command, command.times / 8 + 1)?;
         let begin = Instant::now();
-        run(party, order, order.times)?;
+        run(endpoint, command, command.times)?;
         Ok(Answer { nanos: begin.elapsed().as_nanos() as f64, ..Answer::default() })
     })
 }

@@ -1,4 +1,4 @@
-//! Orders to the measured jobs and their answers: lines of text, the same for Rust, Java and C.
+//! Commands to contestants and their answers: lines of text, the same for Rust, Java and C.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,44 +7,44 @@ use mpjdev_engine::stats::Datagrams;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Messages of a window: they are sent in a row, then there is a short answer.
+/// Messages of a window. They are sent one after the other, and one short answer follows.
 const WINDOW: u64 = 64;
-/// Octets of a window's messages at most, since some contestants have room for all of them.
+/// Limit of the octets of a window, since some contestants have memory for all its messages.
 const WINDOW_OCTETS: u64 = 256 << 20;
 
-/// Messages of a window when each has `octets` octets: 64 as long as they have 256 MiB at most together, and
-/// one at least.
+/// Messages of a window if each has `octets` octets: 64, or fewer so that they have at most 256 MiB together,
+/// and at least one.
 pub fn window(octets: u64) -> u64 {
     (WINDOW_OCTETS / octets.max(1)).clamp(1, WINDOW)
 }
 
-/// The word that ends a contestant.
+/// The command that ends a contestant.
 pub const END: &str = "end";
 
-/// Measurements. The names are those of the wire.
+/// Case of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Case {
-    /// There and back from array to array: write, send, receive, read.
+    /// Round trip from array to array: write, send, receive, read.
     Arrays,
-    /// There and back from array to array without a buffer, where a contestant has a call for it.
+    /// Round trip from array to array without a buffer, if the contestant has a call for it.
     Direct,
-    /// As direct, each trip timed: its second result is the time that all would take at the median.
+    /// As direct, each trip timed. The second result is the median, multiplied by the number of trips.
     Timed,
-    /// There and back from buffer to buffer: send and receive of a message that is written already.
+    /// Round trip from buffer to buffer: send and receive of a written message.
     Buffers,
     /// As arrays, every second double.
     Strided,
-    /// As strided, without a buffer, where a contestant has a call for it.
+    /// As strided, without a buffer, if the contestant has a call for it.
     StridedDirect,
     /// As arrays, all doubles in random order.
     Random,
-    /// As random, without a buffer, where a contestant has a call for it.
+    /// As random, without a buffer, if the contestant has a call for it.
     RandomDirect,
     /// As arrays, from and to memory outside the Java heap that the sender rewrites and the receiver sums up.
     Sum,
-    /// As sum, from array to array without a buffer, where a contestant has a call for it.
+    /// As sum, from array to array without a buffer, if the contestant has a call for it.
     SumDirect,
-    /// There and back with a thousand small objects.
+    /// Round trip with a thousand small objects.
     Objects,
     /// The same objects serialised and deserialised by one rank alone.
     Serial,
@@ -56,13 +56,13 @@ pub enum Case {
     RateBuffers,
     /// Windows of messages to a rank that computes meanwhile.
     Busy,
-    /// From a rank that computes behind its send.
+    /// Message from a rank that computes after its send.
     SendCompute,
-    /// To a rank that computes behind its posted receive.
+    /// Message to a rank that computes after it has posted the receive.
     RecvCompute,
-    /// A message round a ring of all ranks.
+    /// One message around a ring of all ranks.
     Ring,
-    /// From every rank to every other.
+    /// A message from every rank to every other rank.
     Alltoall,
     /// Java garbage of a send and a receive.
     Garbage,
@@ -71,7 +71,7 @@ pub enum Case {
 }
 
 impl Case {
-    /// All of them.
+    /// All cases.
     pub const ALL: [Case; 22] = [
         Case::Arrays,
         Case::Direct,
@@ -97,7 +97,7 @@ impl Case {
         Case::GarbageDirect,
     ];
 
-    /// The word that stands for it.
+    /// Word of the case in a command.
     pub fn name(self) -> &'static str {
         match self {
             Case::Arrays => "arrays",
@@ -144,8 +144,8 @@ impl Case {
             Case::RateDirect => "window, direct",
             Case::RateBuffers => "window, buffer to buffer",
             Case::Busy => "window, receiver computes",
-            Case::SendCompute => "sender computes behind it",
-            Case::RecvCompute => "receiver computes behind irecv",
+            Case::SendCompute => "sender computes after send",
+            Case::RecvCompute => "receiver computes after irecv",
             Case::Ring => "ring, one hop",
             Case::Alltoall => "all to all",
             Case::Garbage => "garbage",
@@ -153,7 +153,7 @@ impl Case {
         }
     }
 
-    /// Number of reported units in one time: ways, messages, hops.
+    /// Number of reported units of one repetition: one-way trips, messages or hops.
     pub fn per_time(self, octets: u64, ranks: u32) -> u64 {
         match self {
             Case::Arrays
@@ -201,16 +201,13 @@ impl FromStr for Case {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        Case::ALL
-            .into_iter()
-            .find(|case| case.name() == word)
-            .ok_or_else(|| format!("there is no case {word}"))
+        Case::ALL.into_iter().find(|case| case.name() == word).ok_or_else(|| format!("{word} is not a case"))
     }
 }
 
-/// Repeat this case with messages of this length.
+/// Command to run a case with messages of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct RunCommand {
     /// Case to run.
     pub case: Case,
     /// Octets of the elements of a message, a multiple of eight.
@@ -219,13 +216,13 @@ pub struct Order {
     pub times: u64,
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for RunCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.case, self.octets, self.times)
     }
 }
 
-impl FromStr for Order {
+impl FromStr for RunCommand {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, String> {
@@ -233,22 +230,22 @@ impl FromStr for Order {
         let (Some(case), Some(octets), Some(times), None) =
             (words.next(), words.next(), words.next(), words.next())
         else {
-            return Err(format!("an order has three words, not {line:?}"));
+            return Err(format!("an command has three words, not {line:?}"));
         };
         let number = |word: &str| word.parse::<u64>().map_err(|e| format!("{word}: {e}"));
-        Ok(Order { case: case.parse()?, octets: number(octets)?, times: number(times)?.max(1) })
+        Ok(RunCommand { case: case.parse()?, octets: number(octets)?, times: number(times)?.max(1) })
     }
 }
 
-/// Answer of a rank: its time, the second result of the case, and its counters, as `NANOS EXTRA NAME=VALUE
-/// ...`; the first word alone is required.
+/// Answer of a rank: time, second result and counters, as `NANOS EXTRA NAME=VALUE ...`. Only the first word
+/// is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Nanoseconds for all times.
+    /// Nanoseconds of all repetitions.
     pub nanos: f64,
-    /// Octets of garbage or memory, number of wake-ups; 0 where a case has no such thing.
+    /// Second result: octets of garbage, sleeps, or the median times the repetitions; 0 for most cases.
     pub extra: f64,
-    /// By ranks over datagrams.
+    /// Counters of a rank over UDP.
     pub counted: Option<Datagrams>,
 }
 
@@ -266,7 +263,7 @@ impl FromStr for Answer {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, String> {
-        let wrong = |_| format!("{line:?} is no answer");
+        let wrong = |_| format!("{line:?} is not an answer");
         let number = |word: &str| word.parse::<f64>().ok().filter(|n| n.is_finite()).ok_or(()).map_err(wrong);
         let mut words = line.split_ascii_whitespace();
         let nanos = number(words.next().ok_or("an empty answer")?)?;
@@ -282,13 +279,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_survives_the_round_trip_through_its_line() {
+    fn command_survives_the_round_trip_through_its_line() {
         for case in Case::ALL {
-            let order = Order { case, octets: 1 << 20, times: 7 };
-            assert_eq!(order.to_string().parse(), Ok(order));
+            let command = RunCommand { case, octets: 1 << 20, times: 7 };
+            assert_eq!(command.to_string().parse(), Ok(command));
         }
         for nonsense in ["", "arrays", "arrays 8", "arrays 8 x", "arrays 8 1 1", "array 8 1"] {
-            assert!(nonsense.parse::<Order>().is_err(), "{nonsense}");
+            assert!(nonsense.parse::<RunCommand>().is_err(), "{nonsense}");
         }
     }
 

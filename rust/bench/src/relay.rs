@@ -1,4 +1,4 @@
-//! A network between real sockets with a given impairment.
+//! Relay between real sockets with a given impairment.
 //!
 //! A relay connects pairs of ports. A port is a UDP socket that is connected to one peer, or the far end of a
 //! network interface. The relay forwards each packet to the other port of its pair, delays it or drops it, as
@@ -25,18 +25,18 @@ use mpjdev_proto::datagram::network::{Counts, Impairment, Network};
 use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Octets of a packet at most.
+/// Length limit of a packet in octets.
 const PACKET_LEN: usize = 1 << 16;
-/// Packets that are read from one port before it is another one's turn.
+/// Packets read from one port before the next port.
 const BATCH: usize = 64;
-/// Octets that are asked for as a socket's queue.
+/// Requested octets of a socket's queue.
 const QUEUE_LEN: usize = 4 << 20;
-/// Octets of the headers of UDP and IP, which take their part of the rate.
+/// Octets of the headers of UDP and IPv4, which use a share of the rate.
 const HEADERS_LEN: usize = 28;
-/// And over IPv6.
+/// Octets of the headers of UDP and IPv6.
 const HEADERS_LEN_V6: usize = 48;
 
-/// Addresses of packets.
+/// Source and destination of packets.
 #[derive(Debug)]
 pub enum Port {
     /// A socket that is connected to a peer.
@@ -48,29 +48,29 @@ pub enum Port {
 /// Counts of packets.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Of each port's packets, by the model.
+    /// Counts of the model for the packets of each port.
     pub counts: Vec<Counts>,
-    /// Those that came and that a socket of the relay had no room for: the relay was too slow, and the model
-    /// has not seen them.
+    /// Packets dropped by a full socket queue of the relay. The relay was too slow, and the model did not
+    /// count them.
     pub overrun: u64,
-    /// Those that nobody took at the end: a peer that is gone, or whose queue is full.
+    /// Packets that a peer did not receive, since it has ended or its queue is full.
     pub undelivered: u64,
 }
 
-/// A thread that relays until it is ended.
+/// A running relay, which is a thread.
 #[derive(Debug)]
 pub struct Relay {
     fronts: Vec<SocketAddr>,
-    /// Its other end is the thread's; it ends with this one.
+    /// The thread ends when this end is closed.
     stop: UnixStream,
     thread: JoinHandle<io::Result<Totals>>,
 }
 
 impl Relay {
-    /// Stands between the peers of each pair.
+    /// Starts a relay between the peers of each pair.
     ///
     /// # Errors
-    /// The system gives no sockets, or has no way to a peer.
+    /// The system gives no sockets, or has no route to a peer.
     pub fn between(
         pairs: &[(SocketAddr, SocketAddr)],
         impairment: Impairment,
@@ -82,19 +82,18 @@ impl Relay {
         Relay::start(sockets.into_iter().map(Port::Socket).collect(), fronts, impairment, seed)
     }
 
-    /// Stands between two interfaces.
+    /// Starts a relay between two interfaces.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system gives no thread.
     pub fn of_interfaces(one: File, other: File, impairment: Impairment, seed: u64) -> io::Result<Relay> {
         Relay::start(vec![Port::Interface(one), Port::Interface(other)], Vec::new(), impairment, seed)
     }
 
-    /// Stands between sockets, of which each two are a pair and hear nobody but their peers; somebody
-    /// connects them.
+    /// Starts a relay between neighbouring sockets. The caller connects each to its peer.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system gives no thread.
     pub fn of_sockets(sockets: Vec<UdpSocket>, impairment: Impairment, seed: u64) -> io::Result<Relay> {
         Relay::start(sockets.into_iter().map(Port::Socket).collect(), Vec::new(), impairment, seed)
     }
@@ -107,28 +106,29 @@ impl Relay {
     ) -> io::Result<Relay> {
         let (stop, stopped) = UnixStream::pair()?;
         let networks = (0..ports.len() as u64).map(|at| Network::new(impairment, seed.wrapping_add(at)));
-        let mut pump = Pump { networks: networks.collect(), ports, begin: Instant::now(), undelivered: 0 };
+        let mut relay_thread =
+            RelayThread { networks: networks.collect(), ports, begin: Instant::now(), undelivered: 0 };
         let thread = std::thread::Builder::new().name("mpjdev-relay".into());
-        let thread = thread.spawn(move || pump.run(&stopped))?;
+        let thread = thread.spawn(move || relay_thread.run(&stopped))?;
         Ok(Relay { fronts, stop, thread })
     }
 
-    /// For each pair where its first peer finds the second, and where its second finds the first.
+    /// For each pair the address at which the first peer reaches the second, and the reverse.
     pub fn fronts(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
         self.fronts.chunks_exact(2).map(|pair| (pair[0], pair[1]))
     }
 
-    /// Ends it. Packets in flight are lost.
+    /// Ends the relay. Packets in flight are lost.
     ///
     /// # Errors
-    /// It has ended before, and why.
+    /// The relay has failed.
     pub fn end(self) -> io::Result<Totals> {
         drop(self.stop);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the relay panicked")))
     }
 }
 
-/// A socket that hears this peer alone.
+/// A socket that is connected to this peer.
 fn front(peer: SocketAddr) -> io::Result<UdpSocket> {
     let any = match peer {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -149,16 +149,16 @@ pub(super) fn front_of_nobody() -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// State of the thread.
-struct Pump {
+/// State of the relay's thread.
+struct RelayThread {
     ports: Vec<Port>,
-    /// For what comes to each of the ports.
+    /// Model of the packets that each port receives.
     networks: Vec<Network<Arc<[u8]>>>,
     begin: Instant,
     undelivered: u64,
 }
 
-impl Pump {
+impl RelayThread {
     fn run(&mut self, stopped: &UnixStream) -> io::Result<Totals> {
         let mut buffer = vec![0; PACKET_LEN];
         loop {
@@ -175,7 +175,7 @@ impl Pump {
         u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Hands over what has arrived; gives how long nothing else does.
+    /// Delivers the packets that are due. Returns the time until the next one.
     fn deliver(&mut self) -> Option<Duration> {
         let now_ns = self.now_ns();
         let mut next: Option<u64> = None;
@@ -191,8 +191,8 @@ impl Pump {
         next.map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)))
     }
 
-    /// Waits for this time, without it for ever, until something arrives; tells of each port whether it has
-    /// something, and nothing when it is to end.
+    /// Waits until a port is readable or the time has passed. Returns for each port whether it is readable,
+    /// or `None` when the relay must end.
     fn wait(&self, stopped: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<Option<Vec<bool>>> {
         let sources = self.ports.iter().map(Port::as_fd).chain([stopped]);
         let mut ready: Vec<_> = sources.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -208,7 +208,7 @@ impl Pump {
         Ok((ready.pop() != Some(true)).then_some(ready))
     }
 
-    /// Reads what has come to a port.
+    /// Reads the packets of a port.
     fn take(&mut self, at: usize, buffer: &mut [u8]) -> io::Result<()> {
         for _ in 0..BATCH {
             match self.ports[at].read(buffer) {
@@ -248,7 +248,7 @@ impl Port {
     fn write(&mut self, packet: &[u8]) -> io::Result<usize> {
         match self {
             Port::Socket(socket) => match socket.send(packet) {
-                // This one has not been sent.
+                // The error is that of an earlier datagram, so this one was not sent.
                 Err(error) if is_of_network(&error) => socket.send(packet),
                 sent => sent,
             },
@@ -263,7 +263,7 @@ impl Port {
         }
     }
 
-    /// Octets of the headers that the system takes off what is read.
+    /// Octets of the headers that the kernel removes.
     fn headers_len(&self) -> usize {
         match self {
             Port::Socket(socket) if socket.local_addr().is_ok_and(|own| own.is_ipv6()) => HEADERS_LEN_V6,
@@ -293,15 +293,15 @@ impl Totals {
     }
 }
 
-/// As text: one line for each port.
+/// Text with one line for each port.
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, counts) in self.counts.iter().enumerate() {
-            let (pair, way) = (at / 2, if at % 2 == 0 { "there" } else { "back" });
+            let (pair, direction) = (at / 2, if at % 2 == 0 { "there" } else { "back" });
             let Counts { sent, delivered, lost, dropped, duplicated, reordered } = counts;
             writeln!(
                 f,
-                "pair {pair}, {way}: {sent} sent, {delivered} delivered, {lost} lost, {dropped} dropped by a \
+                "pair {pair}, {direction}: {sent} sent, {delivered} delivered, {lost} lost, {dropped} dropped by a \
                  full queue, {duplicated} duplicated, {reordered} reordered"
             )?;
         }
@@ -313,7 +313,7 @@ impl fmt::Display for Totals {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
     const SEED: u64 = 7;
 
     /// Two peers that see each other through a relay.
@@ -327,7 +327,7 @@ mod tests {
         one.connect(of_other).expect("connected");
         other.connect(of_one).expect("connected");
         for socket in [&one, &other] {
-            socket.set_read_timeout(Some(PATIENCE)).expect("an option");
+            socket.set_read_timeout(Some(TIMEOUT)).expect("an option");
         }
         (one, other, relay)
     }
@@ -361,14 +361,14 @@ mod tests {
         const COUNT: u32 = 200;
         let bad = "loss=20%,dup=20%,reorder=4/20%,delay=1ms";
         let (one, other, relay) = peers(bad);
-        // What dies and what comes twice is a matter of the seed and of the order alone.
+        // Losses and duplicates depend on the seed and the order of packets only.
         let mut model = Network::new(bad.parse().expect("an impairment"), SEED);
         (0..COUNT).for_each(|number| model.send(0, 32, number));
         let mut expected: Vec<u32> = std::iter::from_fn(|| model.poll_deliver(u64::MAX)).collect();
         expected.sort_unstable();
         (0..COUNT).for_each(|number| send(&one, number));
         let mut got: Vec<u32> = expected.iter().map(|_| next(&other)).collect();
-        assert!(!got.is_sorted(), "none was overtaken");
+        assert!(!got.is_sorted(), "no datagram was overtaken");
         got.sort_unstable();
         assert_eq!(got, expected);
         let totals = relay.end().expect("totals");
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn relay_survives_the_end_of_a_peer() {
-        // Nobody else takes ports of this address meanwhile.
+        // No other test uses ports of this address.
         let any = || UdpSocket::bind((Ipv4Addr::new(127, 6, 5, 4), 0)).expect("a socket");
         let (one, other) = (any(), any());
         let address = |socket: &UdpSocket| socket.local_addr().expect("an address");
@@ -401,7 +401,7 @@ mod tests {
         drop(other);
         let sent = |number: u8| one.send_to(&[number], front).expect("sent");
         (0..10).for_each(|number| _ = sent(number));
-        // Until the answers that nobody is there have come to the relay, some of what it gets is lost.
+        // Until the relay has received the ICMP errors it loses some datagrams.
         let other = UdpSocket::bind(of_other).expect("the port is free again");
         other.set_read_timeout(Some(Duration::from_millis(50))).expect("an option");
         let begin = Instant::now();
@@ -411,7 +411,7 @@ mod tests {
             if other.recv(&mut octets).is_ok() && octets[0] == 77 {
                 break;
             }
-            assert!(begin.elapsed() < PATIENCE, "nothing comes any more");
+            assert!(begin.elapsed() < TIMEOUT, "no datagram was received");
         }
         relay.end().expect("totals");
     }
@@ -427,7 +427,7 @@ mod tests {
         let pairs = [(address(&one), address(&other))];
         let relay = Relay::between(&pairs, Impairment::NONE, 1).expect("a relay");
         let (of_other, of_one) = relay.fronts().next().expect("a pair");
-        other.set_read_timeout(Some(PATIENCE)).expect("an option");
+        other.set_read_timeout(Some(TIMEOUT)).expect("an option");
         one.send_to(&[1, 2, 3, 4], of_other).expect("sent");
         let mut octets = [0; 8];
         assert_eq!(other.recv_from(&mut octets).expect("it comes"), (4, of_one));

@@ -1,4 +1,4 @@
-//! Ports of a relay between all ranks of a job over datagrams. Ranks ask for them at a TCP port
+//! Ports of a relay between all ranks of a job over UDP. A rank requests its ports over TCP
 //! ([`relay_client`](super::relay_client)).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,29 +13,29 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::relay::{Relay, Totals, front_of_nobody};
 
-/// The longest time that a request may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest request, in octets.
-const ASKED_MAX: u64 = 64;
+/// Timeout of a request.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Length limit of a request in octets.
+const REQUEST_MAX: u64 = 64;
 
-/// A relay between each two of a number of ranks.
+/// A relay between each pair of ranks.
 #[derive(Debug)]
 pub struct RelayPorts {
     address: SocketAddr,
     relay: Relay,
-    /// Its other end is the thread's; it ends with this one.
+    /// The thread ends when this end is closed.
     stop: UnixStream,
     thread: JoinHandle<()>,
 }
 
 impl RelayPorts {
-    /// Opens it for a number of ranks, on the loopback interface.
+    /// Opens the ports of a number of ranks on the loopback interface.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system gives no sockets or no thread.
     pub fn open(ranks: u32, impairment: Impairment, seed: u64) -> io::Result<RelayPorts> {
         let mut fronts =
-            Fronts { ranks: ranks as usize, sockets: Vec::new(), known: vec![false; ranks as usize] };
+            Fronts { ranks: ranks as usize, sockets: Vec::new(), has_asked: vec![false; ranks as usize] };
         let count = fronts.ranks * fronts.ranks.saturating_sub(1);
         let sockets = (0..count).map(|_| front_of_nobody()).collect::<io::Result<Vec<_>>>()?;
         fronts.sockets = sockets.iter().map(UdpSocket::try_clone).collect::<io::Result<_>>()?;
@@ -49,15 +49,15 @@ impl RelayPorts {
         Ok(RelayPorts { address, relay, stop, thread })
     }
 
-    /// The TCP address at which ranks ask for their ports.
+    /// The TCP address at which ranks request their ports.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it, and tells what has become of the datagrams.
+    /// Ends the relay and returns its counts.
     ///
     /// # Errors
-    /// The relay has ended before, and why.
+    /// The relay has failed.
     pub fn end(self) -> io::Result<Totals> {
         drop(self.stop);
         let _ = self.thread.join();
@@ -65,19 +65,19 @@ impl RelayPorts {
     }
 }
 
-/// The sockets that ranks see as one another: those of each pair stand side by side, that which its lower
-/// rank sees first.
+/// Sockets that stand for the peers of each rank. Those of one pair are neighbours: first the socket that the
+/// lower rank sees, then that of the higher rank.
 #[derive(Debug)]
 struct Fronts {
     ranks: usize,
     sockets: Vec<UdpSocket>,
-    /// Ranks that have asked.
-    known: Vec<bool>,
+    /// Ranks that have requested their ports.
+    has_asked: Vec<bool>,
 }
 
 impl Fronts {
-    /// The place of the socket that `rank` sees as `peer`.
-    fn place(&self, rank: usize, peer: usize) -> usize {
+    /// Index of the socket that `rank` sees as `peer`.
+    fn index(&self, rank: usize, peer: usize) -> usize {
         let (low, high) = (rank.min(peer), rank.max(peer));
         // Pairs of lower ranks come first: n-1 with rank 0, n-2 with rank 1, and so on.
         let before = low * (2 * self.ranks - low - 1) / 2;
@@ -93,29 +93,29 @@ impl Fronts {
                 return;
             }
             if let Ok((stream, _)) = listener.accept() {
-                // Who says nonsense, or goes, gets no answer, and says so itself.
+                // A rank whose request is invalid gets no answer and reports that.
                 let _ = self.answer(&stream);
             }
         }
     }
 
-    /// Tells a rank the ports at which the others find it.
+    /// Answers a rank with the ports at which its peers reach it.
     fn answer(&mut self, mut stream: &TcpStream) -> io::Result<()> {
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let mut line = String::new();
-        BufReader::new(stream.take(ASKED_MAX)).read_line(&mut line)?;
+        BufReader::new(stream.take(REQUEST_MAX)).read_line(&mut line)?;
         let ports = self.ports(&line)?;
         let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
         writeln!(stream, "{}", ports.join(" "))
     }
 
-    fn ports(&mut self, asked: &str) -> io::Result<Vec<u16>> {
-        let numbers: Option<Vec<usize>> = asked.split_whitespace().map(|word| word.parse().ok()).collect();
-        let nonsense = || io::Error::other(format!("{asked:?}"));
+    fn ports(&mut self, request: &str) -> io::Result<Vec<u16>> {
+        let numbers: Option<Vec<usize>> = request.split_whitespace().map(|word| word.parse().ok()).collect();
+        let nonsense = || io::Error::other(format!("{request:?}"));
         let Some(&[rank, ranks, port]) = numbers.as_deref() else { return Err(nonsense()) };
-        if rank >= self.ranks || ranks != self.ranks || std::mem::replace(&mut self.known[rank], true) {
+        if rank >= self.ranks || ranks != self.ranks || std::mem::replace(&mut self.has_asked[rank], true) {
             return Err(nonsense());
         }
         let port = u16::try_from(port).ok().filter(|port| *port > 0).ok_or_else(nonsense)?;
@@ -123,9 +123,9 @@ impl Fronts {
             if peer == rank {
                 return Ok(0);
             }
-            // What it gets comes from there from now on, and what it sends there is taken.
-            self.sockets[self.place(rank, peer)].connect((Ipv4Addr::LOCALHOST, port))?;
-            Ok(self.sockets[self.place(peer, rank)].local_addr()?.port())
+            // The socket now sends to the rank and receives from the rank only.
+            self.sockets[self.index(rank, peer)].connect((Ipv4Addr::LOCALHOST, port))?;
+            Ok(self.sockets[self.index(peer, rank)].local_addr()?.port())
         };
         (0..self.ranks).map(one).collect()
     }
@@ -144,8 +144,7 @@ mod tests {
         line.split_whitespace().map(|word| word.parse().expect("a port")).collect()
     }
 
-    /// Proves that each rank sees each other one at a port of its own, through which datagrams go there and
-    /// back.
+    /// Proves that each rank reaches each peer at a port of its own, in both directions.
     #[test]
     fn relay_ports_differ_for_each_pair() {
         const RANKS: u32 = 4;
@@ -156,17 +155,17 @@ mod tests {
             socket
         };
         let sockets: Vec<UdpSocket> = (0..RANKS).map(socket).collect();
-        let told: Vec<_> =
+        let ports_of: Vec<_> =
             (0..).zip(&sockets).map(|(rank, socket)| ask(&ports, rank, RANKS, socket)).collect();
         for (rank, one) in sockets.iter().enumerate() {
-            assert_eq!(told[rank][rank], 0);
+            assert_eq!(ports_of[rank][rank], 0);
             for (peer, other) in sockets.iter().enumerate().filter(|(peer, _)| *peer != rank) {
-                // A rank passes the ports of a peer on to that peer.
+                // A rank sends the ports to its peers.
                 let octets = [rank as u8, peer as u8];
-                one.send_to(&octets, (Ipv4Addr::LOCALHOST, told[peer][rank])).expect("sent");
+                one.send_to(&octets, (Ipv4Addr::LOCALHOST, ports_of[peer][rank])).expect("sent");
                 let mut got = [0; 3];
                 let (len, from) = other.recv_from(&mut got).expect("it comes");
-                assert_eq!((len, got[..2].to_vec(), from.port()), (2, octets.to_vec(), told[rank][peer]));
+                assert_eq!((len, got[..2].to_vec(), from.port()), (2, octets.to_vec(), ports_of[rank][peer]));
             }
         }
         assert_eq!(ask(&ports, 0, RANKS, &sockets[0]), Vec::<u16>::new(), "a rank asks once");

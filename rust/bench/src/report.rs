@@ -1,10 +1,11 @@
 //! Results of a measurement, as text and as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::{Compared, Mode, Summary};
+use super::outcome::{Compared, Mode, Summary, median};
 use super::protocol::Case;
 
 /// Contestants that did the same and took turns.
@@ -59,9 +60,51 @@ impl Row {
         Row { others, ..self }
     }
 
+    /// The medians of rows of the same case and size in several jobs.
+    fn median_of(rows: &[Row]) -> Option<Row> {
+        let first = rows.first()?;
+        let mut names: Vec<&str> = Vec::new();
+        for cell in rows.iter().flat_map(|row| &row.contestants) {
+            if !names.contains(&cell.name.as_str()) {
+                names.push(&cell.name);
+            }
+        }
+        let cell = |name: &&str| {
+            let summaries: Vec<Summary> = rows.iter().filter_map(|row| row.find(name)).copied().collect();
+            Some(Cell { name: (*name).to_owned(), summary: Summary::median_of(&summaries)? })
+        };
+        let is_same = rows.iter().all(|row| row.mode == first.mode);
+        Some(Row {
+            mode: if is_same { first.mode } else { Mode::Mixed },
+            line: median(rows.iter().filter_map(|row| row.line).collect()),
+            others: median(rows.iter().filter_map(|row| row.others).collect()),
+            contestants: names.iter().filter_map(cell).collect(),
+            ..first.clone()
+        })
+    }
+
     fn find(&self, name: &str) -> Option<&Summary> {
         self.contestants.iter().find(|cell| cell.name == name).map(|cell| &cell.summary)
     }
+}
+
+/// The medians of the same rows of several jobs. The n-th row of a case and size in one job belongs to the
+/// n-th one in the others.
+pub fn medians(jobs: Vec<Vec<Row>>) -> Vec<Row> {
+    let mut groups: Vec<((Case, u64, usize), Vec<Row>)> = Vec::new();
+    for rows in jobs {
+        let mut counts: BTreeMap<(Case, u64), usize> = BTreeMap::new();
+        for row in rows {
+            let count = counts.entry((row.case, row.octets)).or_default();
+            let key = (row.case, row.octets, *count);
+            *count += 1;
+            match groups.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, group)) => group.push(row),
+                None => groups.push((key, vec![row])),
+            }
+        }
+    }
+    groups.iter().filter_map(|(_, rows)| Row::median_of(rows)).collect()
 }
 
 /// Meaning of a column of numbers.
@@ -226,6 +269,29 @@ mod tests {
             ["array", "to", "array", "8", "B", "100", "ns", "-", "-", "30.0", "ns", "0.2", "CPU"]
         );
         assert_eq!(lines[2][3..], ["1", "KiB", "-", "100", "ns", "-", "30.0", "ns", "0.2", "CPU"]);
+    }
+
+    #[test]
+    fn rows_of_several_jobs_are_merged_by_case_size_and_position() {
+        let row = |octets, nanos: &[(&str, f64)], mode| {
+            let summary = |median| Summary { median, best: median, extra: 0.0, turns: 7, counted: None };
+            let cell = |(name, nanos): &(&str, f64)| Cell { name: (*name).into(), summary: summary(*nanos) };
+            let contestants = nanos.iter().map(cell).collect();
+            let (case, line, others) = (Case::Arrays, Some(30.0), None);
+            Row { case, octets, ranks: 2, mode, line, others, contestants }
+        };
+        let job = |first: f64, second: f64, mode| {
+            vec![row(8, &[("one", first)], mode), row(8, &[("one", second)], mode), row(64, &[], mode)]
+        };
+        let mut absent = job(9.0, 20.0, Mode::Fast);
+        absent[1] = row(8, &[("two", 5.0)], Mode::Fast);
+        let merged = medians(vec![job(1.0, 40.0, Mode::Fast), job(3.0, 10.0, Mode::Slow), absent]);
+        let found: Vec<Vec<(&str, f64)>> = merged
+            .iter()
+            .map(|row| row.contestants.iter().map(|c| (c.name.as_str(), c.summary.median)).collect())
+            .collect();
+        assert_eq!(found, [vec![("one", 3.0)], vec![("one", 25.0), ("two", 5.0)], vec![]]);
+        assert_eq!((merged[0].mode, merged[0].contestants[0].summary.turns), (Mode::Mixed, 21));
     }
 
     #[test]

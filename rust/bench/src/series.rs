@@ -11,26 +11,26 @@ use super::report::{Row, aligned, bare_line, processors, size, time};
 
 /// Cases of a series.
 pub const CASES: [Case; 3] = [Case::Arrays, Case::Direct, Case::Buffers];
-/// Time of a size by that of its neighbour, the longer by the shorter: more is a cliff.
+/// Limit of the quotient of two neighbours' times, the longer by the shorter. A larger one is a cliff.
 pub const STEP_MAX: f64 = 1.6;
 
 /// Octets of the shortest and of the longest message.
 const ENDS: [u64; 2] = [8, 64 << 20];
-/// Octets of a message by those of the message before, in tenths.
+/// Quotient of neighbouring sizes, in tenths.
 const FACTOR_TENTHS: u64 = 14;
 
-/// Multiples of 8 from 8 octets to 64 MiB, each 1.4 times the one before, or 8 more.
+/// Sizes from 8 octets to 64 MiB. Each is a multiple of 8 and 1.4 times the size before, or 8 more.
 pub fn sizes() -> Vec<u64> {
     let after = |octets: &u64| (*octets < ENDS[1]).then(|| next(*octets).min(ENDS[1]));
     std::iter::successors(Some(ENDS[0]), after).collect()
 }
 
-/// The size behind another one.
+/// The next larger size.
 fn next(octets: u64) -> u64 {
     (octets * FACTOR_TENTHS / 10 / 8 * 8).max(octets + 8)
 }
 
-/// A step between neighbouring sizes that is a cliff in a second measurement too, by turns.
+/// A step between neighbouring sizes that a second measurement by turns confirmed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cliff {
     /// Name of the contestant.
@@ -49,7 +49,7 @@ impl Cliff {
         step(self.nanos)
     }
 
-    /// The step between two rows of one contestant, if their sizes are neighbours and it is a cliff.
+    /// The cliff between two rows of one contestant, if their sizes are neighbours and there is one.
     fn between(rows: [&Row; 2]) -> Option<Cliff> {
         let [smaller, larger] = rows.map(|row| row.contestants.first());
         let nanos = [smaller?.summary.median, larger?.summary.median];
@@ -69,30 +69,32 @@ fn step(nanos: [f64; 2]) -> f64 {
     (nanos[1] / nanos[0]).max(nanos[0] / nanos[1])
 }
 
-/// Measures all cases and sizes of one contestant after the other. `tell` gets the name of each measurement.
+/// Measures all cases and sizes, one contestant after the other. `progress` gets the name of each
+/// measurement.
 ///
 /// # Errors
-/// A contestant fails, or it is to stop.
+/// A contestant fails, or `stop` is set.
 pub fn run(
     jobs: &mut [RunningJob],
     sizes: &[u64],
     pace: Pace,
     stop: &Stop,
-    tell: &dyn Fn(&str),
+    progress: &dyn Fn(&str),
 ) -> Result<(Vec<Row>, Vec<Cliff>), BenchError> {
     let (mut rows, mut cliffs, mut done) = (Vec::new(), Vec::new(), 0);
     let all = jobs.len() * CASES.len() * sizes.len();
     for job in 0..jobs.len() {
-        let taken: Vec<u64> = sizes.iter().copied().filter(|octets| jobs[job].takes(*octets)).collect();
+        let sizes_of_job: Vec<u64> =
+            sizes.iter().copied().filter(|octets| jobs[job].takes(*octets)).collect();
         for case in CASES {
             let name = jobs[job].name().to_owned();
             let measure = |octets: &[u64]| {
                 let sizes = octets.iter().map(|octets| size(*octets)).collect::<Vec<_>>().join(" and ");
-                // A second measurement is one more.
+                // A repetition of two sizes does not count.
                 done += usize::from(octets.len() == 1);
-                tell(&format!("{name}, {}, {sizes}, {done} of {all}", case.title()));
-                // The first messages of a case are those that have its code compiled.
-                let is_first = octets.first() == taken.first();
+                progress(&format!("{name}, {}, {sizes}, {done} of {all}", case.title()));
+                // The first messages of a case trigger the compilation of its code.
+                let is_first = octets.first() == sizes_of_job.first();
                 let compiled_after = if is_first { COMPILED_AFTER } else { pace.compiled_after };
                 let pace = Pace { compiled_after, ..pace };
                 let entries: Vec<Entry> =
@@ -101,7 +103,7 @@ pub fn run(
                 let rows = contest::rows(&entries, jobs, &compare(&turns.samples));
                 Ok(rows.into_iter().map(|row| row.beside(turns.others)).collect())
             };
-            let (measured, found) = repeat_steps(&taken, measure)?;
+            let (measured, found) = repeat_steps(&sizes_of_job, measure)?;
             rows.extend(measured);
             cliffs.extend(found);
         }
@@ -109,8 +111,8 @@ pub fn run(
     Ok((rows, cliffs))
 }
 
-/// Rows of all sizes, and the cliffs among them. Two neighbours whose times are far apart are measured once
-/// more, by turns: other work on the machine may have met one of them alone.
+/// Rows of all sizes, and the cliffs among them. Two neighbours whose times are far apart are measured again
+/// by turns, since other work on the machine may have slowed only one of them.
 fn repeat_steps<E>(
     sizes: &[u64],
     mut measure: impl FnMut(&[u64]) -> Result<Vec<Row>, E>,
@@ -124,16 +126,16 @@ fn repeat_steps<E>(
     let is_far = |rows: &[Row], at: usize| Cliff::between([&rows[at - 1], &rows[at]]).is_some();
     while let Some(at) = (1..rows.len()).find(|at| !is_repeated[*at] && is_far(&rows, *at)) {
         is_repeated[at] = true;
-        let again = measure(&[rows[at - 1].octets, rows[at].octets])?;
-        let [smaller, larger] = &again[..] else { continue };
+        let repeated = measure(&[rows[at - 1].octets, rows[at].octets])?;
+        let [smaller, larger] = &repeated[..] else { continue };
         cliffs.extend(Cliff::between([smaller, larger]));
-        rows.splice(at - 1..=at, again);
+        rows.splice(at - 1..=at, repeated);
     }
     cliffs.sort_by_key(|cliff| cliff.octets);
     Ok((rows, cliffs))
 }
 
-/// A table for each contestant with a line for each size, and its cliffs.
+/// Text with a table for each contestant, a line for each size, and the cliffs.
 pub fn text(rows: &[Row], cliffs: &[Cliff]) -> String {
     let mut names: Vec<&str> =
         rows.iter().flat_map(|row| &row.contestants).map(|cell| cell.name.as_str()).collect();
@@ -199,7 +201,7 @@ mod tests {
         Row { case, octets, ranks: 2, mode: Mode::Fast, line: Some(30.0), others: Some(0.0), contestants }
     }
 
-    /// Rows and cliffs when a size takes `nanos`, which gets its octets and how often it was measured before.
+    /// Rows and cliffs if a size takes `nanos(octets, number of earlier measurements)`.
     fn measured(nanos: impl Fn(u64, usize) -> f64) -> (Vec<Row>, Vec<Cliff>, usize) {
         let mut seen: Vec<u64> = Vec::new();
         let measure = |sizes: &[u64]| -> Result<Vec<Row>, ()> {

@@ -1,4 +1,4 @@
-//! The number of sleeps of this process's threads, as the system counts them.
+//! Sleeps of this process's threads: voluntary context switches of proc(5).
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 /// Sleeps of all threads but the calling one.
 ///
 /// # Errors
-/// The system does not tell.
+/// /proc cannot be read.
 pub fn of_others() -> io::Result<u64> {
     let own = fs::read_link("/proc/thread-self")?;
     let mut sleeps = 0;
@@ -15,14 +15,14 @@ pub fn of_others() -> io::Result<u64> {
         if Some(task.file_name().as_os_str()) == own.file_name() {
             continue;
         }
-        // A thread that has ended meanwhile has no more to say.
+        // A thread that has ended meanwhile is not counted.
         let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
         sleeps += number_after(&status, "voluntary_ctxt_switches:").unwrap_or(0);
     }
     Ok(sleeps)
 }
 
-/// The number in the line that begins so.
+/// The number in the line with this prefix.
 fn number_after(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()

@@ -1,38 +1,38 @@
-//! A contestant without a library: two processes with one TCP connection through the loopback interface.
+//! Plain TCP sockets as a contestant: two processes with one connection over the loopback interface.
 //!
-//! It is what TCP takes at least on this machine, as somebody writes it who knows all messages before: the
-//! connection never waits to send (TCP_NODELAY) and never sleeps to read, each message has the octets of an
-//! IMPI header before it and is written at once, and the receiver knows its length.
+//! This is a lower bound for TCP on this machine, since both sides know all messages in advance. The
+//! connection sends at once (TCP_NODELAY) and never sleeps to read. Each message follows the octets of an
+//! IMPI header and is written by one call. The receiver knows its length.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 
 use super::plain;
-use super::protocol::Order;
+use super::protocol::RunCommand;
 use super::rank::RankError;
 
-/// Octets before the elements of a message, as many as a packet's header has (IMPI 7.1).
+/// Octets before the elements of a message: those of a packet header (IMPI 7.1).
 const HEADER_LEN: usize = 128;
-/// Octets that are asked for at least where messages are shorter.
+/// Least octets of a read, for several short messages.
 const READ_LEN: usize = 64 << 10;
 
-/// Starts the other ranks, which are processes of this command, and is rank 0 of them. Only the first two are
-/// connected, the others look on.
+/// Runs rank 0 in this process and starts the other ranks as processes of this program. Ranks from 2 on are
+/// idle.
 ///
 /// # Errors
-/// The system refuses, or the orders cannot be followed.
+/// A system call failed, or a command cannot be executed.
 pub fn serve(socket: &Path, ranks: u32) -> Result<(), RankError> {
     let (own, other) = pair()?;
-    plain::serve(socket, ranks, Party::new(0, own)?, other.into(), None)
+    plain::serve(socket, ranks, TcpEndpoint::new(0, own)?, other.into(), None)
 }
 
-/// One of the other ranks; standard input is rank 1's connection to rank 0.
+/// Runs another rank. The connection of rank 1 is its standard input.
 ///
 /// # Errors
-/// The orders cannot be followed.
+/// A command cannot be executed.
 pub fn serve_other(socket: &Path, rank: u32) -> Result<(), RankError> {
-    plain::serve_other(socket, rank, |input| Ok(Party::new(rank, input.into())?))
+    plain::serve_other(socket, rank, |input| Ok(TcpEndpoint::new(rank, input.into())?))
 }
 
 /// Both ends of a connection.
@@ -41,7 +41,7 @@ fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let own = TcpStream::connect(listener.local_addr()?)?;
     loop {
         let (other, from) = listener.accept()?;
-        // Anybody on this machine may have been faster.
+        // Another program may have connected first.
         if from == own.local_addr()? {
             return Ok((own, other));
         }
@@ -49,23 +49,23 @@ fn pair() -> io::Result<(TcpStream, TcpStream)> {
 }
 
 /// One of the two ranks that exchange messages.
-struct Party {
+struct TcpEndpoint {
     rank: u32,
     stream: TcpStream,
     /// A message with its header.
     out: Vec<u8>,
-    /// Room for whole messages: one, or as many short ones as are read at once.
+    /// Room for one message, or for several short ones.
     input: Vec<u8>,
 }
 
-impl Party {
-    fn new(rank: u32, stream: TcpStream) -> io::Result<Party> {
+impl TcpEndpoint {
+    fn new(rank: u32, stream: TcpStream) -> io::Result<TcpEndpoint> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Party { rank, stream, out: Vec::new(), input: Vec::new() })
+        Ok(TcpEndpoint { rank, stream, out: Vec::new(), input: Vec::new() })
     }
 
-    /// Writes a number of octets, in one write if the system takes them all.
+    /// Writes `len` octets, in one call if the kernel takes them all.
     fn write(&mut self, len: usize) -> io::Result<()> {
         let mut written = 0;
         while written < len {
@@ -78,7 +78,7 @@ impl Party {
         Ok(())
     }
 
-    /// Reads until this number of octets has arrived.
+    /// Reads `len` octets.
     fn read(&mut self, len: usize) -> io::Result<()> {
         let (mut left, mut at) = (len, 0);
         while left > 0 {
@@ -97,13 +97,13 @@ impl Party {
     }
 }
 
-impl plain::Party for Party {
+impl plain::Endpoint for TcpEndpoint {
     fn rank(&self) -> u32 {
         self.rank
     }
 
-    fn prepare(&mut self, order: Order) -> Result<(), RankError> {
-        let len = HEADER_LEN + usize::try_from(order.octets).unwrap_or(usize::MAX - HEADER_LEN);
+    fn prepare(&mut self, command: RunCommand) -> Result<(), RankError> {
+        let len = HEADER_LEN + usize::try_from(command.octets).unwrap_or(usize::MAX - HEADER_LEN);
         if self.out.len() != len {
             self.out = vec![1; len];
             self.input = vec![1; len * (READ_LEN / len).max(1)];
@@ -128,32 +128,35 @@ impl plain::Party for Party {
     }
 }
 
-/// Nothing can be read or written at this moment, or a signal came.
+/// True if the call would block or was interrupted.
 fn is_for_now(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::plain::Party as _;
+    use super::super::plain::Endpoint as _;
     use super::super::protocol::Case;
     use super::*;
 
-    /// Two ranks follow an order; gives the octets of a message with its header.
+    /// Runs a command on two ranks and returns the octets of a message with its header.
     fn exchange(case: Case, octets: u64) -> usize {
         let (one, other) = pair().expect("a connection");
-        let order = Order { case, octets, times: 3 };
+        let command = RunCommand { case, octets, times: 3 };
         let run = |rank, stream| {
-            let mut party = Party::new(rank, stream).expect("a party");
-            party.prepare(order).expect("room");
-            plain::run(&mut party, order, order.times).expect("it runs");
-            assert!(matches!(party.stream.read(&mut [0]), Err(e) if is_for_now(&e)), "nothing is left over");
-            party
+            let mut endpoint = TcpEndpoint::new(rank, stream).expect("an endpoint");
+            endpoint.prepare(command).expect("room");
+            plain::run(&mut endpoint, command, command.times).expect("it runs");
+            assert!(
+                matches!(endpoint.stream.read(&mut [0]), Err(e) if is_for_now(&e)),
+                "nothing is left over"
+            );
+            endpoint
         };
         std::thread::scope(|scope| {
             let other = scope.spawn(|| run(1, other));
-            let (party, _other) = (run(0, one), other.join().expect("no panic"));
-            party.out.len()
+            let (endpoint, _other) = (run(0, one), other.join().expect("no panic"));
+            endpoint.out.len()
         })
     }
 
@@ -166,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn unknown_order_is_refused_and_ended_peer_is_noticed() {
+    fn unknown_command_is_refused_and_ended_peer_is_noticed() {
         let (one, other) = pair().expect("a connection");
-        let mut party = Party::new(0, one).expect("a party");
-        let order = |case| Order { case, octets: 8, times: 1 };
-        party.prepare(order(Case::Ring)).expect("room");
-        assert!(matches!(plain::run(&mut party, order(Case::Ring), 1), Err(RankError::Order(_))));
+        let mut endpoint = TcpEndpoint::new(0, one).expect("an endpoint");
+        let command = |case| RunCommand { case, octets: 8, times: 1 };
+        endpoint.prepare(command(Case::Ring)).expect("room");
+        assert!(matches!(plain::run(&mut endpoint, command(Case::Ring), 1), Err(RankError::Command(_))));
         drop(other);
-        assert!(matches!(plain::run(&mut party, order(Case::Arrays), 1), Err(RankError::Socket(_))));
+        assert!(matches!(plain::run(&mut endpoint, command(Case::Arrays), 1), Err(RankError::Socket(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! The time that clients take to become a job through the startup server (IMPI 5).
+//! Time in which clients form a job at the startup server (IMPI 5).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -18,43 +18,44 @@ use super::BenchError;
 
 /// Name in reports.
 pub const NAME: &str = "mpjdev impi-server";
-/// Longest silence of the server.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// And how long it may take to end.
-const END_PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks at it.
-const LOOK: Duration = Duration::from_millis(5);
-/// Octets that are read at once.
+/// Timeout of an answer of the server.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of the server's end.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between polls of the server's process.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Octets of a read.
 const READ_LEN: usize = 16 << 10;
-/// Octets of user data in a packet. None is ever sent.
+/// Octets of user data in a packet. No packet is sent.
 const DATALEN: u32 = 65536;
-/// Packets after which they are acknowledged.
+/// IMPI's ackmark: counted packets after which a ProtoAck is sent.
 const ACKMARK: u32 = 10;
-/// Packets in flight.
+/// IMPI's hiwater: limit of unacknowledged packets.
 const HIWATER: u32 = 20;
 
 /// Times of a start-up.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
-    /// From the moment when all clients began to connect until the last one had the tables of the job.
+pub struct StartupTime {
+    /// Time from the first connect until the last client has the tables of the job.
     pub all: Duration,
-    /// The part of it behind the moment when the last one was connected.
+    /// The part of it after the last client was connected.
     pub beyond: Duration,
 }
 
-/// The startup server of a number of clients.
+/// Command line of the startup server for a number of clients.
 pub fn server(launcher: &Path, clients: u32) -> Command {
     let mut command = Command::new(launcher);
     command.args(["impi-server", "-server", &clients.to_string()]);
     command
 }
 
-/// Starts a server, starts clients at once, lets them end, and waits until the server has ended too.
+/// Starts a server and all clients at the same time, and waits for their ends.
 ///
 /// # Errors
-/// The server cannot be started, says no address first, or a client cannot do with it.
-pub fn measure(command: &mut Command, clients: u32) -> Result<Taken, BenchError> {
-    // What another process guesses joins no job of ours. Decimal and positive, as others read it (IMPI 5.2).
+/// The server cannot be started or prints no address, or a client fails.
+pub fn measure(command: &mut Command, clients: u32) -> Result<StartupTime, BenchError> {
+    // A random key excludes other processes. It is decimal and positive, so that every server can read it
+    // (IMPI 5.2).
     let key = RandomState::new().build_hasher().finish() >> 1;
     command.env_remove("IMPI_AUTH_KEY_FILE").env_remove("IMPI_AUTH_NONE");
     command.env("IMPI_AUTH_KEY", key.to_string());
@@ -82,11 +83,11 @@ pub fn measure(command: &mut Command, clients: u32) -> Result<Taken, BenchError>
     taken.ok_or_else(|| wrong("it has no clients".into()))
 }
 
-fn taken(joined: &[Joined]) -> Option<Taken> {
+fn taken(joined: &[Joined]) -> Option<StartupTime> {
     let begun = joined.iter().map(|client| client.begun).min()?;
     let connected = joined.iter().map(|client| client.connected).max()?;
     let done = joined.iter().map(|client| client.done).max()?;
-    Some(Taken { all: done.duration_since(begun), beyond: done.duration_since(connected) })
+    Some(StartupTime { all: done.duration_since(begun), beyond: done.duration_since(connected) })
 }
 
 fn wrong(why: String) -> BenchError {
@@ -96,7 +97,7 @@ fn wrong(why: String) -> BenchError {
 fn settings(rank: u32, key: u64) -> Settings {
     let address = Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets();
     let procs = vec![Proc { host_id: address, pid: i64::from(rank) + 1 }];
-    // Nobody ever connects to that port: the job is over when all know each other.
+    // No client connects to that port, since the job ends after startup.
     let host = HostSettings { address, port: 1, procs, ackmark: ACKMARK, hiwater: HIWATER };
     Settings {
         rank,
@@ -112,7 +113,7 @@ fn settings(rank: u32, key: u64) -> Settings {
     }
 }
 
-/// A client that knows the job.
+/// A client that has joined.
 struct Joined {
     stream: TcpStream,
     client: Client,
@@ -131,7 +132,7 @@ impl Joined {
         let mut stream = TcpStream::connect(address).map_err(system)?;
         let connected = Instant::now();
         stream.set_nodelay(true).map_err(system)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(system)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(system)?;
         let mut octets = vec![0; READ_LEN];
         loop {
             send(&mut client, &mut stream).map_err(system)?;
@@ -152,14 +153,14 @@ impl Joined {
         }
     }
 
-    /// Says that all has ended well.
+    /// Sends the end of the client.
     fn end(mut self) -> Result<(), BenchError> {
         self.client.finish().map_err(|error| wrong(error.to_string()))?;
         send(&mut self.client, &mut self.stream).map_err(|error| wrong(error.to_string()))
     }
 }
 
-/// Sends what a client has to say, in one piece.
+/// Sends the output of a client in one write.
 fn send(client: &mut Client, stream: &mut TcpStream) -> io::Result<()> {
     let mut octets = Vec::new();
     while let Some(output) = client.poll_output() {
@@ -168,7 +169,7 @@ fn send(client: &mut Client, stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(&octets)
 }
 
-/// The server's process, which does not outlive this.
+/// The server's process. It is killed when this is dropped.
 struct Server(Child);
 
 impl Server {
@@ -180,7 +181,7 @@ impl Server {
     /// Address of the server, which is its first line of output.
     fn address(&mut self) -> Result<String, BenchError> {
         let stdout = self.0.stdout.as_mut().ok_or_else(|| wrong("it has no output".into()))?;
-        let seconds = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let seconds = Timespec { tv_sec: TIMEOUT.as_secs() as i64, tv_nsec: 0 };
         let mut ready = [PollFd::new(stdout, PollFlags::IN)];
         let count = poll(&mut ready, Some(&seconds)).map_err(|e| BenchError::system(NAME)(e.into()))?;
         let mut line = String::new();
@@ -188,27 +189,27 @@ impl Server {
             BufReader::new(stdout).read_line(&mut line).map_err(BenchError::system(NAME))?;
         }
         match line.trim() {
-            "" => Err(wrong("it says no address".into())),
+            "" => Err(wrong("it printed no address".into())),
             address => Ok(address.to_owned()),
         }
     }
 
     fn end(mut self) -> Result<(), BenchError> {
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         while Instant::now() < deadline {
             match self.0.try_wait().map_err(BenchError::system(NAME))? {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => return Err(wrong(format!("it ended with {status}"))),
-                None => std::thread::sleep(LOOK),
+                None => std::thread::sleep(POLL_INTERVAL),
             }
         }
-        Err(wrong(format!("it did not end in {END_PATIENCE:?}")))
+        Err(wrong(format!("it did not end in {END_TIMEOUT:?}")))
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that has ended already needs neither.
+        // Both fail if the process has ended and been waited for.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn startup_of_a_wrong_server_command_fails_with_its_reason() {
-        assert_eq!(failure("exit 2"), "mpjdev impi-server: it says no address");
+        assert_eq!(failure("exit 2"), "mpjdev impi-server: it printed no address");
         assert!(failure("echo nowhere").starts_with("mpjdev impi-server: client "));
         let mut missing = Command::new("/no/such/command");
         assert!(matches!(measure(&mut missing, 2), Err(BenchError::System { .. })));

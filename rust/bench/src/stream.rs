@@ -1,5 +1,4 @@
-//! A stream of octets through one TCP connection for some seconds: what the system's own TCP makes of a
-//! network.
+//! A stream of octets over one TCP connection of the system, for some seconds.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,15 +9,15 @@ use rustix::net::sockopt;
 
 /// Octets of one write or read.
 const PIECE_LEN: usize = 1 << 18;
-/// Longest wait of a side for the other one.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for the other end.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Octets that have come, from the first one to the end of the stream.
+/// Octets received, and the time from the first read to the last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goodput {
     /// Number of octets.
     pub octets: u64,
-    /// In how many nanoseconds.
+    /// Nanoseconds between the first and the last read.
     pub nanos: u64,
 }
 
@@ -29,15 +28,18 @@ impl Goodput {
     }
 }
 
-/// Takes one connection and reads it to its end; `tell` gets the address that it may connect to.
+/// Accepts one connection and reads it to its end. `on_listening` gets the address of the listener.
 ///
 /// # Errors
-/// The system refuses, or the stream breaks.
-pub fn take(at: SocketAddr, tell: impl FnOnce(SocketAddr) -> io::Result<()>) -> io::Result<Goodput> {
+/// A system call failed, or the connection broke.
+pub fn receive(
+    at: SocketAddr,
+    on_listening: impl FnOnce(SocketAddr) -> io::Result<()>,
+) -> io::Result<Goodput> {
     let listener = TcpListener::bind(at)?;
-    tell(listener.local_addr()?)?;
+    on_listening(listener.local_addr()?)?;
     let (mut stream, _) = listener.accept()?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let mut buffer = vec![0; PIECE_LEN];
     let mut octets = stream.read(&mut buffer)? as u64;
     let begin = Instant::now();
@@ -52,16 +54,16 @@ pub fn take(at: SocketAddr, tell: impl FnOnce(SocketAddr) -> io::Result<()>) -> 
     Ok(Goodput { octets, nanos: end.duration_since(begin).as_nanos() as u64 })
 }
 
-/// Connects, writes for so long with this congestion control, as the system names it, and waits until the
-/// other side has closed.
+/// Connects, writes for `time` under the system's congestion control of this name, and waits until the
+/// receiver has closed.
 ///
 /// # Errors
-/// The system refuses or has no such congestion control, or the stream breaks.
-pub fn give(to: SocketAddr, time: Duration, congestion: &str) -> io::Result<()> {
-    let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+/// A system call failed, the congestion control is unknown, or the connection broke.
+pub fn send(to: SocketAddr, time: Duration, congestion: &str) -> io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&to, TIMEOUT)?;
     sockopt::set_tcp_congestion(stream.as_fd(), congestion)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let piece = vec![1; PIECE_LEN];
     let begin = Instant::now();
     while begin.elapsed() < time {
@@ -81,23 +83,23 @@ mod tests {
     #[test]
     fn reader_counts_the_octets_written() {
         let (sender, receiver) = mpsc::channel();
-        let taker = std::thread::spawn(move || {
-            let told = |at| sender.send(at).map_err(io::Error::other);
-            take((Ipv4Addr::LOCALHOST, 0).into(), told)
+        let reader = std::thread::spawn(move || {
+            let on_listening = |at| sender.send(at).map_err(io::Error::other);
+            receive((Ipv4Addr::LOCALHOST, 0).into(), on_listening)
         });
-        let to = receiver.recv_timeout(PATIENCE).expect("an address");
-        let unknown = give(to, Duration::ZERO, "no-such-control");
-        assert!(unknown.is_err(), "that is no congestion control");
-        assert!(taker.join().expect("no panic").is_ok_and(|goodput| goodput.octets == 0));
+        let to = receiver.recv_timeout(TIMEOUT).expect("an address");
+        let unknown = send(to, Duration::ZERO, "no-such-control");
+        assert!(unknown.is_err(), "an unknown congestion control is refused");
+        assert!(reader.join().expect("no panic").is_ok_and(|goodput| goodput.octets == 0));
         let (sender, receiver) = mpsc::channel();
-        let taker = std::thread::spawn(move || {
-            let told = |at| sender.send(at).map_err(io::Error::other);
-            take((Ipv4Addr::LOCALHOST, 0).into(), told)
+        let reader = std::thread::spawn(move || {
+            let on_listening = |at| sender.send(at).map_err(io::Error::other);
+            receive((Ipv4Addr::LOCALHOST, 0).into(), on_listening)
         });
-        let to = receiver.recv_timeout(PATIENCE).expect("an address");
-        // Linux always has it.
-        give(to, Duration::from_millis(1), "reno").expect("written");
-        let goodput = taker.join().expect("no panic").expect("read");
+        let to = receiver.recv_timeout(TIMEOUT).expect("an address");
+        // Every Linux has Reno.
+        send(to, Duration::from_millis(1), "reno").expect("written");
+        let goodput = reader.join().expect("no panic").expect("read");
         assert!(goodput.octets >= PIECE_LEN as u64 && goodput.octets % PIECE_LEN as u64 == 0, "{goodput:?}");
         assert_eq!(Goodput { octets: 1_000_000, nanos: 80_000_000 }.mbit(), 100.0);
     }

@@ -1,4 +1,4 @@
-//! Run of all targets: the contestants of each group take turns, and each figure is held against its limit.
+//! Run of all targets: contestants of each group take turns, and each figure is compared with its limit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,97 +6,100 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::BenchError;
-use super::contest::{self, Entry, Pace, Stop, Turns};
+use super::contest::{self, ContestResult, Entry, Pace, Stop};
 use super::contestant::{self, Contestant, RunningJob, Tools, Transport};
 use super::copies;
-use super::figures::{self, GROUPS, Group, Held, Part, Trial, Who};
-use super::memory::{held_below, private_below};
+use super::figures::{self, Comparison, Figure, GROUPS, Group, Part, Role};
+use super::memory::{memory_below, private_below};
 use super::outcome::{Compared, Sample, compare};
 use super::peer::{Peer, Program};
-use super::protocol::{Case, Order};
-use super::report::{Absent, Row};
+use super::protocol::{Case, RunCommand};
+use super::report::{self, Absent, Row};
 use super::startup;
 
 /// Measurements of the start and the end of a job.
 const STARTS: usize = 5;
 
-/// And the start-up of clients, which takes some milliseconds.
+/// Measurements of the start-up of clients, which takes some milliseconds.
 const STARTUPS: usize = 15;
 
-/// All that is needed for it.
+/// Arguments of a run of all targets.
 #[derive(Debug)]
 pub struct TargetRun<'a> {
-    /// Programs that contestants are started from.
+    /// Programs of the contestants.
     pub tools: &'a Tools,
-    /// The transports whose figures are asked for.
+    /// Transports whose figures are measured.
     pub transports: &'a [Transport],
-    /// The C program under the MPIs that are installed, Open MPI first.
+    /// C program under the installed MPIs, Open MPI first.
     pub peers: &'a [Program],
     /// Durations of a measurement.
     pub pace: Pace,
-    /// Set when all this is to end.
+    /// Jobs of two ranks whose medians are the figures. Larger jobs are at least
+    /// [`CROWDED_JOBS`](figures::CROWDED_JOBS).
+    pub jobs: usize,
+    /// Flag that ends the run.
     pub stop: &'a Stop,
 }
 
-/// Results of a trial.
+/// Results of a comparison.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The figures.
-    pub held: Vec<Held>,
-    /// All that took turns.
+    /// Figures of all targets.
+    pub figures: Vec<Figure>,
+    /// Results of all contestants.
     pub rows: Vec<Row>,
     /// Contestants that could not be started.
     pub absent: Vec<Absent>,
-    /// Errors that did not keep the others from being measured.
-    pub complaints: Vec<BenchError>,
+    /// Errors that did not prevent other measurements.
+    pub errors: Vec<BenchError>,
 }
 
-/// Contestants that have been started, and their parts.
+/// Running contestants and their roles.
 struct TargetJobs {
-    parts: Vec<Who>,
+    parts: Vec<Role>,
     jobs: Vec<RunningJob>,
 }
 
 impl TargetJobs {
     /// Index of the job with this part.
     fn index_of(&self, part: &Part) -> Option<usize> {
-        self.parts.iter().position(|who| *who == part.0)
+        self.parts.iter().position(|role| *role == part.0)
     }
 }
 
 impl TargetRun<'_> {
-    /// All figures. `tell` gets the name of each measurement.
+    /// Measures all figures. `progress` gets the name of each measurement.
     ///
     /// # Errors
-    /// A contestant fails, or it is to stop.
-    pub fn run(&self, tell: &dyn Fn(&str)) -> Result<Outcome, BenchError> {
+    /// A contestant fails, or `stop` is set.
+    pub fn run(&self, progress: &dyn Fn(&str)) -> Result<Outcome, BenchError> {
         let mut outcome = Outcome::default();
         let is_asked = |transport| self.transports.contains(&transport);
         for group in GROUPS.iter().filter(|group| is_asked(group.transport)) {
             if group.transport == Transport::Mpi {
-                self.over_each_mpi(group, tell, &mut outcome)?;
+                self.over_each_mpi(group, progress, &mut outcome)?;
             } else {
                 let open_mpi = self.peers.iter().find(|program| program.peer() == Peer::OpenMpi);
-                self.group(group, open_mpi, tell, &mut outcome)?;
+                self.group(group, open_mpi, progress, &mut outcome)?;
             }
         }
         if is_asked(Transport::Shm) {
-            tell(figures::START.title);
-            outcome.held.push(self.start()?);
-            tell(figures::IDLE.title);
-            outcome.held.extend(self.memory(&mut outcome.complaints)?);
-            tell(figures::COPIES[0].title);
+            progress(figures::START.title);
+            outcome.figures.push(self.start()?);
+            progress(figures::IDLE.title);
+            outcome.figures.extend(self.memory(&mut outcome.errors)?);
+            progress(figures::COPIES[0].title);
             let copies = copies::measure()?;
-            outcome.held.extend(figures::COPIES.map(|asked| asked.hold(&compare(&copies), &copies)));
+            outcome.figures.extend(figures::COPIES.map(|target| target.evaluate(&compare(&copies), &copies)));
         }
         if is_asked(Transport::Tcp) {
-            tell(figures::STARTUP[0].title);
-            let held = self.startup().unwrap_or_else(|error| {
+            progress(figures::STARTUP[0].title);
+            let figures = self.startup().unwrap_or_else(|error| {
                 outcome.absent.push(Absent { name: startup::NAME.into(), why: error.to_string() });
-                outcome.complaints.push(error);
-                figures::STARTUP.map(|asked| asked.value(None))
+                outcome.errors.push(error);
+                figures::STARTUP.map(|target| target.figure(None))
             });
-            outcome.held.extend(held);
+            outcome.figures.extend(figures);
         }
         Ok(outcome)
     }
@@ -104,26 +107,25 @@ impl TargetRun<'_> {
     fn over_each_mpi(
         &self,
         group: &Group,
-        tell: &dyn Fn(&str),
+        progress: &dyn Fn(&str),
         outcome: &mut Outcome,
     ) -> Result<(), BenchError> {
         for program in self.peers {
-            let first = outcome.held.len();
-            let tell_whose = |title: &str| tell(&format!("{}, {title}", program.peer()));
-            self.group(group, Some(program), &tell_whose, outcome)?;
-            tell_whose(figures::BEYOND.title);
-            let beyond = self.memory_beyond(program, &mut outcome.complaints)?;
-            outcome.held.push(figures::BEYOND.value(Some(beyond)));
-            for held in &mut outcome.held[first..] {
-                held.title = format!("{}, {}", program.peer(), held.title);
+            let first = outcome.figures.len();
+            let progress_of_peer = |title: &str| progress(&format!("{}, {title}", program.peer()));
+            self.group(group, Some(program), &progress_of_peer, outcome)?;
+            progress_of_peer(figures::BEYOND.title);
+            let beyond = self.memory_beyond(program, &mut outcome.errors)?;
+            outcome.figures.push(figures::BEYOND.figure(Some(beyond)));
+            for figures in &mut outcome.figures[first..] {
+                figures.title = format!("{}, {}", program.peer(), figures.title);
             }
         }
         Ok(())
     }
 
-    /// KiB that each rank in Rust over an MPI holds for itself beyond what one in C holds, when both have
-    /// done the same.
-    fn memory_beyond(&self, program: &Program, complaints: &mut Vec<BenchError>) -> Result<f64, BenchError> {
+    /// Private KiB of a rank in Rust over an MPI beyond those of a rank in C, after the same messages.
+    fn memory_beyond(&self, program: &Program, errors: &mut Vec<BenchError>) -> Result<f64, BenchError> {
         const RANKS: u32 = 2;
         let program = program.over(Transport::Mpi).unwrap_or_else(|| program.clone());
         let mut private = [0.0; 2];
@@ -131,10 +133,10 @@ impl TargetRun<'_> {
             [Contestant::RustOver(program.clone()), Contestant::C(program)].into_iter().enumerate()
         {
             let mut job = RunningJob::start(&contestant, RANKS, self.tools)?;
-            job.follow(Order { case: Case::Arrays, octets: 8, times: 100 })?;
-            let held = private_below(job.process()).map_err(BenchError::system("/proc"))?;
-            private[at] = held as f64 / 1024.0 / f64::from(RANKS);
-            complaints.extend(RunningJob::end_all(vec![job]));
+            job.run(RunCommand { case: Case::Arrays, octets: 8, times: 100 })?;
+            let figures = private_below(job.process()).map_err(BenchError::system("/proc"))?;
+            private[at] = figures as f64 / 1024.0 / f64::from(RANKS);
+            errors.extend(RunningJob::end_all(vec![job]));
         }
         Ok(private[0] - private[1])
     }
@@ -143,24 +145,30 @@ impl TargetRun<'_> {
         &self,
         group: &Group,
         peer: Option<&Program>,
-        tell: &dyn Fn(&str),
+        progress: &dyn Fn(&str),
         outcome: &mut Outcome,
     ) -> Result<(), BenchError> {
-        let mut by_ranks: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
-        group.trials.iter().for_each(|trial| by_ranks.entry(trial.ranks).or_default().push(trial));
-        for (ranks, trials) in by_ranks {
-            let jobs = if ranks > 2 { figures::CROWDED_JOBS } else { 1 };
-            let (first, mut held) = (outcome.held.len(), Vec::new());
-            for _ in 0..jobs {
-                let mut started = self.start_jobs(group.transport, peer, ranks, outcome);
-                for trial in &trials {
-                    tell(trial.asked.first().map_or("", |asked| asked.title));
-                    self.hold(&mut started, trial, outcome)?;
+        let mut by_ranks: BTreeMap<u32, Vec<&Comparison>> = BTreeMap::new();
+        group
+            .comparisons
+            .iter()
+            .for_each(|comparison| by_ranks.entry(comparison.ranks).or_default().push(comparison));
+        for (ranks, comparisons) in by_ranks {
+            let count = if ranks > 2 { self.jobs.max(figures::CROWDED_JOBS) } else { self.jobs };
+            let first = (outcome.figures.len(), outcome.rows.len());
+            let (mut figures_of_jobs, mut rows_of_jobs) = (Vec::new(), Vec::new());
+            for _ in 0..count {
+                let mut jobs = self.start_jobs(group.transport, peer, ranks, outcome);
+                for comparison in &comparisons {
+                    progress(comparison.targets.first().map_or("", |target| target.title));
+                    self.compare_contestants(&mut jobs, comparison, outcome)?;
                 }
-                outcome.complaints.extend(RunningJob::end_all(started.jobs));
-                held.push(outcome.held.split_off(first));
+                outcome.errors.extend(RunningJob::end_all(jobs.jobs));
+                figures_of_jobs.push(outcome.figures.split_off(first.0));
+                rows_of_jobs.push(outcome.rows.split_off(first.1));
             }
-            outcome.held.extend(figures::medians(held));
+            outcome.figures.extend(figures::medians(figures_of_jobs));
+            outcome.rows.extend(report::medians(rows_of_jobs));
         }
         Ok(())
     }
@@ -178,70 +186,77 @@ impl TargetRun<'_> {
             (Some(program), Transport::Mpi) => Contestant::JavaOver(program.clone()),
             _ => Contestant::Java(transport),
         };
-        let mut contestants = vec![(Who::Ours, ours)];
+        let mut contestants = vec![(Role::Ours, ours)];
         match transport {
-            Transport::Tcp => contestants.push((Who::Plain, Contestant::Sockets)),
+            Transport::Tcp => contestants.push((Role::Plain, Contestant::Sockets)),
             Transport::Udp => {
-                contestants.push((Who::Plain, Contestant::Datagrams));
-                contestants.push((Who::OverTcp, Contestant::Java(Transport::Tcp)));
+                contestants.push((Role::Plain, Contestant::Datagrams));
+                contestants.push((Role::OverTcp, Contestant::Java(Transport::Tcp)));
             }
             Transport::Local | Transport::Shm | Transport::Mpi => {}
         }
         if ranks == 2 && transport == Transport::Shm && self.tools.baseline.is_some() {
-            contestants.push((Who::Baseline, Contestant::Baseline));
+            contestants.push((Role::Baseline, Contestant::Baseline));
         }
         let aeron_has_part = ranks == 2 && matches!(transport, Transport::Shm | Transport::Udp);
         if aeron_has_part && self.tools.aeron.is_some() {
-            contestants.push((Who::Aeron, Contestant::Aeron(transport)));
+            contestants.push((Role::Aeron, Contestant::Aeron(transport)));
         }
-        // Its MPI knows no datagrams.
+        // The C program has no UDP transport.
         let peer = peer.filter(|_| transport != Transport::Udp);
-        contestants.extend(peer.map(|program| (Who::Theirs, Contestant::C(program))));
-        let mut started = TargetJobs { parts: Vec::new(), jobs: Vec::new() };
-        for (who, contestant) in contestants {
+        contestants.extend(peer.map(|program| (Role::Theirs, Contestant::C(program))));
+        let mut jobs = TargetJobs { parts: Vec::new(), jobs: Vec::new() };
+        for (role, contestant) in contestants {
             match RunningJob::start(&contestant, ranks, self.tools) {
                 Ok(job) => {
-                    started.parts.push(who);
-                    started.jobs.push(job);
+                    jobs.parts.push(role);
+                    jobs.jobs.push(job);
                 }
                 Err(error) => {
                     let absent = Absent { name: contestant.name(), why: error.to_string() };
                     if outcome.absent.iter().all(|known| known.name != absent.name) {
                         outcome.absent.push(absent);
                     }
-                    outcome.complaints.push(error);
+                    outcome.errors.push(error);
                 }
             }
         }
-        started
+        jobs
     }
 
-    fn hold(&self, started: &mut TargetJobs, trial: &Trial, outcome: &mut Outcome) -> Result<(), BenchError> {
+    fn compare_contestants(
+        &self,
+        jobs: &mut TargetJobs,
+        comparison: &Comparison,
+        outcome: &mut Outcome,
+    ) -> Result<(), BenchError> {
         // Parts of absent contestants have no turns.
-        let places: Vec<Option<usize>> = trial.parts.iter().map(|part| started.index_of(part)).collect();
-        let present = || trial.parts.iter().zip(&places).filter_map(|(part, job)| Some((part, (*job)?)));
+        let jobs_of_parts: Vec<Option<usize>> =
+            comparison.parts.iter().map(|part| jobs.index_of(part)).collect();
+        let present =
+            || comparison.parts.iter().zip(&jobs_of_parts).filter_map(|(part, job)| Some((part, (*job)?)));
         let entries: Vec<Entry> =
             present().map(|(part, job)| Entry { job, case: part.1, octets: part.2 }).collect();
-        // Many compilers on few processors need time.
-        let crowding = trial.ranks.div_ceil(contestant::processors().max(1));
+        // JIT compilers of many JVMs share few processors.
+        let crowding = comparison.ranks.div_ceil(contestant::processors().max(1));
         let compiled_after = contest::COMPILED_AFTER * crowding;
-        let pace = Pace { compiled_after, ..self.pace.beside(trial.busy()) };
-        let Turns { samples, others } = contest::contest(&mut started.jobs, &entries, pace, self.stop)?;
+        let pace = Pace { compiled_after, ..self.pace.beside(comparison.busy()) };
+        let ContestResult { samples, others } = contest::contest(&mut jobs.jobs, &entries, pace, self.stop)?;
         let compared = compare(&samples);
-        outcome.rows.extend(
-            contest::rows(&entries, &started.jobs, &compared).into_iter().map(|row| row.beside(others)),
-        );
+        outcome
+            .rows
+            .extend(contest::rows(&entries, &jobs.jobs, &compared).into_iter().map(|row| row.beside(others)));
         let mut turns = samples.into_iter();
         let samples: Vec<Vec<Sample>> =
-            places.iter().map(|job| job.and_then(|_| turns.next()).unwrap_or_default()).collect();
+            jobs_of_parts.iter().map(|job| job.and_then(|_| turns.next()).unwrap_or_default()).collect();
         let compared = spread(compared, &samples);
-        let held = trial.asked.iter().map(|asked| asked.hold(&compared, &samples));
-        outcome.held.extend(held.map(|figure| Held { others, ..figure }));
+        let figures = comparison.targets.iter().map(|target| target.evaluate(&compared, &samples));
+        outcome.figures.extend(figures.map(|figure| Figure { others, ..figure }));
         Ok(())
     }
 
-    /// The start and the end of a job of empty Java programs, against as many JVMs that do nothing.
-    fn start(&self) -> Result<Held, BenchError> {
+    /// Time from start to end of a job of empty Java programs, beside as many JVMs without mpjdev.
+    fn start(&self) -> Result<Figure, BenchError> {
         let ranks = figures::JOB_RANKS;
         let java = |word: &str| {
             let mut words = contestant::java(self.tools, true);
@@ -259,11 +274,11 @@ impl TargetRun<'_> {
                 samples.push(Sample { nanos, ..Sample::default() });
             }
         }
-        Ok(figures::START.hold(&compare(&samples), &samples))
+        Ok(figures::START.evaluate(&compare(&samples), &samples))
     }
 
     /// Start-up time of many clients, and the share of one compared with its share among few.
-    fn startup(&self) -> Result<[Held; 2], BenchError> {
+    fn startup(&self) -> Result<[Figure; 2], BenchError> {
         let mut samples = [Vec::new(), Vec::new(), Vec::new()];
         let mut add = |at: usize, taken: Duration, by: u32| {
             let nanos = taken.as_nanos() as f64 / f64::from(by);
@@ -278,29 +293,29 @@ impl TargetRun<'_> {
                 }
             }
         }
-        Ok(figures::STARTUP.map(|asked| asked.hold(&compare(&samples), &samples)))
+        Ok(figures::STARTUP.map(|target| target.evaluate(&compare(&samples), &samples)))
     }
 
     /// Memory of idle ranks, and of each pair that exchanges small messages.
-    fn memory(&self, complaints: &mut Vec<BenchError>) -> Result<Vec<Held>, BenchError> {
+    fn memory(&self, errors: &mut Vec<BenchError>) -> Result<Vec<Figure>, BenchError> {
         let ranks = figures::JOB_RANKS;
         let mut job = RunningJob::start(&Contestant::Rust(Transport::Shm), ranks, self.tools)?;
-        let look = |job: &RunningJob| held_below(job.process()).map_err(BenchError::system("/proc"));
-        let idle = look(&job)?;
-        job.follow(Order { case: Case::Alltoall, octets: 8, times: 1 })?;
-        let used = look(&job)?;
-        complaints.extend(RunningJob::end_all(vec![job]));
+        let measure = |job: &RunningJob| memory_below(job.process()).map_err(BenchError::system("/proc"));
+        let idle = measure(&job)?;
+        job.run(RunCommand { case: Case::Alltoall, octets: 8, times: 1 })?;
+        let used = measure(&job)?;
+        errors.extend(RunningJob::end_all(vec![job]));
         let kib = |octets: u64, by: u32| octets as f64 / 1024.0 / f64::from(by);
         let pairs = ranks * (ranks - 1);
         Ok(vec![
-            figures::IDLE.value(Some(kib(idle.shared, ranks))),
-            figures::PRIVATE.value(Some(kib(idle.private, ranks))),
-            figures::PAIR.value(Some(kib(used.shared.saturating_sub(idle.shared), pairs))),
+            figures::IDLE.figure(Some(kib(idle.shared, ranks))),
+            figures::PRIVATE.figure(Some(kib(idle.private, ranks))),
+            figures::PAIR.figure(Some(kib(used.shared.saturating_sub(idle.shared), pairs))),
         ])
     }
 }
 
-/// The summaries of those with turns, at the places of all.
+/// The summaries of those with turns, at the jobs_of_parts of all.
 fn spread(compared: Compared, samples: &[Vec<Sample>]) -> Compared {
     let mut given = compared.summaries.into_iter();
     let summaries =

@@ -1,7 +1,7 @@
-//! The protocol of 1997 over a UDP socket: a driver for its machine, for comparison.
+//! Driver of the U-Net protocol of 1997 over a UDP socket, for comparison.
 //!
-//! It is driven as a program of 1997 drove it: the thread that sends or receives polls socket and clock, and
-//! no other does. It polls for a while, and then sleeps until a packet arrives or the timer is due.
+//! As in programs of 1997, the thread that sends or receives polls the socket and the clock, without a
+//! progress thread. It polls for a while, and then sleeps until a packet arrives or the timer is due.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
@@ -16,77 +16,77 @@ use mpjdev_proto::datagram::unet::{Event, Settings, Transmit, UnetConnection};
 use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::ends::{DATAGRAM_LEN, END, Line, Order, TAG, Task, Told};
+use super::ends::{DATAGRAM_LEN, END, EndConfig, EndReport, ParentPipe, TAG, Task};
 use super::rank::RankError;
 
-/// Octets that the system is asked for, for what waits to be received.
+/// Requested octets of the socket's buffers.
 const QUEUE_LEN: usize = 4 << 20;
 /// Time that an end polls before it sleeps.
 const POLLS: Duration = Duration::from_millis(1);
 /// Longest sleep.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// Longest silence of the peer.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Silence after which an end that finishes takes the other one for ended, and time for which it answers
-/// when it has received everything itself.
+/// Peer timeout.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Peer timeout of an end that finishes, and the time for which it acks retransmissions after it has received
+/// all messages.
 const FINISH: Duration = Duration::from_secs(3);
 const ANSWERS: Duration = Duration::from_millis(500);
 
-/// Does what is ordered; gives what is to be told.
+/// Executes the task of an end and returns its report.
 pub(super) fn run<I: BufRead, O: Write>(
-    order: &Order,
+    config: &EndConfig,
     eager_acks: bool,
-    line: &mut Line<I, O>,
-) -> Result<Told, RankError> {
-    let len = usize::try_from(order.octets).unwrap_or(usize::MAX);
+    parent: &mut ParentPipe<I, O>,
+) -> Result<EndReport, RankError> {
+    let len = usize::try_from(config.octets).unwrap_or(usize::MAX);
     if len > DATAGRAM_LEN - HEADER_LEN {
-        return Err(RankError::Order(format!("messages of {len} octets fit no datagram")));
+        return Err(RankError::Command(format!("messages of {len} octets fit no datagram")));
     }
-    let socket = UdpSocket::bind(order.at)?;
+    let socket = UdpSocket::bind(config.at)?;
     options::set_buffers(socket.as_fd(), QUEUE_LEN, QUEUE_LEN)?;
     socket.set_nonblocking(true)?;
     let settings = Settings { eager_acks, ..Settings::default() };
-    line.exchange(settings.window)?;
-    socket.connect(order.peer)?;
+    parent.exchange(settings.window)?;
+    socket.connect(config.peer)?;
     let mut end = End::new(socket, settings, len)?;
-    line.ready()?;
-    let (done, nanos) = match (order.task, order.rank) {
-        (Task::Stream(time), 0) => end.give(time)?,
-        (Task::Stream(_), _) => end.take()?,
+    parent.ready()?;
+    let (done, nanos) = match (config.task, config.rank) {
+        (Task::Stream(time), 0) => end.send_stream(time)?,
+        (Task::Stream(_), _) => end.receive_stream()?,
         (Task::PingPong(times), rank) => end.ping_pong(times, rank)?,
     };
-    let told = Told {
+    let report = EndReport {
         done,
         nanos,
         sent: end.sent,
-        retransmitted: end.again,
-        timeouts: end.again,
+        retransmitted: end.retransmitted,
+        timeouts: end.retransmitted,
         pure_acks: end.pure_acks,
         window: settings.window.into(),
-        ..Told::default()
+        ..EndReport::default()
     };
     end.finish()?;
-    Ok(Told { dropped: options::memory(end.socket.as_fd())?.drops.into(), ..told })
+    Ok(EndReport { dropped: options::memory(end.socket.as_fd())?.drops.into(), ..report })
 }
 
-/// One end: the machine, its socket, and what a program does with messages.
+/// One end: the state machine, its socket, and the messages received.
 struct End {
     socket: UdpSocket,
     machine: UnetConnection<i32>,
     data: Vec<u8>,
     octets: Vec<u8>,
     begin: Instant,
-    heard_at: Instant,
-    /// Tags of messages that have come.
+    received_at: Instant,
+    /// Tags of received messages.
     inbox: VecDeque<i32>,
     sent: u64,
-    again: u64,
+    retransmitted: u64,
     pure_acks: u64,
 }
 
 impl End {
     fn new(socket: UdpSocket, settings: Settings, len: usize) -> Result<End, RankError> {
-        let machine = UnetConnection::new(settings).map_err(|error| RankError::Order(error.to_string()))?;
+        let machine = UnetConnection::new(settings).map_err(|error| RankError::Command(error.to_string()))?;
         let now = Instant::now();
         Ok(End {
             socket,
@@ -94,10 +94,10 @@ impl End {
             data: vec![1; len],
             octets: vec![0; DATAGRAM_LEN],
             begin: now,
-            heard_at: now,
+            received_at: now,
             inbox: VecDeque::new(),
             sent: 0,
-            again: 0,
+            retransmitted: 0,
             pure_acks: 0,
         })
     }
@@ -106,13 +106,14 @@ impl End {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    /// Sends a message, as soon as there is room.
+    /// Sends a message as soon as the window allows it.
     fn send(&mut self, tag: i32) -> Result<(), RankError> {
         while !self.machine.can_send() {
             self.step()?;
         }
         let now_ns = self.now_ns();
-        let numbers = self.machine.send(now_ns, tag).map_err(|error| RankError::Order(error.to_string()))?;
+        let numbers =
+            self.machine.send(now_ns, tag).map_err(|error| RankError::Command(error.to_string()))?;
         self.sent += 1;
         self.write(numbers, Some(tag))
     }
@@ -127,19 +128,21 @@ impl End {
         }
     }
 
-    /// Looks at socket and clock until something has happened.
+    /// Polls socket and clock until a packet was received or the timer has expired.
     fn step(&mut self) -> Result<(), RankError> {
         let begin = Instant::now();
         loop {
-            let has_come = self.read()?;
+            let has_received = self.read()?;
             let is_due = self.machine.next_timeout_ns().is_some_and(|at_ns| at_ns <= self.now_ns());
             self.machine.handle_timeout(self.now_ns());
             self.transmit()?;
-            if has_come || is_due {
+            if has_received || is_due {
                 return Ok(());
             }
-            if self.heard_at.elapsed() > PATIENCE {
-                return Err(RankError::Order("nothing is heard of the other end".into()));
+            if self.received_at.elapsed() > TIMEOUT {
+                return Err(RankError::Command(
+                    "the other end has sent no packet before the peer timeout".into(),
+                ));
             }
             if begin.elapsed() < POLLS { std::thread::yield_now() } else { self.sleep()? }
         }
@@ -156,22 +159,22 @@ impl End {
         }
     }
 
-    /// Takes what has come; whether anything has.
+    /// Handles all received packets. Returns whether there was one.
     fn read(&mut self) -> Result<bool, RankError> {
-        let mut has_come = false;
+        let mut has_received = false;
         loop {
             let len = match self.socket.recv(&mut self.octets) {
                 Ok(len) => len,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(has_come),
-                // What the network says of an earlier datagram.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(has_come),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(has_received),
+                // An ICMP error of an earlier datagram.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(has_received),
                 Err(error) => return Err(error.into()),
             };
-            // What is no packet of the other end is none of ours.
+            // A datagram that is not a packet is ignored.
             let Ok((header, _)) = parse_unet(&self.octets[..len]) else { continue };
             let now_ns = self.now_ns();
             if let Ok(event) = self.machine.handle_packet(now_ns, header.numbers) {
-                (has_come, self.heard_at) = (true, Instant::now());
+                (has_received, self.received_at) = (true, Instant::now());
                 if event == Event::Deliver {
                     self.inbox.push_back(header.tag);
                 }
@@ -184,7 +187,7 @@ impl End {
         while let Some(transmit) = self.machine.poll_transmit() {
             match transmit {
                 Transmit::Again { token, numbers } => {
-                    self.again += 1;
+                    self.retransmitted += 1;
                     self.write(numbers, Some(token))?;
                 }
                 Transmit::Ack { numbers } => {
@@ -204,14 +207,14 @@ impl End {
             Header { numbers, mode: Mode::Short, context_id: 0, lrank: 0, tag, len: data.len() as u32 };
         let mut octets = [0; DATAGRAM_LEN];
         let len = emit_unet(&header, data, &mut octets);
-        let len = len.map_err(|error| RankError::Order(error.to_string()))?;
-        // What the socket does not take is lost, as on any other part of the way.
+        let len = len.map_err(|error| RankError::Command(error.to_string()))?;
+        // A datagram that the socket refuses is lost, like one on the path.
         let _ = self.socket.send(&octets[..len]);
         Ok(())
     }
 
-    /// Sends for so long, and then the end.
-    fn give(&mut self, time: Duration) -> Result<(u64, u64), RankError> {
+    /// Sends for `time`, and then the END message.
+    fn send_stream(&mut self, time: Duration) -> Result<(u64, u64), RankError> {
         let begin = Instant::now();
         while begin.elapsed() < time {
             self.send(TAG)?;
@@ -220,8 +223,8 @@ impl End {
         Ok((self.sent, begin.elapsed().as_nanos() as u64))
     }
 
-    /// Receives until the end; what has come behind the first message counts.
-    fn take(&mut self) -> Result<(u64, u64), RankError> {
+    /// Receives until the END message. Octets and time count from the first message on.
+    fn receive_stream(&mut self) -> Result<(u64, u64), RankError> {
         let (mut count, mut begin, mut latest) = (0, None, Instant::now());
         while self.recv()? != END {
             latest = Instant::now();
@@ -247,13 +250,12 @@ impl End {
         Ok((times, begin.elapsed().as_nanos() as u64))
     }
 
-    /// Continues until all messages have arrived or the other end has ended, as far as that can be known, and
-    /// answers for a while: lost messages are retransmitted one for each timeout, and the last acknowledgment
-    /// may be lost.
+    /// Continues until all messages are acked or the peer has probably ended, and acks retransmissions for a
+    /// while: each timeout retransmits one message, and the last ack may be lost.
     fn finish(&mut self) -> Result<(), RankError> {
         let (now_ns, begin) = (self.now_ns(), Instant::now());
-        self.machine.finish(now_ns, now_ns + PATIENCE.as_nanos() as u64);
-        while (self.machine.outcome().is_none() && self.heard_at.elapsed() < FINISH)
+        self.machine.finish(now_ns, now_ns + TIMEOUT.as_nanos() as u64);
+        while (self.machine.outcome().is_none() && self.received_at.elapsed() < FINISH)
             || begin.elapsed() < ANSWERS
         {
             self.read()?;

@@ -1,5 +1,5 @@
-//! Bad networks as processes: a relay between sockets, and a stream through namespaces. How fast anything is
-//! proves nothing here.
+//! Impaired networks as processes: a relay between sockets, and a stream between namespaces. The tests do not
+//! assert speed.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
@@ -12,8 +12,8 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Proves that two programs find each other through a relay that says where, that what it loses is lost, and
-/// that it tells what it has done when its input ends.
+/// Proves that two programs reach each other at the addresses that the relay prints, that it loses datagrams,
+/// and that it prints its counts when its input ends.
 #[test]
 fn relay_command_forwards_between_two_processes() {
     let any = || UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
@@ -31,7 +31,7 @@ fn relay_command_forwards_between_two_processes() {
     other.connect(of_one).expect("connected");
     other.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
     let mut octets = [0; 8];
-    // Half of them come.
+    // About half of them are delivered.
     for _ in 0..100 {
         one.send_to(b"there?", of_other).expect("sent");
     }
@@ -49,8 +49,8 @@ fn relay_command_forwards_between_two_processes() {
     );
 }
 
-/// Proves that a stream of the system's own TCP takes a path that loses packets, as a whole, or that the
-/// output names the reason why there is none.
+/// Proves that a whole TCP stream passes a path that loses packets, or that the reason for its absence is
+/// printed.
 #[test]
 fn stream_through_an_impaired_network_reports_its_goodput() {
     let args = [
@@ -76,7 +76,7 @@ fn stream_through_an_impaired_network_reports_its_goodput() {
     assert!(out.contains("Mbit/s of payload by reno through a relay") && !out.starts_with("0.00 "), "{out}");
 }
 
-/// Proves that nonsense is refused before anything starts.
+/// Proves that invalid arguments are refused before anything starts.
 #[test]
 fn invalid_impairment_or_pair_is_wrong_usage() {
     for args in [
@@ -89,7 +89,7 @@ fn invalid_impairment_or_pair_is_wrong_usage() {
         let output = command(args).stdin(Stdio::null()).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{args:?}");
     }
-    // Netem has another meaning of that.
+    // Netem defines reordering differently.
     let args = ["stream", "--impair", "reorder=3", "--by", "netem"];
     let output = command(&args).stdin(Stdio::null()).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));

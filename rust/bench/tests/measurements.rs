@@ -1,11 +1,11 @@
-//! `mpjdev-bench` as a user runs it, as short as it goes. How fast anything is proves nothing here.
+//! `mpjdev-bench` as a user runs it, with the shortest measurements. The tests do not assert speed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use mpjdev_bench::contestant::{Contestant, Folder, RunningJob, Tools};
-use mpjdev_bench::protocol::{Case, Order};
+use mpjdev_bench::protocol::{Case, RunCommand};
 use mpjdev_bench::startup;
 use serde_json::Value;
 
@@ -29,8 +29,7 @@ fn rows(args: &[&str]) -> Vec<Value> {
     whole["rows"].as_array().expect("rows").clone()
 }
 
-/// Proves that both transports are measured for each size, and that what was measured can be read by a
-/// program.
+/// Proves that both transports are measured for each size, and that the JSON has the results.
 #[test]
 fn every_size_is_measured_over_every_transport() {
     let rows = rows(&["pingpong", "--sizes", "8,64k"]);
@@ -54,14 +53,19 @@ fn budget_has_a_cost_for_each_kind_of_instruction() {
     let (status, out, err) = run(&["budget", "--json"]);
     assert_eq!((status, err.as_str()), (0, ""));
     let budget: Value = serde_json::from_str(&out).expect("JSON");
-    for kind in ["handle", "mutex", "update", "fence", "both"] {
+    for kind in ["handle", "mutex", "spin_lock", "update", "fence", "exchange"] {
         assert!(budget["costs"][kind].as_f64().is_some_and(|nanos| nanos > 0.0), "{kind}: {out}");
     }
-    let (status, out, _) = run(&["budget"]);
+    let saved = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("budget.json");
+    let saved = saved.to_str().expect("UTF-8");
+    let (status, out, _) = run(&["budget", "--save", saved]);
     assert!(status == 0 && out.contains("record in the queue"), "{out}");
+    let (status, page, err) = run(&["report", saved]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(page.contains("| send: record in the queue |") && page.contains("baseline"), "{page}");
 }
 
-/// Proves that the other kinds of traffic go through with more ranks than processors.
+/// Proves that the other commands work, also with more ranks than processors.
 #[test]
 fn all_kinds_of_traffic_are_measured() {
     for what in ["bandwidth", "rate"] {
@@ -73,7 +77,7 @@ fn all_kinds_of_traffic_are_measured() {
     }
 }
 
-/// Proves that each trip is timed beside busy threads: mean and median are there.
+/// Proves that each trip beside busy threads is timed, with mean and median.
 #[test]
 fn trips_beside_a_busy_thread_have_mean_and_median() {
     let rows = rows(&["pingpong", "--busy", "1", "--sizes", "8,64k", "--transport", "shm"]);
@@ -90,8 +94,8 @@ fn names(row: &Value) -> Vec<&str> {
     contestants.iter().map(|c| c["name"].as_str().expect("a name")).collect()
 }
 
-/// Proves that plain sockets take part where ranks use TCP, and that those ranks are measured or said not to
-/// be there.
+/// Proves that plain sockets take part beside ranks over TCP, and that these ranks are measured or reported
+/// as absent.
 #[test]
 fn tcp_ranks_are_compared_with_plain_sockets() {
     for (what, sizes, count) in [("pingpong", "8,1m", 6), ("bandwidth", "64k", 1), ("rate", "8", 3)] {
@@ -112,8 +116,8 @@ fn tcp_ranks_are_compared_with_plain_sockets() {
     }
 }
 
-/// Proves that plain sockets take part where ranks use datagrams, and that these tell what they have counted,
-/// in sum and only of what was measured.
+/// Proves that plain sockets take part beside ranks over UDP, and that the counters of these ranks are the
+/// sums over the measured turns.
 #[test]
 fn udp_ranks_report_their_counters() {
     for (what, sizes, count) in [("pingpong", "8,64k", 6), ("bandwidth", "64k", 1)] {
@@ -125,7 +129,7 @@ fn udp_ranks_report_their_counters() {
             let number = |name: &str| counters(0)[name].as_u64().unwrap_or_else(|| panic!("{name}: {row}"));
             let answers = if what == "pingpong" { 0 } else { number("messages") / 64 };
             assert_eq!(number("messages_sent"), number("messages") + answers, "{row}");
-            // What one rank sends before the other one has begun to count is in the first number alone.
+            // A message that one rank sends before the other begins to count is only in messages_sent.
             let received = number("messages_received");
             assert!((1..=number("messages_sent")).contains(&received), "{row}");
             assert!(number("send_calls") > 0 && number("receive_calls") > 0, "{row}");
@@ -136,11 +140,11 @@ fn udp_ranks_report_their_counters() {
     let args = ["rate", "--sizes", "8", "--time", "0", "--no-peer", "--transport", "udp"];
     let (status, out, err) = run(&args);
     assert_eq!((status, err.as_str()), (0, ""));
-    assert!(out.contains("acks alone") && out.contains("calls to send"), "{out}");
+    assert!(out.contains("pure acks") && out.contains("calls to send"), "{out}");
 }
 
-/// Proves that a bad network does what is asked for to all datagrams, that messages come all the same, and
-/// that the text and the JSON report both.
+/// Proves that the impairment applies to all datagrams, that all messages arrive, and that text and JSON
+/// report the counts.
 #[test]
 fn udp_ranks_survive_an_impaired_network() {
     let bad = "loss=5%,dup=5%,reorder=4/20%";
@@ -151,7 +155,7 @@ fn udp_ranks_survive_an_impaired_network() {
     let whole: Value = serde_json::from_str(&out).expect("JSON");
     let network = &whole["network"];
     assert_eq!((network["impairment"].as_str(), network["seed"].as_u64()), (Some(bad), Some(7)));
-    assert_eq!(network["is_far"], false);
+    assert_eq!(network["is_inter_node"], false);
     for fate in ["sent", "delivered", "lost", "duplicated", "reordered"] {
         assert!(network[fate].as_u64() > Some(0), "{fate}: {network}");
     }
@@ -165,7 +169,7 @@ fn udp_ranks_survive_an_impaired_network() {
     assert!(sum("retransmitted") > 0 && sum("duplicates") > 0 && sum("kept") > 0, "{out}");
 }
 
-/// Proves that a way with a rate is one between machines, and that the text has its lines.
+/// Proves that a path with a rate is inter-node, and that the text has its counts.
 #[test]
 fn slow_network_is_sent_to_as_inter_node() {
     let slow = ["--impair", "delay=1ms,rate=100mbit", "--link-rate", "100mbit"];
@@ -173,10 +177,10 @@ fn slow_network_is_sent_to_as_inter_node() {
     let (status, out, err) = run(&[&args[..], &slow].concat());
     assert_eq!(status, 0, "{err}");
     assert!(out.contains("rate=100000000bit each way (seed 1), sent as between machines"), "{out}");
-    assert!(out.contains(" 0 lost, 0 doubled") && out.contains("acks alone"), "{out}");
+    assert!(out.contains(" 0 lost, 0 duplicated") && out.contains("pure acks"), "{out}");
 }
 
-/// Proves that Open MPI takes the transports of our ranks, for each transport, and that the names say so.
+/// Proves that Open MPI runs over the transports of the ranks, and that its names state them.
 #[test]
 fn open_mpi_takes_the_transports_that_ranks_take() {
     for (transport, expected) in [("tcp", &["tcp"][..]), ("local,tcp", &["shm", "tcp"])] {
@@ -195,8 +199,7 @@ fn open_mpi_takes_the_transports_that_ranks_take() {
     }
 }
 
-/// Proves that ranks run under the launcher of each MPI that is there, beside C over the same one, and end
-/// well.
+/// Proves that ranks run under the launcher of each installed MPI, beside C over the same MPI.
 #[test]
 fn mpi_ranks_are_compared_with_c_over_the_same_library() {
     for (peer, name) in [("openmpi", "Open MPI"), ("mpich", "MPICH")] {
@@ -217,10 +220,10 @@ fn mpi_ranks_are_compared_with_c_over_the_same_library() {
         }
     }
     let (status, _, err) = run(&["pingpong", "--transport", "mpi", "--no-peer", "--time", "0"]);
-    assert!(status == 2 && err.contains("ranks over an MPI need one"), "{err}");
+    assert!(status == 2 && err.contains("ranks over an MPI need an installed MPI"), "{err}");
 }
 
-/// Proves that a contestant that cannot be started is named, and that the others are measured all the same.
+/// Proves that a contestant that cannot be started is named, and that the others are measured.
 #[test]
 fn missing_contestant_is_named_and_the_others_are_measured() {
     let args = ["rate", "--sizes", "8", "--time", "0", "--no-peer", "--transport", "local", "--java"];
@@ -235,8 +238,7 @@ fn missing_contestant_is_named_and_the_others_are_measured() {
     assert_eq!(whole["absent"][0]["name"], "Java local");
 }
 
-/// Proves that clients start up with the server of this command and let it end; without that they say that
-/// there is none.
+/// Proves that clients start up at the server of this program, and that a missing server is named.
 #[test]
 fn startup_of_clients_is_measured_or_the_missing_server_is_named() {
     let own = Path::new(env!("CARGO_BIN_EXE_mpjdev-bench"));
@@ -244,12 +246,12 @@ fn startup_of_clients_is_measured_or_the_missing_server_is_named() {
     let taken = startup::measure(&mut startup::server(own, 4), 4);
     match (help.status.success(), taken) {
         (true, Ok(taken)) => assert!(taken.all >= taken.beyond, "{taken:?}"),
-        (false, Err(error)) => assert!(error.to_string().contains("it says no address"), "{error}"),
+        (false, Err(error)) => assert!(error.to_string().contains("it printed no address"), "{error}"),
         (is_there, taken) => panic!("server: {is_there}, {taken:?}"),
     }
 }
 
-/// Proves that the text is a table, and that text and JSON are written to files on request.
+/// Proves that the text is a table, and that JSON and SVG are written to files.
 #[test]
 fn pingpong_prints_a_table_and_saves_json_and_svg() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
@@ -262,7 +264,7 @@ fn pingpong_prints_a_table_and_saves_json_and_svg() {
     assert_eq!(saved["rows"].as_array().map(Vec::len), Some(6));
     let picture = std::fs::read_to_string(&svg).expect("a file");
     assert!(is_well_formed(&picture), "{picture}");
-    assert_eq!(picture.matches("<circle").count(), (3 + 2) * 2, "bandwidth of what is copied");
+    assert_eq!(picture.matches("<circle").count(), (3 + 2) * 2, "bandwidth of copied messages only");
     assert!(
         out.lines().next().is_some_and(|head| head.contains("Rust local") && head.contains("bare line")),
         "{out}"
@@ -270,7 +272,7 @@ fn pingpong_prints_a_table_and_saves_json_and_svg() {
     assert!(out.lines().any(|row| row.starts_with("buffer to buffer") && row.contains(" 1 KiB ")), "{out}");
 }
 
-/// Whether every element is ended, in the order of their beginnings.
+/// Whether every element has its end tag in the right order.
 fn is_well_formed(xml: &str) -> bool {
     let mut open = Vec::new();
     for tag in xml.split('<').skip(1) {
@@ -287,7 +289,7 @@ fn is_well_formed(xml: &str) -> bool {
     open.is_empty() && xml.starts_with("<svg ")
 }
 
-/// Proves that a page is made of what figures have saved, and that other files are named.
+/// Proves that a page is made from a file of figures, and that other files are refused by name.
 #[test]
 fn report_writes_a_page_of_what_figures_saved() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
@@ -300,15 +302,14 @@ fn report_writes_a_page_of_what_figures_saved() {
     let (status, out, err) = run(&["report", &name(&saved)]);
     assert_eq!((status, err.as_str()), (0, ""));
     assert!(out.contains("\n## shm\n") && out.contains("| 8 B | at most 1.30 | 1.20 |"), "{out}");
-    for (file, why) in [(name(&other), "no figures and no series"), ("/no/such.json".into(), "No such file")]
-    {
+    for (file, why) in [(name(&other), "no results"), ("/no/such.json".into(), "No such file")] {
         let (status, out, err) = run(&["report", &name(&saved), &file]);
         assert_eq!((status, out.as_str()), (2, ""), "{err}");
         assert!(err.contains(&file) && err.contains(why), "{err}");
     }
 }
 
-/// Proves that the chart of a series is beside the page, and that a folder that is missing is named.
+/// Proves that the chart of a series is written beside the page, and that a missing folder is named.
 #[test]
 fn report_draws_the_chart_of_a_series_into_the_folder() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("charts");
@@ -343,7 +344,7 @@ fn wrong_usage_is_named_with_status_2() {
         (&["rate", "--peer", "mpich", "--no-peer"], "--no-peer"),
         (&["rate", "--impair", "loss=1%"], "with --transport udp"),
         (&["rate", "--impair", "loss=1%", "--transport", "udp,tcp"], "with --transport udp"),
-        (&["ring", "--busy", "1"], "of pingpong"),
+        (&["ring", "--busy", "1"], "requires pingpong"),
         (&["pingpong", "--busy", "0"], "1..=64"),
         (&["ring", "--impair", "loss=1%", "--transport", "udp"], "with --transport udp"),
         (&["rate", "--impair", "loss=1%", "--transport", "udp", "-n", "17"], "16 ranks at most"),
@@ -352,10 +353,12 @@ fn wrong_usage_is_named_with_status_2() {
         (&["rate", "--transport", "udp", "--seed", "2"], "--impair"),
         (&["rate", "--transport", "udp", "--link-rate", "1gbit"], "--impair"),
         (&["report"], "<FILE>"),
-        (&["series", "-n", "3"], "series is of two ranks"),
+        (&["series", "-n", "3"], "series measures two ranks"),
         (&["series", "--class-path", "/no/such.jar"], "--class-path"),
-        (&["figures", "-n", "4"], "of their own"),
-        (&["figures", "--transport", "local"], "over shm, over tcp, over udp and over mpi"),
+        (&["figures", "-n", "4"], "their own ranks"),
+        (&["rate", "--jobs", "5"], "requires figures"),
+        (&["figures", "--jobs", "0"], "1..=99"),
+        (&["figures", "--transport", "local"], "shm, tcp, udp and mpi"),
         (&["figures", "--class-path", "/no/such.jar"], "--class-path"),
         (&["rate", "--java", "--class-path", "/no/such.jar"], "/no/such.jar"),
     ] {
@@ -365,10 +368,10 @@ fn wrong_usage_is_named_with_status_2() {
     }
 }
 
-/// Proves that a peer that was asked for by name and is not there is not passed over, and is if nobody asked.
+/// Proves that a peer that is requested by name must be installed, and that a default peer may be missing.
 #[test]
 fn missing_peer_error_names_its_package() {
-    // A PATH on which no MPI is.
+    // A PATH without an MPI.
     let path = [("PATH", "/no/such/folder")];
     let short = ["rate", "--sizes", "8", "--time", "0", "--transport", "local"];
     let (status, _, err) = run_with(&[&short[..], &["--peer", "openmpi"]].concat(), &path);
@@ -398,7 +401,7 @@ fn compiler_without_headers_is_missing_with_the_package_named() {
     assert!(err.contains("apt-get install openmpi-bin libopenmpi-dev") && err.contains("mpi.h"), "{err}");
 }
 
-/// Proves that Aeron is not passed over where it was asked for, and has a part only where it can.
+/// Proves that a requested Aeron must be installed, and that it takes part only where it can.
 #[test]
 fn unavailable_aeron_error_names_its_remedy() {
     let class_path = env!("CARGO_TARGET_TMPDIR");
@@ -412,7 +415,7 @@ fn unavailable_aeron_error_names_its_remedy() {
     }
 }
 
-/// Proves that plain UDP sockets follow orders as processes, and lose nothing on the way.
+/// Proves that plain UDP sockets execute commands as processes and lose no datagram.
 #[test]
 fn plain_datagrams_are_a_contestant() {
     let own = PathBuf::from(env!("CARGO_BIN_EXE_mpjdev-bench"));
@@ -430,13 +433,13 @@ fn plain_datagrams_are_a_contestant() {
     let mut job = RunningJob::start(&Contestant::Datagrams, 3, &tools).expect("it starts");
     assert_eq!(job.name(), "plain UDP sockets");
     for (case, octets) in [(Case::Buffers, 8), (Case::Arrays, 1 << 16), (Case::RateBuffers, 1 << 12)] {
-        let answer = job.follow(Order { case, octets, times: 3 }).expect("an answer");
+        let answer = job.run(RunCommand { case, octets, times: 3 }).expect("an answer");
         assert!(answer.nanos > 0.0, "{case}");
     }
-    job.end().expect("all its ranks end well");
+    job.end().expect("all its ranks exit with status 0");
 }
 
-/// Proves that a rank does not start ranks, and that nothing is left in the folder for temporary files.
+/// Proves that a rank does not start ranks, and that no file remains in the temporary folder.
 #[test]
 fn benchmark_refuses_to_be_a_rank_and_leaves_no_files() {
     let (status, _, err) = run_with(&["rate"], &[("MPJDEV_CONTROL", "3")]);
@@ -450,7 +453,7 @@ fn benchmark_refuses_to_be_a_rank_and_leaves_no_files() {
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 0);
 }
 
-/// Proves that a rank without anybody to follow says so and ends.
+/// Proves that a rank without a launcher or a command socket fails with a reason.
 #[test]
 fn rank_without_launcher_or_orders_fails() {
     let own = env!("CARGO_BIN_EXE_mpjdev-bench");
@@ -460,13 +463,13 @@ fn rank_without_launcher_or_orders_fails() {
         let output = Command::new(own).arg("rank").args(args).output().expect("it runs");
         assert_eq!(output.status.code(), Some(1));
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(err.contains("no launcher") || err.contains("the socket of the orders"), "{err}");
+        assert!(err.contains("no launcher") || err.contains("the command socket"), "{err}");
     }
 }
 
-/// Proves that a transport that there is not is no other one, nor none.
+/// Proves that an unknown transport is refused.
 #[test]
-fn a_rank_that_is_told_an_unknown_transport_says_so() {
+fn rank_with_an_unknown_transport_fails() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev-bench"));
     let output = command.args(["rank", "/no/such/socket"]).env("MPJDEV_TRANSPORT", "mpii").output();
     let output = output.expect("it runs");

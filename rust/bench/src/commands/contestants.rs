@@ -1,4 +1,4 @@
-//! Contestants that a command line asks for: ours over each transport, and the peers beside them.
+//! Contestants of a command line: mpjdev over each transport, and the peers beside it.
 
 use clap::ValueEnum;
 
@@ -9,14 +9,14 @@ use crate::peer::{Peer, Program};
 /// A peer that ranks are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PeerKind {
-    /// C under Open MPI, over its shared memory and, beside ranks over TCP, over TCP
+    /// C under Open MPI, over shared memory, or over TCP beside ranks over TCP
     #[value(name = "openmpi")]
     OpenMpi,
-    /// C under MPICH, as it comes
+    /// C under MPICH with its default transports
     Mpich,
     /// The baseline in Java, over shared memory: one thread in each of two ranks that trust each other
     Baseline,
-    /// Aeron in Java, over IPC beside ranks over shared memory and over UDP beside datagrams
+    /// Aeron in Java, over IPC beside ranks over shared memory, and over UDP beside ranks over UDP
     Aeron,
 }
 
@@ -31,26 +31,26 @@ impl PeerKind {
     }
 }
 
-/// Options of a command line that contestants depend on.
+/// Options that select contestants.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selection<'a> {
-    /// Transports of our ranks.
+    /// Transports of mpjdev ranks.
     pub(super) transports: &'a [Transport],
     /// Whether ranks in Java are measured.
     pub(super) is_java: bool,
-    /// Whether two ranks alone do something, as plain sockets and Aeron need it.
+    /// Whether the workload has two ranks only, as plain sockets and Aeron require.
     pub(super) is_of_two: bool,
-    /// Peers that were asked for by name.
+    /// Peers that were requested by name.
     pub(super) peers: &'a [PeerKind],
-    /// Whether none is to be there.
-    pub(super) is_alone: bool,
+    /// Whether no peer takes part.
+    pub(super) has_no_peers: bool,
 }
 
 impl Selection<'_> {
     /// All contestants.
     ///
     /// # Errors
-    /// A peer that was asked for by name is not on this machine.
+    /// A requested peer is not installed.
     pub(super) fn contestants(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
         let transports = self.transports;
         let mut contestants = Vec::new();
@@ -77,36 +77,36 @@ impl Selection<'_> {
         Ok(contestants)
     }
 
-    /// Whether Aeron takes part if it is there.
+    /// Whether Aeron takes part if it is installed.
     ///
     /// # Errors
-    /// It was asked for where it has no part.
+    /// It was requested for other transports or ranks.
     pub(super) fn wants_aeron(&self) -> Result<bool, BenchError> {
         let has_part = self.over_aeron().next().is_some();
         self.wants(PeerKind::Aeron, has_part, "--peer aeron is for two ranks, over local, shm and udp")
     }
 
-    /// Whether the baseline takes part if it is there.
+    /// Whether the baseline takes part if it is installed.
     ///
     /// # Errors
-    /// It was asked for where it has no part.
+    /// It was requested for other transports or ranks.
     pub(super) fn wants_baseline(&self) -> Result<bool, BenchError> {
         let has_part = self.transports.iter().any(|transport| is_memory(*transport));
         self.wants(PeerKind::Baseline, has_part, "--peer baseline is for two ranks, over local and shm")
     }
 
-    /// Whether a peer in Java takes part, which it does beside ranks in Java or when it was asked for.
+    /// Whether a peer in Java takes part: beside ranks in Java, or on request.
     fn wants(&self, peer: PeerKind, has_part: bool, why: &str) -> Result<bool, BenchError> {
         let has_part = has_part && self.is_of_two;
         match self.peers {
-            [] => Ok(has_part && self.is_java && !self.is_alone),
+            [] => Ok(has_part && self.is_java && !self.has_no_peers),
             peers if !peers.contains(&peer) => Ok(false),
             _ if has_part => Ok(true),
             _ => Err(BenchError::Missing(why.into())),
         }
     }
 
-    /// The transports of ours that Aeron has something beside, memory and datagrams, each once.
+    /// Transports that Aeron is compared with: shared memory and UDP.
     fn over_aeron(&self) -> impl Iterator<Item = Transport> {
         let is_over_memory = self.transports.iter().any(|transport| is_memory(*transport));
         let is_over_udp = self.transports.contains(&Transport::Udp);
@@ -114,7 +114,7 @@ impl Selection<'_> {
         memory.into_iter().chain(is_over_udp.then_some(Transport::Udp))
     }
 
-    /// Ours over each MPI that was asked for or is there, and the C program beside them.
+    /// Ranks over each requested or installed MPI, with the C program beside them.
     fn over_mpi(&self, tools: &Tools) -> Result<Vec<Contestant>, BenchError> {
         let mut contestants = Vec::new();
         for program in self.programs(tools, &Peer::ALL)?.iter().filter_map(|one| one.over(Transport::Mpi)) {
@@ -123,21 +123,21 @@ impl Selection<'_> {
             contestants.push(Contestant::C(program));
         }
         if contestants.is_empty() {
-            let why = "ranks over an MPI need one, and its compiler for what they are beside (not --no-peer)";
+            let why = "ranks over an MPI need an installed MPI with its compiler, and not --no-peer";
             return Err(BenchError::Missing(why.into()));
         }
         Ok(contestants)
     }
 
-    /// The C programs that belong beside ranks over these transports.
+    /// C programs beside ranks over these transports.
     fn c_programs(&self, tools: &Tools) -> Result<Vec<Program>, BenchError> {
         let is_over_tcp = self.transports.contains(&Transport::Tcp);
         let is_over_memory = self.transports.iter().any(|transport| is_memory(*transport));
         if !is_over_memory && !is_over_tcp {
-            // They know no datagrams.
+            // The C program has no UDP transport.
             return Ok(Vec::new());
         }
-        // MPICH takes memory within a machine.
+        // MPICH uses shared memory within a machine, so it takes no part beside TCP alone.
         let programs = self.programs(tools, if is_over_memory { &Peer::ALL } else { &Peer::ALL[..1] })?;
         let mut peers = Vec::new();
         for program in programs {
@@ -150,16 +150,16 @@ impl Selection<'_> {
         Ok(peers)
     }
 
-    /// The C programs that were asked for; if no peer was, those of `all` that are there, and a word about
-    /// those that are not.
+    /// The requested C programs. Without a request the installed ones of `all`; the missing ones are named on
+    /// standard error.
     ///
     /// # Errors
-    /// One that was asked for is not there.
+    /// A requested MPI is not installed.
     pub(super) fn programs(&self, tools: &Tools, all: &[Peer]) -> Result<Vec<Program>, BenchError> {
         let named: Vec<Peer> = self.peers.iter().filter_map(|peer| peer.mpi()).collect();
         let peers = if self.peers.is_empty() { all } else { &named };
         let mut programs = Vec::new();
-        for peer in peers.iter().filter(|_| !self.is_alone) {
+        for peer in peers.iter().filter(|_| !self.has_no_peers) {
             match peer.compile(tools.folder.path()) {
                 Ok(program) => programs.push(program),
                 Err(BenchError::Missing(why)) if self.peers.is_empty() => eprintln!("mpjdev-bench: {why}"),
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn selection<'a>(transports: &'a [Transport], peers: &'a [PeerKind]) -> Selection<'a> {
-        Selection { transports, is_java: true, is_of_two: true, peers, is_alone: false }
+        Selection { transports, is_java: true, is_of_two: true, peers, has_no_peers: false }
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let plain = selection(&shm, &[]);
         assert_eq!(wants(plain), Some(true));
         assert_eq!(wants(Selection { is_java: false, ..plain }), Some(false));
-        assert_eq!(wants(Selection { is_alone: true, ..plain }), Some(false));
+        assert_eq!(wants(Selection { has_no_peers: true, ..plain }), Some(false));
         assert_eq!(wants(Selection { is_of_two: false, ..plain }), Some(false));
         let named = selection(&shm, &[PeerKind::Aeron]);
         assert_eq!(wants(Selection { is_java: false, ..named }), Some(true));

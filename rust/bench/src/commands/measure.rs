@@ -1,4 +1,4 @@
-//! Measuring commands: messages between ranks, beside a C program where there is an MPI.
+//! Measuring commands: messages between ranks, beside C programs and other peers.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -23,11 +23,11 @@ use crate::contest::{self, Entry, Pace, Stop};
 use crate::contestant::{Contestant, Folder, RunningJob, Tools, Transport};
 use crate::counters;
 use crate::environment::Environment;
-use crate::figures::{self, Held};
+use crate::figures::{self, Figure};
 use crate::goodput;
-use crate::impaired::{self, BadNetwork, Conditions, Fate};
+use crate::impaired::{self, BadNetwork, Conditions, DatagramCounts};
 use crate::installation::Installation;
-use crate::netem::{Maker, Way};
+use crate::netem::{Emulator, ImpairedPath};
 use crate::outcome::compare;
 use crate::peer::Peer;
 use crate::protocol::Case;
@@ -37,74 +37,76 @@ use crate::targets::{Outcome, TargetRun};
 
 /// Arguments of a measurement.
 #[derive(Args, Debug)]
-#[command(after_help = "All contestants run at the same time and take turns; only one works at any moment. \
-How long a bare cache line takes from one processor to another is measured between turns. Where processors \
-are virtual it may change within seconds, so only turns of the same mode (the line takes less than 100 ns, \
-or more) are compared; 'mixed' says that no mode had enough of them. Times are medians. The last column says \
-how many processors others used meanwhile: where that is not about 0, ranks had to wait for a processor, and \
-the times say little.
+#[command(after_help = "\
+All contestants run at the same time and take turns; only one works at any moment. Between turns the time of a \
+bare cache line from one processor to another is measured. On virtual processors it may change within seconds, so \
+only turns of the same mode (less than 100 ns, or more) are compared. 'mixed' means that no mode has enough turns. \
+Times are medians. The last column is the number of processors that other programs used meanwhile. If it is not \
+about 0, ranks waited for a processor, and the times say little.
 
   mpjdev-bench pingpong
-  mpjdev-bench figures --time 2
+  mpjdev-bench figures --time 2 --jobs 5
   mpjdev-bench series --transport tcp --save series-tcp.json
   mpjdev-bench bandwidth --transport shm --java --sizes 64k,1m,16m --svg bandwidth.svg
   mpjdev-bench pingpong --transport tcp
   mpjdev-bench bandwidth --transport udp --impair loss=1%,dup=1%,reorder=16
   mpjdev-bench goodput --impair loss=1%,delay=5ms,rate=100mbit
 
-Over datagrams a second table says what our ranks have counted in the turns that count. With --impair all \
-their datagrams go through a relay, which is not fast, and does to them each way what is asked for, in parts \
-with commas between:
-  loss=P         each dies with this chance, such as 1%
-  burst=P/Q      a burst begins with chance P and ends with chance Q, at each; in it all die, such as 0.1%/30%
-  dup=P          one comes twice
-  reorder=N[/P]  up to N later ones overtake one, with chance P, 10% if not said
-  delay=T        how long it takes, such as 5ms or 100us
-  jitter=T       up to so much longer
-  rate=R         bits per second, such as 100mbit
-  queue=N        packets that wait for the rate, at most, 256 by default; more are lost
-  partition=T/U  from T on nothing passes, for U, such as 1s/500ms
-Every message is checked then, and filling and checking is part of its time. With a rate, a delay or \
---link-rate ranks take the way for one between machines: with datagrams of 1472 octets and with congestion \
-control, or at the rate of the link. Else they send as within a machine.
+Over UDP a second table has the counters of the ranks in the measured turns. With --impair all datagrams of the \
+ranks pass a relay, which is slow, and which impairs them each way. The impairment has parts with commas between:
+  loss=P         loses each datagram with chance P, such as 1%
+  burst=P/Q      begins a burst with chance P and ends it with chance Q at each datagram; a burst loses all
+                 datagrams, such as 0.1%/30%
+  dup=P          duplicates a datagram with chance P
+  reorder=N[/P]  lets up to N later datagrams overtake one, with chance P (default 10%)
+  delay=T        delays each datagram, such as 5ms or 100us
+  jitter=T       adds a random delay of up to T
+  rate=R         limits the rate in bits per second, such as 100mbit
+  queue=N        limits the packets that wait for the rate (default 256); more are dropped
+  partition=T/U  drops all datagrams from time T on for time U, such as 1s/500ms
+Every message is filled and checked then, which is part of its time. With a rate, a delay or --link-rate the ranks \
+treat the path as inter-node: datagrams have 1472 octets, and the ranks send with congestion control or at the \
+rate of the link. Otherwise they send as within a machine.
 
-The baseline is what one thread in each of two ranks that trust each other reaches over shared memory, from \
-Java, with buffers, headers and tags: without checks of the peer, credit, sleep, requests and more threads.
+The baseline is what one thread in each of two ranks that trust each other reaches over shared memory, from Java, \
+with buffers, headers and tags. It lacks checks of the peer, credit, sleep, requests and more threads.
 
-Series measures one case and size after the other. Neighbouring sizes whose times are more than 1.6 x \
-apart are measured once more, by turns, and the second times count: what is still that far apart is a cliff. \
-Sizes from --sizes are neighbours if they are as close. With --peer that peer has a series too, and over an \
-MPI its ranks are those of that MPI alone.
+Series measures one case and size after the other. If the times of neighbouring sizes are more than 1.6 x apart, \
+both are measured again by turns, and the second times count. A step that remains is a cliff. Sizes of --sizes \
+are neighbours if they are as close as those of the default. With --peer that peer has a series too. With --peer \
+and --transport mpi only the ranks over that MPI are measured.
 
-Aeron's media driver is embedded in its ranks and has no thread of its own (threading mode INVOKER): a rank \
-that polls without success runs it, and polls again without sleep. On two processors a driver's thread would \
-take one from a rank, and from other contestants between the turns.
+With --jobs N each figure of two ranks is the median of N jobs, one after the other. Figures of more ranks are \
+medians of at least nine jobs.
 
-Goodput is measured between network namespaces, which this process must be allowed to make (root), through a \
-network that is made bad by the kernel (netem) or, where it cannot, by a relay of this process between two \
-interfaces (/dev/net/tun).
+Aeron's media driver is embedded in its ranks and has no thread of its own (threading mode INVOKER). A rank that \
+polls without success runs the driver and polls again without sleep. On two processors a thread of the driver \
+would take a processor from a rank, and from other contestants between the turns.
 
-Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was asked for is not there.")]
+Goodput is measured between network namespaces, which requires root. The network between them is impaired by the \
+kernel (netem) or, without netem, by a relay of this process between two interfaces (/dev/net/tun).
+
+Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was requested is missing.")]
 pub struct Measure {
-    /// Measurement: the command has its name
+    /// Workload, which the name of the command selects
     #[arg(skip = Workload::Pingpong)]
     what: Workload,
 
-    /// Number of ranks [default: 2; of ring and alltoall 4]
+    /// Number of ranks [default: 2; for ring and alltoall 4]
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
     ranks: Option<u32>,
 
-    /// Transports of our ranks [default: local,shm; of series and baseline shm; of figures
+    /// Transports of the ranks [default: local,shm; for series and baseline shm; for figures
     /// shm,tcp,udp,mpi]
     #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
 
-    /// Measure the Java counterpart too
+    /// Measure ranks in Java too
     #[arg(long)]
     java: bool,
 
-    /// Send datagrams through a network that does this to them, see below; of pingpong, bandwidth and rate,
-    /// and of goodput [default: of goodput loss=1%,delay=5ms,rate=100mbit]
+    /// Impair the network, see below; with pingpong, bandwidth, rate and goodput [default: for goodput
+    /// loss=1%,delay=5ms,rate=100mbit]
     #[arg(long, value_name = "PARTS", conflicts_with_all = ["java", "peer"])]
     impair: Option<Impairment>,
 
@@ -112,11 +114,11 @@ pub struct Measure {
     #[arg(long, value_name = "N", requires = "impair", default_value_t = 1)]
     seed: u64,
 
-    /// With --impair: the rate at which datagrams leave, as mpjrun has it
+    /// With --impair: declared rate of the link, as the option of mpjrun
     #[arg(long, value_name = "RATE", requires = "impair", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
-    /// Class path of the Java counterpart [default: mpjdev-bench.jar and mpjdev.jar of the installation]
+    /// Class path of the Java benchmarks [default: mpjdev-bench.jar and mpjdev.jar of the installation]
     #[arg(long, value_name = "PATH")]
     class_path: Option<OsString>,
 
@@ -132,24 +134,27 @@ pub struct Measure {
     #[arg(long, conflicts_with = "peer")]
     no_peer: bool,
 
-    /// Of pingpong: measure beside this number of busy threads; each trip is timed, and mean and median are
-    /// reported
+    /// With pingpong: measure beside N busy threads, time each trip, and report mean and median
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     #[arg(conflicts_with = "impair")]
     busy: Option<u32>,
 
-    /// Octets of a message: multiples of 8, also with k, m, g
+    /// Octets of a message: multiples of 8, with k, m or g as units
     #[arg(long, value_delimiter = ',', value_parser = octets)]
     sizes: Vec<u64>,
 
-    /// Seconds for each contestant and size, and as many before to warm it up; of goodput for each stream
-    /// [default: 0.5; of series 0.25; of goodput 10]
+    /// Seconds for each contestant and size, after a warm-up of the same length; for goodput seconds of each
+    /// stream [default: 0.5; for series 0.25; for goodput 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<Duration>,
 
-    /// Of goodput: what makes the network bad [default: netem where the kernel has it, else relay]
+    /// With figures: jobs whose medians the figures are; rings take nine at least
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=99))]
+    jobs: u8,
+
+    /// With goodput: emulator of the impairment [default: netem if the kernel has it, else relay]
     #[arg(long, value_enum)]
-    by: Option<Maker>,
+    by: Option<Emulator>,
 
     /// Print JSON instead of a table
     #[arg(long)]
@@ -164,39 +169,42 @@ pub struct Measure {
     svg: Option<PathBuf>,
 }
 
-/// All that was measured.
+/// Results of a command.
 #[derive(Default, Serialize)]
-struct Whole {
+struct Measurements {
     /// Environment of the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     environment: Option<Environment>,
+    /// Jobs whose medians the figures are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<u8>,
     rows: Vec<Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    figures: Vec<Held>,
-    /// Of a series.
+    figures: Vec<Figure>,
+    /// Cliffs of a series.
     #[serde(skip_serializing_if = "Option::is_none")]
     cliffs: Option<Vec<Cliff>>,
     /// Contestants that could not be started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     absent: Vec<Absent>,
-    /// Counts of datagrams that went through a bad network.
+    /// Counts of the datagrams that passed an impaired network.
     #[serde(skip_serializing_if = "Option::is_none")]
-    network: Option<Fate>,
-    /// Errors that did not keep the others from being measured.
+    network: Option<DatagramCounts>,
+    /// Errors that did not prevent other measurements.
     #[serde(skip)]
-    complaints: Vec<BenchError>,
+    errors: Vec<BenchError>,
 }
 
 impl Measure {
-    /// Measures and tells; gives the exit status.
+    /// Measures, prints the results and returns the exit status.
     pub fn run(mut self, what: Workload) -> ExitCode {
         self.what = what;
-        let told = self.check().and_then(|()| match self.what {
+        let printed = self.check().and_then(|()| match self.what {
             Workload::Goodput => self.goodput(),
-            _ => self.measure_and_tell(),
+            _ => self.measure_and_print(),
         });
-        match told {
-            Ok(well) => ExitCode::from(u8::from(!well)),
+        match printed {
+            Ok(is_complete) => ExitCode::from(u8::from(!is_complete)),
             Err(error) => {
                 eprintln!("mpjdev-bench: {error}");
                 ExitCode::from(if matches!(error, BenchError::Missing(_)) { crate::UNUSABLE } else { 1 })
@@ -204,35 +212,39 @@ impl Measure {
         }
     }
 
-    /// Whether all went well.
-    fn measure_and_tell(&self) -> Result<bool, BenchError> {
-        self.measure().and_then(|whole| {
-            self.tell(&whole)?;
-            whole.complaints.iter().for_each(|complaint| eprintln!("mpjdev-bench: {complaint}"));
-            Ok(whole.complaints.is_empty())
+    /// Returns whether no contestant failed.
+    fn measure_and_print(&self) -> Result<bool, BenchError> {
+        self.measure().and_then(|measured| {
+            self.print_results(&measured)?;
+            measured.errors.iter().for_each(|error| eprintln!("mpjdev-bench: {error}"));
+            Ok(measured.errors.is_empty())
         })
     }
 
     /// Checks that the options fit together.
     fn check(&self) -> Result<(), BenchError> {
         if self.what != Workload::Goodput && self.by.is_some() {
-            return Err(BenchError::Missing("--by is of goodput".into()));
+            return Err(BenchError::Missing("--by requires goodput".into()));
         }
         if self.what != Workload::Pingpong && self.busy.is_some() {
-            return Err(BenchError::Missing("--busy is of pingpong".into()));
+            return Err(BenchError::Missing("--busy requires pingpong".into()));
+        }
+        if self.what != Workload::Figures && self.jobs > 1 {
+            return Err(BenchError::Missing("--jobs requires figures".into()));
         }
         if self.what == Workload::Series && (self.ranks.is_some() || self.impair.is_some()) {
-            return Err(BenchError::Missing("series is of two ranks: without -n and --impair".into()));
+            return Err(BenchError::Missing(
+                "series measures two ranks: -n and --impair are not allowed".into(),
+            ));
         }
-        let is_of_others = self.ranks.is_some()
+        let has_foreign_options = self.ranks.is_some()
             || self.link_rate.is_some()
             || self.java
             || self.no_peer
             || self.svg.is_some()
             || !(self.transport.is_empty() && self.peer.is_empty() && self.sizes.is_empty());
-        if self.what == Workload::Goodput && is_of_others {
-            let why = "goodput has contestants and sizes of its own: with --time, --impair, --seed, --by, \
-                       --json, --save alone";
+        if self.what == Workload::Goodput && has_foreign_options {
+            let why = "goodput allows only --time, --impair, --seed, --by, --json and --save";
             return Err(BenchError::Missing(why.into()));
         }
         Ok(())
@@ -243,20 +255,22 @@ impl Measure {
         let impairment = self.impair.map_or_else(|| BAD.parse(), Ok);
         let impairment = impairment.map_err(|error| BenchError::Missing(format!("{error}")))?;
         let (seed, stop) = (self.seed, stop_at_signals()?);
-        let trial = Way::new(impairment, seed, self.by)?;
-        if let Some(why) = trial.why_no_netem() {
-            eprintln!("mpjdev-bench: a relay of this process makes the network bad, since {why}");
+        let probed = ImpairedPath::new(impairment, seed, self.by)?;
+        if let Some(why) = probed.why_no_netem() {
+            eprintln!("mpjdev-bench: a relay of this process impairs the network, since {why}");
         }
-        let maker = trial.maker();
-        drop(trial);
-        let run = goodput::GoodputRun { impairment, seed, maker, time, stop: &stop };
+        let emulator = probed.emulator();
+        drop(probed);
+        let run = goodput::GoodputRun { impairment, seed, emulator, time, stop: &stop };
         let measured = run.run(&|what| eprintln!("mpjdev-bench: {what}"))?;
+        let own = env::current_exe().map_err(BenchError::system("this program"))?;
+        let measured = measured.with_environment(Environment::now(env::args_os(), &own, &java()));
         let json = self.save(&measured)?;
         let text = if self.json { json } else { measured.table() };
         print(&text).map(|()| true)
     }
 
-    /// As JSON; to a file, too, if that is asked for.
+    /// Returns the JSON, and writes it to the file of --save.
     fn save(&self, measured: &impl Serialize) -> Result<String, BenchError> {
         let json = serde_json::to_string_pretty(measured).map_err(io::Error::from);
         let json = json.map_err(BenchError::system("JSON"))? + "\n";
@@ -266,41 +280,41 @@ impl Measure {
         Ok(json)
     }
 
-    fn tell(&self, whole: &Whole) -> Result<(), BenchError> {
-        let json = self.save(whole)?;
+    fn print_results(&self, measured: &Measurements) -> Result<(), BenchError> {
+        let json = self.save(measured)?;
         if let Some(file) = &self.svg
             && let Some(picture) =
-                chart::draw(self.what.title(), &whole.rows).map_err(BenchError::system("the chart"))?
+                chart::draw(self.what.title(), &measured.rows).map_err(BenchError::system("the chart"))?
         {
             std::fs::write(file, picture).map_err(BenchError::system(file.display().to_string()))?;
         }
         let text = match self.what {
             _ if self.json => json,
-            Workload::Figures => figures::table(&whole.figures),
-            Workload::Series => series::text(&whole.rows, whole.cliffs.as_deref().unwrap_or_default()),
-            _ => self.text(whole),
+            Workload::Figures => figures::table(&measured.figures),
+            Workload::Series => series::text(&measured.rows, measured.cliffs.as_deref().unwrap_or_default()),
+            _ => self.text(measured),
         };
         print(&text)
     }
 
-    fn text(&self, whole: &Whole) -> String {
-        let fate = whole.network.as_ref().map_or_else(String::new, |fate| format!("\n{fate}"));
-        table(&whole.rows, &whole.absent, self.what.unit()) + &counters::table(&whole.rows) + &fate
+    fn text(&self, measured: &Measurements) -> String {
+        let counts = measured.network.as_ref().map_or_else(String::new, |counts| format!("\n{counts}"));
+        table(&measured.rows, &measured.absent, self.what.unit()) + &counters::table(&measured.rows) + &counts
     }
 
-    fn measure(&self) -> Result<Whole, BenchError> {
+    fn measure(&self) -> Result<Measurements, BenchError> {
         if env::var_os(mpjdev_bootstrap::control::CONTROL).is_some() {
-            return Err(BenchError::Missing("this is a rank of a job; bench starts ranks of its own".into()));
+            return Err(BenchError::Missing(
+                "this process is a rank of a job; mpjdev-bench starts its own ranks".into(),
+            ));
         }
         let is_plain = self.ranks.is_none() && self.sizes.is_empty() && self.svg.is_none();
         if self.what == Workload::Figures && !is_plain {
-            let why = "figures have ranks and sizes of their own: without -n, --sizes, --svg";
+            let why = "figures have their own ranks and sizes: -n, --sizes and --svg are not allowed";
             return Err(BenchError::Missing(why.into()));
         }
         if self.what == Workload::Figures && self.transport.contains(&Transport::Local) {
-            return Err(BenchError::Missing(
-                "figures are of ranks over shm, over tcp, over udp and over mpi".into(),
-            ));
+            return Err(BenchError::Missing("figures are for the transports shm, tcp, udp and mpi".into()));
         }
         let tools = self.tools()?;
         let stop = stop_at_signals()?;
@@ -313,12 +327,12 @@ impl Measure {
         let ranks = self.ranks.unwrap_or(self.what.ranks());
         let network = self.network(ranks)?;
         let contestants = match &network {
-            Some(network) => vec![Contestant::Relayed(network.passage())],
+            Some(network) => vec![Contestant::Relayed(network.relayed_path())],
             None => self.selection().contestants(&tools)?,
         };
-        let (mut jobs, mut whole) = self.start(&contestants, ranks, &tools)?;
+        let (mut jobs, mut measured) = self.start(&contestants, ranks, &tools)?;
         let sizes = if self.sizes.is_empty() { self.what.sizes() } else { &self.sizes };
-        // Only what goes from array to array is checked.
+        // Through an impaired network messages are checked, which is possible from array to array only.
         let is_asked = |case: &&Case| network.is_none() || matches!(case, Case::Arrays | Case::RateArrays);
         let cases = if self.busy.is_some() { &[Case::Timed] } else { self.what.cases() };
         for case in cases.iter().filter(is_asked) {
@@ -326,15 +340,15 @@ impl Measure {
                 if network.is_some() {
                     eprintln!("mpjdev-bench: measuring {} of {}", case.title(), size(*octets));
                 }
-                whole.rows.push(self.row(&mut jobs, *case, *octets, &stop)?);
+                measured.rows.push(self.row(&mut jobs, *case, *octets, &stop)?);
             }
         }
-        whole.complaints.extend(RunningJob::end_all(jobs));
-        whole.network = network.map(BadNetwork::end).transpose()?;
-        Ok(whole)
+        measured.errors.extend(RunningJob::end_all(jobs));
+        measured.network = network.map(BadNetwork::end).transpose()?;
+        Ok(measured)
     }
 
-    /// The bad network that is asked for.
+    /// The impaired network of --impair.
     fn network(&self, ranks: u32) -> Result<Option<BadNetwork>, BenchError> {
         let Some(impairment) = self.impair else { return Ok(None) };
         if !self.what.is_of_two() || self.transport[..] != [Transport::Udp] {
@@ -342,42 +356,42 @@ impl Measure {
             return Err(BenchError::Missing(why.into()));
         }
         if ranks > impaired::RANKS_MAX {
-            let why = format!("through a bad network go {} ranks at most", impaired::RANKS_MAX);
+            let why = format!("an impaired network has {} ranks at most", impaired::RANKS_MAX);
             return Err(BenchError::Missing(why));
         }
         let conditions = Conditions { impairment, seed: self.seed, link_rate: self.link_rate };
         BadNetwork::new(conditions, ranks).map(Some)
     }
 
-    /// Starts contestants. Those that are not there are named, and the others are measured without them.
+    /// Starts contestants. Absent ones are named, and the others are measured.
     fn start(
         &self,
         contestants: &[Contestant],
         ranks: u32,
         tools: &Tools,
-    ) -> Result<(Vec<RunningJob>, Whole), BenchError> {
-        let (mut jobs, mut whole) = (Vec::new(), Whole::default());
+    ) -> Result<(Vec<RunningJob>, Measurements), BenchError> {
+        let (mut jobs, mut measured) = (Vec::new(), Measurements::default());
         for contestant in contestants {
             match RunningJob::start(contestant, ranks, tools) {
                 Ok(job) => jobs.push(job),
                 Err(error) => {
-                    whole.absent.push(Absent { name: contestant.name(), why: error.to_string() });
-                    whole.complaints.push(error);
+                    measured.absent.push(Absent { name: contestant.name(), why: error.to_string() });
+                    measured.errors.push(error);
                 }
             }
         }
-        match whole.complaints.pop() {
+        match measured.errors.pop() {
             Some(error) if jobs.is_empty() => Err(error),
             last => {
-                whole.complaints.extend(last);
-                Ok((jobs, whole))
+                measured.errors.extend(last);
+                Ok((jobs, measured))
             }
         }
     }
 
-    fn figures(&self, tools: &Tools, stop: &Stop) -> Result<Whole, BenchError> {
+    fn figures(&self, tools: &Tools, stop: &Stop) -> Result<Measurements, BenchError> {
         let transports = self.transports();
-        // Open MPI has no part over datagrams, MPICH one beside ranks over it.
+        // Over UDP no C program takes part. MPICH takes part beside ranks over MPICH only.
         let theirs = match transports {
             [Transport::Udp] => &[][..],
             _ if transports.contains(&Transport::Mpi) => &Peer::ALL,
@@ -385,30 +399,32 @@ impl Measure {
         };
         let programs = self.selection().programs(tools, theirs)?;
         let pace = Pace::of(self.time.unwrap_or(TURNS));
-        let run = TargetRun { tools, transports, peers: &programs, pace, stop };
+        let jobs = usize::from(self.jobs);
+        let run = TargetRun { tools, transports, peers: &programs, pace, jobs, stop };
         let outcome = run.run(&|title| eprintln!("mpjdev-bench: measuring {title}"))?;
-        let Outcome { rows, held, absent, complaints } = outcome;
+        let Outcome { rows, figures, absent, errors } = outcome;
         let environment = Some(Environment::now(env::args_os(), &tools.own, &tools.java));
-        Ok(Whole { environment, rows, figures: held, absent, complaints, ..Whole::default() })
+        let jobs = Some(self.jobs);
+        Ok(Measurements { environment, jobs, rows, figures, absent, errors, ..Measurements::default() })
     }
 
-    fn series(&self, tools: &Tools, stop: &Stop) -> Result<Whole, BenchError> {
+    fn series(&self, tools: &Tools, stop: &Stop) -> Result<Measurements, BenchError> {
         let mut contestants = self.selection().contestants(tools)?;
         contestants.retain(|contestant| match contestant {
             Contestant::Java(_) | Contestant::JavaOver(_) => true,
             Contestant::C(_) | Contestant::Baseline | Contestant::Aeron(_) => !self.peer.is_empty(),
             _ => false,
         });
-        let (mut jobs, mut whole) = self.start(&contestants, self.what.ranks(), tools)?;
+        let (mut jobs, mut measured) = self.start(&contestants, self.what.ranks(), tools)?;
         let mut sizes = if self.sizes.is_empty() { series::sizes() } else { self.sizes.clone() };
         sizes.sort_unstable();
         sizes.dedup();
         let pace = Pace::of(self.time.unwrap_or(SERIES));
-        let tell = |what: &str| eprintln!("mpjdev-bench: measuring {what}");
-        let (rows, cliffs) = series::run(&mut jobs, &sizes, pace, stop, &tell)?;
-        whole.complaints.extend(RunningJob::end_all(jobs));
+        let progress = |what: &str| eprintln!("mpjdev-bench: measuring {what}");
+        let (rows, cliffs) = series::run(&mut jobs, &sizes, pace, stop, &progress)?;
+        measured.errors.extend(RunningJob::end_all(jobs));
         let environment = Some(Environment::now(env::args_os(), &tools.own, &tools.java));
-        Ok(Whole { environment, rows, cliffs: Some(cliffs), ..whole })
+        Ok(Measurements { environment, rows, cliffs: Some(cliffs), ..measured })
     }
 
     fn row(&self, jobs: &mut [RunningJob], case: Case, octets: u64, stop: &Stop) -> Result<Row, BenchError> {
@@ -416,7 +432,7 @@ impl Measure {
         let entries: Vec<Entry> =
             (0..jobs.len()).filter(takes).map(|job| Entry { job, case, octets }).collect();
         let pace = Pace::of(self.time.unwrap_or(TURNS)).beside(self.busy.unwrap_or(0));
-        let pace = Pace { tells: self.impair.is_some(), ..pace };
+        let pace = Pace { reports_progress: self.impair.is_some(), ..pace };
         let turns = contest::contest(jobs, &entries, pace, stop)?;
         let names: Vec<String> = entries.iter().map(|entry| jobs[entry.job].name().to_owned()).collect();
         let ranks = jobs.first().map_or(0, RunningJob::size);
@@ -443,7 +459,7 @@ impl Measure {
 
     fn selection(&self) -> Selection<'_> {
         let is_of_figures = self.what == Workload::Figures;
-        // Ranks over an MPI need the one that is there.
+        // Ranks over an MPI need the launcher of a program.
         let is_series_alone = self.what == Workload::Series
             && self.peer.is_empty()
             && !self.transports().contains(&Transport::Mpi);
@@ -451,14 +467,14 @@ impl Measure {
             transports: self.transports(),
             is_java: self.java
                 || matches!(self.what, Workload::Figures | Workload::Baseline | Workload::Series),
-            // Plain sockets, the baseline and Aeron time no single trips.
+            // Plain sockets, the baseline and Aeron do not time single trips.
             is_of_two: self.what.is_of_two() && self.busy.is_none() || is_of_figures,
             peers: &self.peer,
-            is_alone: self.no_peer || self.impair.is_some() || is_series_alone,
+            has_no_peers: self.no_peer || self.impair.is_some() || is_series_alone,
         }
     }
 
-    /// The transports that were asked for, or those that the workload has.
+    /// The requested transports, or the defaults of the workload.
     fn transports(&self) -> &[Transport] {
         match self.what {
             _ if !self.transport.is_empty() => &self.transport,
@@ -468,7 +484,7 @@ impl Measure {
         }
     }
 
-    /// Additions to the class path for Aeron, if it has a part.
+    /// Additions to the class path for Aeron, if it takes part.
     fn aeron(&self, installation: &Installation, class_path: &OsStr) -> Result<Option<OsString>, BenchError> {
         if !self.selection().wants_aeron()? {
             return Ok(None);
@@ -478,20 +494,21 @@ impl Measure {
         };
         let is_named = env::split_paths(class_path).any(|entry| is_aeron(&entry));
         let found = if is_named { Some(OsString::new()) } else { installation.aeron() };
-        let why = "Aeron is not installed: ./gradlew installBench lays it out where a Maven repository can be reached";
+        let why =
+            "Aeron is not installed: ./gradlew installBench installs it if a Maven repository is reachable";
         self.present(found, why)
     }
 
-    /// Library of the baseline, if it has a part.
+    /// Library of the baseline, if it takes part.
     fn baseline(&self, installation: &Installation) -> Result<Option<PathBuf>, BenchError> {
         if !self.selection().wants_baseline()? {
             return Ok(None);
         }
         let found = self.baseline.clone().or_else(|| installation.baseline());
-        self.present(found, "the baseline is not installed: ./gradlew installBench, or --baseline names it")
+        self.present(found, "the baseline is not installed: use ./gradlew installBench or --baseline")
     }
 
-    /// A peer that was found. One that was asked for by name has to be there.
+    /// A peer that was found. A requested peer must be installed.
     fn present<T>(&self, found: Option<T>, why: &str) -> Result<Option<T>, BenchError> {
         match found {
             None if !self.peer.is_empty() => return Err(BenchError::Missing(why.into())),
@@ -510,7 +527,7 @@ fn print(text: &str) -> Result<(), BenchError> {
     }
 }
 
-/// A signal that asks to end leaves time to end the contestants.
+/// A flag that SIGINT and SIGTERM set, so that the contestants are ended in order.
 fn stop_at_signals() -> Result<Arc<Stop>, BenchError> {
     let stop = Arc::new(Stop::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -541,10 +558,10 @@ const BAD: &str = "loss=1%,delay=5ms,rate=100mbit";
 const TURNS: Duration = Duration::from_millis(500);
 /// Default time of each size of a series.
 const SERIES: Duration = Duration::from_millis(250);
-/// Default time of a stream: it needs many round trips until its rate is steady.
+/// Default time of a stream, whose rate is steady after many round trips.
 const STREAM: Duration = Duration::from_secs(10);
 
-/// Two of them have to fit what a contestant may take.
+/// Length limit of a message. Two messages must fit the memory limit of a contestant.
 const OCTETS_MAX: u64 = 256 << 20;
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -19,7 +19,7 @@ use workload::Workload;
 /// Benchmarks of mpjdev: messages between ranks, beside a C program under an MPI of the machine.
 #[derive(Debug, Parser)]
 #[command(name = "mpjdev-bench", version, arg_required_else_help = true)]
-struct Line {
+struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
@@ -27,7 +27,7 @@ struct Line {
 /// A command of `mpjdev-bench`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure the time of one way, there and back between two ranks
+    /// Measure the time of one way between two ranks, half of a round trip
     Pingpong(Measure),
     /// Measure octets per second in windows of 64 messages
     Bandwidth(Measure),
@@ -35,25 +35,25 @@ pub enum Command {
     Rate(Measure),
     /// Measure messages from every rank to every other
     Alltoall(Measure),
-    /// Measure the time of one hop round a ring of all ranks
+    /// Measure the time of one hop around a ring of all ranks
     Ring(Measure),
-    /// Measure Java over shared memory beside the baseline, which is what one thread in each of two ranks
-    /// that trust each other reaches, and beside the other peers
+    /// Measure Java over shared memory beside the baseline (one thread in each of two ranks that trust each
+    /// other) and the other peers
     Baseline(Measure),
-    /// Measure the time of one way between two ranks in Java over the size, from 8 octets to 64 MiB in steps
-    /// of 1.4, and name each step of more than 1.6 x between neighbours
+    /// Measure the time of one way between two ranks in Java from 8 octets to 64 MiB in steps of 1.4, and
+    /// name each step of more than 1.6 x between neighbours
     Series(Measure),
-    /// List the steps of a message of 8 octets over shared memory with what each costs on this machine
+    /// List the steps of a message of 8 octets over shared memory with their costs on this machine
     Budget(budget::Budget),
-    /// Hold Java over shared memory, TCP, UDP and an MPI against its targets, most of them ratios to C under
-    /// an MPI and plain sockets
+    /// Compare Java over shared memory, TCP, UDP and an MPI with its targets, mostly ratios to C under an MPI
+    /// and to plain sockets
     Figures(Measure),
-    /// Measure streams and messages through a bad network: the system's TCP, ours over datagrams, and the
-    /// protocol of 1997
+    /// Measure streams and messages through an impaired network: the system's TCP, mpjdev over UDP, and the
+    /// U-Net protocol of 1997
     Goodput(Measure),
-    /// Write a page of docs/performance from runs of figures and of series
+    /// Write a page of docs/performance from saved results
     Report(report::Report),
-    /// Bad networks
+    /// Impaired networks
     #[command(hide = true)]
     Net(net::Net),
     /// A rank
@@ -62,7 +62,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs the command; gives the exit status.
+    /// Runs the command and returns the exit status.
     pub fn run(self) -> ExitCode {
         match self {
             Command::Pingpong(measure) => measure.run(Workload::Pingpong),
@@ -82,10 +82,10 @@ impl Command {
     }
 }
 
-/// The command of a command line.
+/// Parses a command line.
 ///
 /// # Errors
-/// Wrong usage; also a question for help or the version, whose answer is in the error.
+/// Wrong usage. The texts of --help and --version are errors too.
 pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
-    Line::try_parse_from(args).map(|line| line.command)
+    CommandLine::try_parse_from(args).map(|line| line.command)
 }

@@ -1,5 +1,4 @@
-//! The hidden command behind measurements through a bad network: a relay, the two ends of a stream, and all
-//! of it together.
+//! Hidden command `net`: a relay, the ends of streams and messages, and measurements between namespaces.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -12,23 +11,23 @@ use mpjdev_proto::datagram::network::Impairment;
 use mpjdev_proto::datagram::reliable::settings::Path;
 
 use crate::BenchError;
-use crate::ends::{self, Order, Protocol, Task};
-use crate::netem::{Maker, Way};
+use crate::ends::{self, EndConfig, Protocol, Task};
+use crate::netem::{Emulator, ImpairedPath};
 use crate::pairs::{Pair, Tcp};
 use crate::relay::Relay;
 use crate::stream::{self, Goodput};
 
-/// Its arguments.
+/// Arguments of `net`.
 #[derive(Args, Debug)]
 pub struct Net {
     #[command(subcommand)]
-    what: What,
+    what: NetCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Relay datagrams between peers until standard input ends; prints for each pair the addresses at which
-    /// its peers find each other, and at the end what has become of the datagrams
+enum NetCommand {
+    /// Relay datagrams between peers until standard input ends. Prints for each pair the addresses at which
+    /// its peers reach each other, and the counts of all datagrams at the end
     Relay {
         /// Impairment of datagrams, such as loss=1%,dup=1%,reorder=16
         #[arg(long, default_value = "")]
@@ -36,42 +35,42 @@ enum What {
         /// Seed of the random numbers
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Addresses of two peers that talk to each other, with a comma between
+        /// Addresses of two peers, with a comma between
         #[arg(required = true, value_parser = pair)]
         pairs: Vec<(SocketAddr, SocketAddr)>,
     },
-    /// Take a stream; prints where it may come to, then its octets and nanoseconds
-    Take {
-        /// The address
+    /// Receive a stream. Prints the address of the listener, then octets and nanoseconds
+    Receive {
+        /// Address of the listener
         at: SocketAddr,
     },
-    /// Give a stream
-    Give {
-        /// Its address
+    /// Send a stream
+    Send {
+        /// Address of the receiver
         to: SocketAddr,
-        /// For how long
+        /// Seconds of the stream
         #[arg(long, default_value_t = 20.0, value_parser = seconds)]
         seconds: f64,
-        /// Maker which congestion control
+        /// Congestion control of the sender
         #[arg(long, default_value = "cubic")]
         congestion: String,
     },
-    /// Be one of two ranks of ours behind UDP sockets. Says how many packets it takes ahead, reads that of
-    /// the other one, says that it is ready, reads a line, and tells in the end
+    /// Run one of two ranks over UDP. Prints its receive window, reads that of the other rank, prints that it
+    /// is ready, reads a line, and prints its report at the end
     Rank {
-        /// Number of this end
+        /// Rank of this end
         #[arg(value_parser = clap::value_parser!(u32).range(..2))]
         rank: u32,
-        /// Its address
+        /// Address of this end
         at: SocketAddr,
-        /// That of the other one
+        /// Address of the other end
         peer: SocketAddr,
         /// Number from which both derive the numbers of their connection
         number: u32,
         #[command(flatten)]
         what: Messages,
     },
-    /// Measure messages of ours through a bad network
+    /// Measure messages through an impaired network
     Messages {
         /// Impairment each way, such as loss=1%,delay=5ms,rate=100mbit
         #[arg(long, default_value = "")]
@@ -81,11 +80,11 @@ enum What {
         seed: u64,
         #[command(flatten)]
         what: Messages,
-        /// With a stream of the system's TCP beside them
+        /// Run a TCP stream beside the messages
         #[arg(long)]
         beside_tcp: bool,
     },
-    /// Measure a stream of the system's TCP through a bad network
+    /// Measure a TCP stream through an impaired network
     Stream {
         /// Impairment each way, such as loss=1%,delay=5ms,rate=100mbit
         #[arg(long, default_value = "")]
@@ -93,62 +92,63 @@ enum What {
         /// Seed of the random numbers
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// For how long
+        /// Seconds of the stream
         #[arg(long, default_value_t = 20.0, value_parser = seconds)]
         seconds: f64,
-        /// Maker which congestion control
+        /// Congestion control of the sender
         #[arg(long, default_value = "cubic")]
         congestion: String,
-        /// Maker of the impairment [default: netem where the kernel has it, else relay]
+        /// Emulator of the impairment [default: netem if the kernel has it, else relay]
         #[arg(long, value_enum)]
-        by: Option<Maker>,
+        by: Option<Emulator>,
     },
 }
 
-/// Task of two ranks of ours, and their settings for the path.
+/// Task of two ranks and their settings for the path.
 #[derive(Args, Clone, Copy, Debug)]
 struct Messages {
-    /// Stream for so long
+    /// Seconds of the stream
     #[arg(long, default_value_t = 20.0, value_parser = seconds)]
     seconds: f64,
-    /// Send a message there and back so often instead
+    /// Make this number of round trips instead of a stream
     #[arg(long)]
     times: Option<u64>,
     /// Octets of a message
     #[arg(long, default_value_t = 65_536)]
     octets: u64,
-    /// Bits per second of the private link that is the path, instead of an unknown path
+    /// Declare the path a private link with this rate in bits per second
     #[arg(long)]
     private: Option<NonZeroU64>,
-    /// Use the protocol of 1997
+    /// Use the U-Net protocol of 1997
     #[arg(long, alias = "classic", conflicts_with = "private")]
     unet: bool,
-    /// Acknowledges each message at once
+    /// Ack each message at once
     #[arg(long, requires = "unet")]
     eager_acks: bool,
 }
 
 impl Net {
-    /// Does it; gives the exit status.
+    /// Runs the command and returns the exit status.
     pub fn run(&self) -> ExitCode {
         let done = match &self.what {
-            What::Relay { impair, seed, pairs } => relay(pairs, *impair, *seed),
-            What::Take { at } => take(*at).map_err(BenchError::system("a stream")),
-            What::Rank { rank, at, peer, number, what } => {
-                let order = what.order(*rank, [*at, *peer], *number);
-                ends::serve(&order, io::stdin().lock(), io::stdout()).map_err(|error| {
+            NetCommand::Relay { impair, seed, pairs } => relay(pairs, *impair, *seed),
+            NetCommand::Receive { at } => receive(*at).map_err(BenchError::system("a stream")),
+            NetCommand::Rank { rank, at, peer, number, what } => {
+                let config = what.end_config(*rank, [*at, *peer], *number);
+                ends::serve(&config, io::stdin().lock(), io::stdout()).map_err(|error| {
                     BenchError::Contestant { name: format!("rank {rank}"), why: error.to_string() }
                 })
             }
-            What::Messages { impair, seed, what, beside_tcp } => {
-                Way::new(*impair, *seed, None).and_then(|way| measure_ours(way, what, *beside_tcp))
+            NetCommand::Messages { impair, seed, what, beside_tcp } => {
+                ImpairedPath::new(*impair, *seed, None).and_then(|path| measure_ours(path, what, *beside_tcp))
             }
-            What::Give { to, seconds, congestion } => {
-                let given = stream::give(*to, Duration::from_secs_f64(*seconds), congestion);
-                given.map_err(BenchError::system(format!("a stream to {to} by {congestion}")))
+            NetCommand::Send { to, seconds, congestion } => {
+                let sent = stream::send(*to, Duration::from_secs_f64(*seconds), congestion);
+                sent.map_err(BenchError::system(format!("a stream to {to} by {congestion}")))
             }
-            What::Stream { impair, seed, seconds, congestion, by } => {
-                Way::new(*impair, *seed, *by).and_then(|way| measure(way, *impair, *seconds, congestion))
+            NetCommand::Stream { impair, seed, seconds, congestion, by } => {
+                ImpairedPath::new(*impair, *seed, *by)
+                    .and_then(|path| measure(path, *impair, *seconds, congestion))
             }
         };
         match done {
@@ -173,26 +173,26 @@ fn relay(pairs: &[(SocketAddr, SocketAddr)], impair: Impairment, seed: u64) -> R
     writeln!(out, "{totals}").map_err(BenchError::system("standard output"))
 }
 
-fn take(at: SocketAddr) -> io::Result<()> {
+fn receive(at: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout();
-    let Goodput { octets, nanos } = stream::take(at, |at| {
+    let Goodput { octets, nanos } = stream::receive(at, |at| {
         writeln!(io::stdout(), "{at}")?;
         io::stdout().flush()
     })?;
     writeln!(out, "{octets} {nanos}")
 }
 
-fn measure(way: Way, impair: Impairment, seconds: f64, congestion: &str) -> Result<(), BenchError> {
-    if let Some(why) = way.why_no_netem() {
-        eprintln!("mpjdev-bench: a relay of ours is the network, since {why}");
+fn measure(path: ImpairedPath, impair: Impairment, seconds: f64, congestion: &str) -> Result<(), BenchError> {
+    if let Some(why) = path.why_no_netem() {
+        eprintln!("mpjdev-bench: a relay of this process impairs the network, since {why}");
     }
     let time = Duration::from_secs_f64(seconds);
-    let goodput = Tcp::prepare(&way, time, congestion)?.start()?.tcp(time)?;
+    let goodput = Tcp::prepare(&path, time, congestion)?.start()?.tcp(time)?;
     let mut out = io::stdout();
-    let maker = way.maker();
-    let totals = way.end()?;
+    let emulator = path.emulator();
+    let totals = path.end()?;
     let text = format!(
-        "{:.2} Mbit/s of payload by {congestion} through {maker}, '{impair}' each way ({} octets in {:.2} s)",
+        "{:.2} Mbit/s of payload by {congestion} through {emulator}, '{impair}' each path ({} octets in {:.2} s)",
         goodput.mbit(),
         goodput.octets,
         goodput.nanos as f64 / 1e9
@@ -201,34 +201,34 @@ fn measure(way: Way, impair: Impairment, seconds: f64, congestion: &str) -> Resu
     writeln!(out, "{lines}").map_err(BenchError::system("standard output"))
 }
 
-fn measure_ours(way: Way, what: &Messages, beside_tcp: bool) -> Result<(), BenchError> {
+fn measure_ours(path: ImpairedPath, what: &Messages, beside_tcp: bool) -> Result<(), BenchError> {
     let time = Duration::from_secs_f64(what.seconds);
-    let mut ours = Pair::of_ends(&way, &what.words())?;
-    let tcp = beside_tcp.then(|| Tcp::prepare(&way, time, "cubic")).transpose()?;
+    let mut ours = Pair::of_ends(&path, &what.options())?;
+    let tcp = beside_tcp.then(|| Tcp::prepare(&path, time, "cubic")).transpose()?;
     let tcp = tcp.map(Tcp::start).transpose()?;
     ours.begin()?;
-    let told = ours.told(time)?;
-    let mut text = format!("{:.2} Mbit/s of messages\n{told:#?}\n", told[1].goodput().mbit());
+    let reports = ours.reports(time)?;
+    let mut text = format!("{:.2} Mbit/s of messages\n{reports:#?}\n", reports[1].goodput().mbit());
     if let Some(tcp) = tcp {
         text += &format!("{:.2} Mbit/s by TCP beside them\n", tcp.tcp(time)?.mbit());
     }
-    if let Some(totals) = way.end()? {
+    if let Some(totals) = path.end()? {
         text += &totals.to_string();
     }
     writeln!(io::stdout(), "{text}").map_err(BenchError::system("standard output"))
 }
 
 impl Messages {
-    fn words(&self) -> Vec<String> {
-        let mut words = vec![format!("--seconds={}", self.seconds), format!("--octets={}", self.octets)];
-        words.extend(self.times.map(|times| format!("--times={times}")));
-        words.extend(self.unet.then(|| "--unet".to_owned()));
-        words.extend(self.eager_acks.then(|| "--eager-acks".to_owned()));
-        words.extend(self.private.map(|rate| format!("--private={rate}")));
-        words
+    fn options(&self) -> Vec<String> {
+        let mut options = vec![format!("--seconds={}", self.seconds), format!("--octets={}", self.octets)];
+        options.extend(self.times.map(|times| format!("--times={times}")));
+        options.extend(self.unet.then(|| "--unet".to_owned()));
+        options.extend(self.eager_acks.then(|| "--eager-acks".to_owned()));
+        options.extend(self.private.map(|rate| format!("--private={rate}")));
+        options
     }
 
-    fn order(&self, rank: u32, [at, peer]: [SocketAddr; 2], number: u32) -> Order {
+    fn end_config(&self, rank: u32, [at, peer]: [SocketAddr; 2], number: u32) -> EndConfig {
         let path = match self.private {
             Some(rate) => Path { rate: Some(rate.get() / 8), ..Path::PRIVATE },
             None => Path::UNKNOWN,
@@ -241,7 +241,7 @@ impl Messages {
             true => Protocol::Unet { eager_acks: self.eager_acks },
             false => Protocol::Reliable(path),
         };
-        Order { rank, at, peer, number, protocol, octets: self.octets, task }
+        EndConfig { rank, at, peer, number, protocol, octets: self.octets, task }
     }
 }
 

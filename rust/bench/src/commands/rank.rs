@@ -1,4 +1,4 @@
-//! The hidden command that is a contestant in Rust of `mpjdev-bench`.
+//! Hidden command `rank`: a contestant in Rust.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use clap::Args;
 use crate::relay_client::RelayClient;
 use crate::{datagrams, rank, sockets};
 
-/// Its arguments.
+/// Arguments of `rank`.
 #[derive(Args, Debug)]
 pub struct Rank {
-    /// Socket of the orders
+    /// Unix socket of the commands
     socket: PathBuf,
 
-    /// Run N ranks as threads, instead of the one that a launcher has started
+    /// Run N ranks as threads instead of one rank of a launcher
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
 
-    /// Give each message a content of its own, and check what has come
+    /// Give each message different contents, and check them
     #[arg(long, conflicts_with_all = ["threads", "sockets", "datagrams", "rank"])]
     check: bool,
 
@@ -39,17 +39,17 @@ pub struct Rank {
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..), conflicts_with_all = ["threads", "sockets"])]
     datagrams: Option<u32>,
 
-    /// Be one of those, other than rank 0
+    /// Run another rank of plain sockets
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["threads", "sockets", "datagrams"])]
     rank: Option<u32>,
 
-    /// Be it with a UDP socket
+    /// With --rank: use a UDP socket
     #[arg(long, requires = "rank")]
     udp: bool,
 }
 
 impl Rank {
-    /// Follows orders to their end; gives the exit status.
+    /// Executes commands until the last one and returns the exit status.
     pub fn run(&self) -> ExitCode {
         let relay = self.relay.map(|address| RelayClient { address, is_inter_node: self.inter_node });
         let served = match (self.sockets, self.datagrams, self.rank) {

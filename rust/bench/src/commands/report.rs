@@ -1,4 +1,4 @@
-//! `report`: a page of docs/performance from runs of `figures` and of `series`.
+//! `report`: a page of docs/performance from saved results.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,20 +7,22 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::BenchError;
-use crate::page::{Run, charts, page};
+use crate::page::{Source, charts, page};
 
 /// Arguments of `report`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A file has a section of the page, which has the name of the file. A series has its chart there, as a file \
-beside the page, and its cliffs:
+Each file becomes a section with the name of the file. Files are those of figures, series, goodput and budget \
+with --save, and the report.json of ./gradlew bench. The chart of a series is written to a file beside the page.
 
-  mpjdev-bench figures --transport shm --save shm.json
-  mpjdev-bench figures --transport tcp --save tcp.json
+  mpjdev-bench figures --transport shm --jobs 5 --save shm.json
   mpjdev-bench series --transport shm --save series-shm.json
-  mpjdev-bench report shm.json tcp.json series-shm.json > docs/performance/2026-11.md")]
+  mpjdev-bench goodput --save goodput.json
+  mpjdev-bench budget --save budget.json
+  cp build/reports/bench/report.json jmh.json
+  mpjdev-bench report shm.json series-shm.json goodput.json budget.json jmh.json > docs/performance/2026-11.md")]
 pub struct Report {
-    /// Files that `figures --save` and `series --save` have written
+    /// Files with saved results
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -30,7 +32,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Draws the charts and prints the page; gives the exit status.
+    /// Draws the charts, prints the page and returns the exit status.
     pub fn run(&self) -> ExitCode {
         match self.write() {
             Ok(()) => ExitCode::SUCCESS,
@@ -42,23 +44,25 @@ impl Report {
     }
 
     fn write(&self) -> Result<(), BenchError> {
-        let runs = self.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
-        for (name, svg) in charts(&runs).map_err(BenchError::system("a chart"))? {
+        let sources = self.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+        for (name, svg) in charts(&sources).map_err(BenchError::system("a chart"))? {
             let file = self.folder.join(name);
             let written = std::fs::write(&file, svg);
             written.map_err(BenchError::system(format!("{}, see --folder", file.display())))?;
         }
-        io::stdout().write_all(page(&runs).as_bytes()).map_err(BenchError::system("standard output"))
+        io::stdout().write_all(page(&sources).as_bytes()).map_err(BenchError::system("standard output"))
     }
 }
 
-/// A run and its name.
-fn read(file: &Path) -> Result<(String, Run), BenchError> {
+/// Name and results of a file.
+fn read(file: &Path) -> Result<(String, Source), BenchError> {
     let wrong = |why: String| BenchError::Missing(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-    let run: Run = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    if run.figures.is_empty() && run.cliffs.is_none() {
-        return Err(wrong("no figures and no series; --save of these commands writes them".to_owned()));
+    let source = Source::parse(&text).map_err(|error| wrong(error.to_string()))?;
+    if !source.has_results() {
+        return Err(wrong(
+            "no results; --save of figures, series, goodput and budget writes them".to_owned(),
+        ));
     }
-    Ok((file.file_stem().unwrap_or_default().to_string_lossy().into_owned(), run))
+    Ok((file.file_stem().unwrap_or_default().to_string_lossy().into_owned(), source))
 }

@@ -6,23 +6,23 @@ use crate::report::Unit;
 /// Workload of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// Time of one way.
+    /// Time of one way, half of a round trip.
     Pingpong,
     /// Octets per second.
     Bandwidth,
     /// Messages per second.
     Rate,
-    /// From every rank to every other.
+    /// Messages from every rank to every other.
     Alltoall,
-    /// Round a ring of all ranks.
+    /// Message around a ring of all ranks.
     Ring,
-    /// Two ranks in Java beside what two threads that trust each other reach.
+    /// Two ranks in Java beside the baseline.
     Baseline,
     /// Time of one way over the size.
     Series,
-    /// All targets.
+    /// Figures of all targets.
     Figures,
-    /// Through a bad network.
+    /// Streams and messages through an impaired network.
     Goodput,
 }
 
@@ -59,7 +59,7 @@ impl Workload {
         }
     }
 
-    /// Whether it is between two ranks, which is all that plain sockets do.
+    /// Whether it has two ranks only, as plain sockets require.
     pub(super) fn is_of_two(self) -> bool {
         matches!(
             self,
@@ -69,10 +69,10 @@ impl Workload {
 
     pub(super) fn title(self) -> &'static str {
         match self {
-            Workload::Pingpong | Workload::Series => "One way between two ranks, half of there and back",
+            Workload::Pingpong | Workload::Series => "One way between two ranks, half of a round trip",
             Workload::Bandwidth | Workload::Rate => "One message of a window of 64",
             Workload::Alltoall => "A message from every rank to every other",
-            Workload::Ring => "One hop round a ring of all ranks",
+            Workload::Ring => "One hop around a ring of all ranks",
             Workload::Baseline => "Two ranks beside the baseline",
             Workload::Figures => "Figures",
             Workload::Goodput => "Goodput",

@@ -1,15 +1,14 @@
-//! A link of datagrams without loss: the sender keeps no more in flight than the receiver's socket has room
-//! for.
+//! Datagram link without loss: the datagrams in flight fit the queue of the receiver's socket.
 //!
 //! ```text
-//! word 0   kind 8 | way to cut 8 | 0 16 | octets behind the header 32
+//! word 0   kind 8 | cut 8 | 0 16 | octets after the header 32
 //! word 1   number of the datagram, from 0
-//! word 2   datagrams that the sender of this one has received
+//! word 2   ack: data datagrams that the sender of this one has received
 //! ```
 //!
-//! The receiver acks with each datagram that it sends anyway, else after half a window, which is a quarter of
-//! the socket's queue. The window is half of the queue, since the system may count received datagrams up to a
-//! quarter of it longer.
+//! Each datagram carries an ack. Without data to send the receiver sends a pure ack after half a window. The
+//! window is half of the socket's queue, since the kernel may charge received datagrams up to a quarter of
+//! the queue longer.
 
 use std::io;
 use std::net::UdpSocket;
@@ -28,60 +27,59 @@ use super::super::rank::RankError;
 /// Words of a header.
 pub(super) const HEADER_WORDS: usize = 3;
 const HEADER_LEN: usize = HEADER_WORDS * 8;
-/// Octets of a datagram at most, in each of the ways to cut: as an Ethernet takes them over IPv4, with long
-/// frames, and as long as they may be. Multiples of eight, so that headers are words also where many
-/// datagrams are behind each other.
+/// Datagram length of each cut: an Ethernet frame, a jumbo frame, and the longest datagram over IPv4. They
+/// are multiples of 8, so that headers are aligned in a GRO buffer.
 const LENS: [usize; 3] = [1472, 8968, 65504];
-/// Octets of a GSO batch at most.
-const TRAIN_LEN: usize = 65504;
-/// Octets that are asked for as the socket's queue.
+/// Limit of the octets of a GSO batch.
+const GSO_BATCH_LEN: usize = 65504;
+/// Requested octets of the socket's queue.
 const QUEUE_LEN: usize = 4 << 20;
-/// GSO batches, or datagrams, that are received at once.
-const ROOMS: usize = 4;
-/// Words of the room for each.
-const ROOM_WORDS: usize = 8192;
-/// Longest silence of the other rank.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// GRO buffers, or datagrams, of one receive call.
+const BUFFERS: usize = 4;
+/// Words of each buffer.
+const BUFFER_WORDS: usize = 8192;
+/// Peer timeout.
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Empty polls between two reads of the clock.
-const LOOKS: u32 = 1 << 12;
+const POLLS: u32 = 1 << 12;
 
-/// A way to cut messages.
+/// A division of messages into datagrams.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// Octets of a datagram at most.
+    /// Datagram length limit in octets.
     len: usize,
-    /// Largest number of datagrams in flight.
+    /// Limit of the datagrams in flight.
     window: u64,
-    /// Datagrams of a GSO batch at most.
+    /// Limit of the datagrams of a GSO batch.
     segments: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Data = 1,
-    Credit = 2,
+    Ack = 2,
 }
 
-/// One end.
+/// One end of the link.
 pub(super) struct Link {
     socket: UdpSocket,
     can_join: bool,
     are_joined: bool,
     cuts: [Cut; LENS.len()],
-    /// Headers of the datagrams that leave together.
+    /// Headers of the datagrams of one send call.
     headers: Vec<AtomicU64>,
-    rooms: Vec<AtomicU64>,
-    /// Datagrams with data that this side has sent.
+    buffers: Vec<AtomicU64>,
+    /// Data datagrams sent.
     sent: u64,
-    /// Number of them that the other side has confirmed.
-    confirmed: u64,
-    /// Datagrams with data that have come.
+    /// Data datagrams that the peer has acked.
+    acked: u64,
+    /// Data datagrams received.
     received: u64,
-    /// Number of them that this side has confirmed.
-    told: u64,
-    /// One more than the greatest number that has come.
+    /// Data datagrams that this end has acked.
+    ack_sent: u64,
+    /// One more than the greatest number received.
     expected: u64,
-    /// Octets of data that have come and that nobody has asked for.
+    /// Octets received and not yet consumed by `receive`.
     octets: usize,
     /// Length of the other side's cuts.
     cut_seen: usize,
@@ -97,7 +95,7 @@ impl Link {
             let capacity = granted.receive_len / offload::charge(false, cut.len)?;
             cut.window = (capacity as u64 / 2).max(1);
             if offload.cuts {
-                cut.segments = (TRAIN_LEN / cut.len).clamp(1, SEGMENTS_MAX);
+                cut.segments = (GSO_BATCH_LEN / cut.len).clamp(1, SEGMENTS_MAX);
             }
         }
         let words = |count| (0..count).map(|_| AtomicU64::new(0)).collect();
@@ -107,24 +105,24 @@ impl Link {
             are_joined: false,
             cuts,
             headers: words(SEGMENTS_MAX * HEADER_WORDS),
-            rooms: words(ROOMS * ROOM_WORDS),
+            buffers: words(BUFFERS * BUFFER_WORDS),
             sent: 0,
-            confirmed: 0,
+            acked: 0,
             received: 0,
-            told: 0,
+            ack_sent: 0,
             expected: 0,
             octets: 0,
             cut_seen: 0,
         })
     }
 
-    /// Different ways to cut a message of this length: the first ones.
-    pub(super) fn ways(&self, octets: usize) -> usize {
+    /// Number of cuts that differ for a message of this length: the first ones.
+    pub(super) fn cuts(&self, octets: usize) -> usize {
         let shorter = self.cuts.iter().filter(|cut| cut.len < octets.saturating_add(HEADER_LEN));
         (shorter.count() + 1).min(self.cuts.len())
     }
 
-    /// Has what arrives be joined where the kernel can, or not, which is faster for single datagrams.
+    /// Switches GRO, if the kernel has it. Single datagrams are faster without it.
     pub(super) fn want_gso_batches(&mut self, are_wanted: bool) -> io::Result<()> {
         if self.can_join && self.are_joined != are_wanted {
             options::set_gro(self.socket.as_fd(), are_wanted)?;
@@ -138,16 +136,16 @@ impl Link {
         self.cut_seen
     }
 
-    /// Sends a message that has room for a header before it, cut in this way.
+    /// Sends a message, which has room for a header in front, with this cut.
     pub(super) fn send(&mut self, message: &[AtomicU64], cut: usize) -> Result<(), RankError> {
         let Cut { len, window, .. } = self.cuts[cut];
         let words = len / 8 - HEADER_WORDS;
         let count = (message.len() - HEADER_WORDS).div_ceil(words).max(1);
         let mut at = 0;
         while at < count {
-            let room = window.saturating_sub(self.sent - self.confirmed);
+            let room = window.saturating_sub(self.sent - self.acked);
             if room == 0 {
-                self.wait(|link| link.sent - link.confirmed < window)?;
+                self.wait(|link| link.sent - link.acked < window)?;
                 continue;
             }
             let some = (count - at).min(SEGMENTS_MAX).min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -155,9 +153,9 @@ impl Link {
                 Ok(done) => {
                     at += done;
                     self.sent += done as u64;
-                    self.told = self.received;
+                    self.ack_sent = self.received;
                 }
-                Err(Obstacle::Later) => _ = self.look()?,
+                Err(Obstacle::Later) => _ = self.poll()?,
                 Err(Obstacle::NoGso) => self.cuts[cut].segments = 1,
                 Err(obstacle) => return Err(failed(obstacle)),
             }
@@ -165,7 +163,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a number of datagrams of a message, from one on; returns how many the system has taken.
+    /// Sends `count` datagrams of a message from `first` on. Returns how many the kernel took.
     fn send_some(
         &self,
         message: &[AtomicU64],
@@ -180,7 +178,7 @@ impl Link {
             let begin = HEADER_WORDS + at * words;
             let payload = (message.len() - begin).min(words);
             let number = self.sent + place as u64;
-            // The first one's header is before its payload.
+            // The room of the first header is in the message.
             if at == 0 {
                 self.head(&message[..HEADER_WORDS], Kind::Data, cut, payload * 8, number);
                 runs[0] = Part::new(message, 0, HEADER_LEN + payload * 8).into();
@@ -216,21 +214,21 @@ impl Link {
     }
 
     fn wait(&mut self, is_so: impl Fn(&Link) -> bool) -> Result<(), RankError> {
-        let (mut looks, mut since) = (0, None);
+        let (mut polls, mut since) = (0, None);
         while !is_so(self) {
-            if self.look()? {
-                (looks, since) = (0, None);
+            if self.poll()? {
+                (polls, since) = (0, None);
                 continue;
             }
-            looks += 1;
-            if looks % LOOKS == 0 {
-                // Where there are fewer processors than who looks, the other rank may have none.
+            polls += 1;
+            if polls % POLLS == 0 {
+                // Under oversubscription the other rank may have no processor.
                 std::thread::yield_now();
                 let since: &mut Instant = since.get_or_insert_with(Instant::now);
-                if since.elapsed() > PATIENCE {
+                if since.elapsed() > TIMEOUT {
                     let (missing, drops) = (self.expected - self.received, self.drops()?);
-                    return Err(RankError::Order(format!(
-                        "nothing has come for {PATIENCE:?}; {missing} datagrams before the last are missing, \
+                    return Err(RankError::Command(format!(
+                        "nothing has come for {TIMEOUT:?}; {missing} datagrams before the last are missing, \
                          this socket has dropped {drops}"
                     )));
                 }
@@ -239,14 +237,15 @@ impl Link {
         Ok(())
     }
 
-    /// Takes what has arrived, and says that it has where that is due; whether there was something.
-    fn look(&mut self) -> Result<bool, RankError> {
+    /// Handles received datagrams and sends a pure ack if one is due. Returns whether there was a datagram.
+    fn poll(&mut self) -> Result<bool, RankError> {
         let socket = self.socket.as_fd();
-        let mut arrived = [Arrived::default(); ROOMS];
-        let room = |at: usize| [Part::new(&self.rooms[at * ROOM_WORDS..][..ROOM_WORDS], 0, ROOM_WORDS * 8)];
+        let mut arrived = [Arrived::default(); BUFFERS];
+        let room =
+            |at: usize| [Part::new(&self.buffers[at * BUFFER_WORDS..][..BUFFER_WORDS], 0, BUFFER_WORDS * 8)];
         let result = if self.are_joined {
-            let rooms: [_; ROOMS] = std::array::from_fn(room);
-            receive(socket, &rooms.each_ref().map(|room| &room[..]), &mut arrived)
+            let buffers: [_; BUFFERS] = std::array::from_fn(room);
+            receive(socket, &buffers.each_ref().map(|room| &room[..]), &mut arrived)
         } else {
             receive_one(socket, room(0)[0]).map(|len| {
                 arrived[0] = Arrived { len, sent_len: len, segment_len: len, from: None };
@@ -260,26 +259,26 @@ impl Link {
         };
         for (at, arrived) in arrived[..count].iter().enumerate() {
             for datagram in arrived.datagrams() {
-                let begin = at * ROOM_WORDS + datagram.start / 8;
+                let begin = at * BUFFER_WORDS + datagram.start / 8;
                 self.take(begin, datagram.len())?;
             }
         }
-        if self.received - self.told >= (self.cuts[self.cut_seen].window / 2).max(1) {
-            self.tell()?;
+        if self.received - self.ack_sent >= (self.cuts[self.cut_seen].window / 2).max(1) {
+            self.send_ack()?;
         }
         Ok(true)
     }
 
-    /// Takes a datagram that is in the rooms, from this word on.
+    /// Handles a datagram that begins at this word of the buffers.
     fn take(&mut self, begin: usize, len: usize) -> Result<(), RankError> {
-        let [head, number, came] = std::array::from_fn(|at| self.rooms[begin + at].load(Relaxed));
+        let [head, number, acked] = std::array::from_fn(|at| self.buffers[begin + at].load(Relaxed));
         let (kind, cut, octets) = (head >> 56, (head >> 48) as u8 as usize, head as u32 as usize);
-        let is_known = kind == Kind::Data as u64 || kind == Kind::Credit as u64;
-        if !is_known || cut >= self.cuts.len() || len != HEADER_LEN + octets || came > self.sent {
-            return Err(RankError::Order(format!("a datagram of {len} octets makes no sense")));
+        let is_known = kind == Kind::Data as u64 || kind == Kind::Ack as u64;
+        if !is_known || cut >= self.cuts.len() || len != HEADER_LEN + octets || acked > self.sent {
+            return Err(RankError::Command(format!("a datagram of {len} octets makes no sense")));
         }
         // Datagrams may overtake each other.
-        self.confirmed = self.confirmed.max(came);
+        self.acked = self.acked.max(acked);
         if kind == Kind::Data as u64 {
             self.received += 1;
             self.expected = self.expected.max(number.saturating_add(1));
@@ -289,13 +288,13 @@ impl Link {
         Ok(())
     }
 
-    /// Says how many have come.
-    fn tell(&mut self) -> Result<(), RankError> {
+    /// Sends a pure ack.
+    fn send_ack(&mut self) -> Result<(), RankError> {
         let header = &self.headers[..HEADER_WORDS];
-        self.head(header, Kind::Credit, self.cut_seen, 0, 0);
+        self.head(header, Kind::Ack, self.cut_seen, 0, 0);
         match send(self.socket.as_fd(), &[GsoBatch::single(&[Part::new(header, 0, HEADER_LEN).into()])]) {
-            Ok(_) => self.told = self.received,
-            // The next look says it.
+            Ok(_) => self.ack_sent = self.received,
+            // The next poll tries again.
             Err(Obstacle::Later) => {}
             Err(obstacle) => return Err(failed(obstacle)),
         }
@@ -313,14 +312,14 @@ impl Link {
     }
 
     #[cfg(test)]
-    pub(super) fn under_way(&self) -> u64 {
-        self.sent - self.confirmed
+    pub(super) fn in_flight(&self) -> u64 {
+        self.sent - self.acked
     }
 }
 
 fn failed(obstacle: Obstacle) -> RankError {
     match obstacle {
         Obstacle::System(error) => RankError::Socket(error),
-        obstacle => RankError::Order(obstacle.to_string()),
+        obstacle => RankError::Command(obstacle.to_string()),
     }
 }

@@ -1,32 +1,31 @@
-//! The figures of ranks over datagrams, and those of what they have counted.
+//! Targets of ranks over UDP: times and counters.
 
 use super::super::counters::Counted;
 use super::super::outcome::{Sample, median};
-use super::Case::{Arrays, Buffers, RateArrays, RateBuffers};
-use super::Who::{Aeron, Ours, OverTcp, Plain};
+use super::Case::{Arrays, Buffers, Direct, RateArrays, RateBuffers};
+use super::Role::{Aeron, Ours, OverTcp, Plain};
 use super::delay::late;
-use super::{Asked, KIB, Limit, MIB, Of, Trial, ratio, speed};
+use super::{Comparison, KIB, Limit, MIB, Quantity, Target, ratio, speed};
 
-/// Value derived from the counters of ranks over datagrams.
+/// Value derived from the counters of ranks over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// Acknowledgments that left alone.
+    /// Pure acks.
     PureAcks,
-    /// The same, by windows of packets that left.
+    /// Pure acks per window of packets sent.
     PureAcksOfWindow,
-    /// Packets that left again.
+    /// Retransmitted packets.
     Retransmitted,
-    /// System calls that sent, by message.
+    /// System calls to send, per message.
     SendCalls,
-    /// Copies of user data to send, the system's among them.
+    /// Copies of user data to send, with the kernel's copy.
     CopiesSent,
-    /// Copies of user data to receive, the system's among them.
+    /// Copies of user data to receive, with the kernel's copy.
     CopiesReceived,
 }
 
 impl Count {
-    /// In the turn in the middle: a turn in which a rank had to wait for a processor is no figure of the
-    /// protocol.
+    /// Median over the turns, which excludes turns in which a rank waited for a processor.
     pub(super) fn of(self, turns: &[Sample]) -> Option<f64> {
         median(turns.iter().filter_map(|turn| self.of_turn(&turn.counted?)).collect())
     }
@@ -47,44 +46,45 @@ impl Count {
     }
 }
 
-const fn counted(title: &'static str, most: f64, of: usize, count: Count) -> Asked {
-    Asked { title, of: Of::Counted(of, count), limit: Limit::Most(most) }
+const fn counted(title: &'static str, most: f64, part: usize, count: Count) -> Target {
+    Target { title, quantity: Quantity::Counted(part, count), limit: Limit::Most(most) }
 }
 
-const fn reported(title: &'static str, of: Of) -> Asked {
-    Asked { title, of, limit: Limit::None }
+const fn reported(title: &'static str, quantity: Quantity) -> Target {
+    Target { title, quantity, limit: Limit::None }
 }
 
-/// One copy, with a few control messages and the headers.
+/// One copy, with an allowance for headers and control messages.
 const ONE_COPY: f64 = 1.01;
 
-pub(super) const UDP: &[Trial] = &[
+pub(super) const UDP: &[Comparison] = &[
     late!("udp, 1 MiB, sender computes, late, ns", SendCompute, MIB),
     late!("udp, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
-    Trial {
+    Comparison {
         ranks: 2,
-        parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Plain, Arrays, 8)],
-        asked: &[
-            ratio("udp, 8 B, array to array, plain sockets", 1.2, 0, 2),
-            ratio("udp, 8 B, buffer to buffer, plain sockets", 1.2, 1, 2),
-            counted("udp, 8 B there and back, acks alone", 0.0, 1, Count::PureAcks),
+        parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Plain, Arrays, 8), (Ours, Direct, 8)],
+        targets: &[
+            ratio("udp, 8 B, array to array, plain sockets", 1.25, 0, 2),
+            ratio("udp, 8 B, buffer to buffer, plain sockets", 1.25, 1, 2),
+            ratio("udp, 8 B, direct, plain sockets", 1.25, 3, 2),
+            counted("udp, 8 B there and back, pure acks", 0.0, 1, Count::PureAcks),
             counted("udp, 8 B there and back, retransmitted", 0.0, 1, Count::Retransmitted),
-            counted("udp, 8 B there and back, calls by send", 1.0, 1, Count::SendCalls),
+            counted("udp, 8 B there and back, system calls per send", 1.0, 1, Count::SendCalls),
         ],
     },
-    Trial {
+    Comparison {
         ranks: 2,
         parts: &[(Ours, Buffers, 8), (Aeron, Buffers, 8)],
-        asked: &[reported("udp, 8 B, buffer to buffer, Aeron UDP", Of::Ratio(0, 1))],
+        targets: &[reported("udp, 8 B, buffer to buffer, Aeron UDP", Quantity::Ratio(0, 1))],
     },
-    Trial {
+    Comparison {
         ranks: 2,
         parts: &[(Ours, RateBuffers, MIB), (Plain, RateArrays, MIB), (Ours, RateArrays, MIB)],
-        asked: &[
+        targets: &[
             speed("udp, bandwidth of 1 MiB, buffers, plain sockets", 0.8, 0, 1),
-            reported("udp, bandwidth of 1 MiB, arrays, plain sockets", Of::Speed(2, 1)),
+            reported("udp, bandwidth of 1 MiB, arrays, plain sockets", Quantity::Speed(2, 1)),
             counted("udp, stream of 1 MiB, retransmitted", 0.0, 0, Count::Retransmitted),
-            counted("udp, stream of 1 MiB, acks alone by window", 5.0, 0, Count::PureAcksOfWindow),
+            counted("udp, stream of 1 MiB, pure acks per window", 5.0, 0, Count::PureAcksOfWindow),
             counted("udp, stream of 1 MiB, copies to send", ONE_COPY, 0, Count::CopiesSent),
             counted("udp, stream of 1 MiB, copies to receive", ONE_COPY, 0, Count::CopiesReceived),
         ],
@@ -92,8 +92,8 @@ pub(super) const UDP: &[Trial] = &[
     beside_tcp(
         &[(Ours, RateArrays, 8), (Ours, RateBuffers, 8), (OverTcp, RateArrays, 8), (OverTcp, RateBuffers, 8)],
         &[
-            reported("udp, rate of 8 B, array to array, ours over tcp", Of::Speed(0, 2)),
-            reported("udp, rate of 8 B, buffer to buffer, ours over tcp", Of::Speed(1, 3)),
+            reported("udp, rate of 8 B, array to array, ours over tcp", Quantity::Speed(0, 2)),
+            reported("udp, rate of 8 B, buffer to buffer, ours over tcp", Quantity::Speed(1, 3)),
         ],
     ),
     beside_tcp(
@@ -104,14 +104,14 @@ pub(super) const UDP: &[Trial] = &[
             (OverTcp, RateBuffers, 64 * KIB),
         ],
         &[
-            reported("udp, rate of 64 KiB, array to array, ours over tcp", Of::Speed(0, 2)),
-            reported("udp, rate of 64 KiB, buffer to buffer, ours over tcp", Of::Speed(1, 3)),
+            reported("udp, rate of 64 KiB, array to array, ours over tcp", Quantity::Speed(0, 2)),
+            reported("udp, rate of 64 KiB, buffer to buffer, ours over tcp", Quantity::Speed(1, 3)),
         ],
     ),
 ];
 
-const fn beside_tcp(parts: &'static [super::Part], asked: &'static [Asked]) -> Trial {
-    Trial { ranks: 2, parts, asked }
+const fn beside_tcp(parts: &'static [super::Part], targets: &'static [Target]) -> Comparison {
+    Comparison { ranks: 2, parts, targets }
 }
 
 #[cfg(test)]

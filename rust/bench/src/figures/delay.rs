@@ -1,22 +1,22 @@
 //! Delay of a message whose sender or receiver computes after its call.
 //!
-//! The delay is measured beyond the time of a message that is waited for.
+//! The time of a message between ranks that wait is subtracted.
 
-/// Nanoseconds.
+/// Limit of the delay in nanoseconds.
 pub(super) const LATE_MAX: f64 = 2e6;
 
-/// Such a case beside messages of the same length that are waited for.
+/// Such a case beside messages of the same length between ranks that wait.
 macro_rules! late {
     ($title:literal, $case:ident, $octets:expr) => {
-        $crate::figures::Trial {
+        $crate::figures::Comparison {
             ranks: 2,
             parts: &[
-                ($crate::figures::Who::Ours, $crate::protocol::Case::$case, $octets),
-                ($crate::figures::Who::Ours, $crate::protocol::Case::Buffers, $octets),
+                ($crate::figures::Role::Ours, $crate::protocol::Case::$case, $octets),
+                ($crate::figures::Role::Ours, $crate::protocol::Case::Buffers, $octets),
             ],
-            asked: &[$crate::figures::Asked {
+            targets: &[$crate::figures::Target {
                 title: $title,
-                of: $crate::figures::Of::Beyond(0, 1),
+                quantity: $crate::figures::Quantity::Beyond(0, 1),
                 limit: $crate::figures::Limit::Most($crate::figures::delay::LATE_MAX),
             }],
         }

@@ -1,5 +1,6 @@
 package mpjdev.tools;
 
+import java.util.Locale;
 import mpjdev.Comm;
 
 /**
@@ -22,14 +23,18 @@ public final class Bench {
      * @throws Exception when a rank fails
      */
     public static void main(String[] args) throws Exception {
-        // Before anything else is loaded: this is what a JVM takes that does nothing.
+        // Checked before any other class is loaded: the time of this JVM is that of a plain one.
         if (args.length == 1 && args[0].equals("nothing")) {
             return;
         }
-        // A rank that does nothing. It needs no class of the measurements.
+        // An idle rank, without any class of the measurements.
         if (args.length == 1 && args[0].equals("empty")) {
             Comm.init(args);
             Comm.finish();
+            return;
+        }
+        if (args.length == 1 && args[0].equals("native-call")) {
+            System.out.printf(Locale.ROOT, "%.2f%n", NativeCall.nanos());
             return;
         }
         if (args.length == 0 || args[0].equals("--help") || args[0].equals("-h")) {

@@ -1,11 +1,13 @@
 package mpjdev.tools;
 
 import java.nio.DoubleBuffer;
+import java.util.Arrays;
+import java.util.SplittableRandom;
 import mpjdev.BufferReadException;
 import mpjdev.Comm;
 import mpjdev.Type;
 
-/** There and back with messages that are packed in other ways than as a whole array. */
+/** Round trips with messages that are not packed as a whole array. */
 abstract class ShapedTrips extends Work.WithArray {
     ShapedTrips(Comm world, int octets, int elements) {
         super(world, octets, elements);
@@ -97,70 +99,64 @@ abstract class ShapedTrips extends Work.WithArray {
         }
     }
 
-    private static final long MULTIPLIER = 6364136223846793005L;
-    private static final long INCREMENT = 1442695040888963407L;
-
-    /** A random order of places, the same that the C program has. */
-    private static int[] places(int octets) {
-        int[] places = new int[octets / Double.BYTES];
-        long state = 1;
-        for (int i = 0; i < places.length; i++) {
-            places[i] = i;
+    /** A random permutation of the indexes of all doubles, the same in every run. */
+    private static int[] permutation(int octets) {
+        int[] indexes = new int[octets / Double.BYTES];
+        Arrays.setAll(indexes, i -> i);
+        SplittableRandom random = new SplittableRandom(1);
+        for (int i = indexes.length - 1; i > 0; i--) {
+            int other = random.nextInt(i + 1);
+            int index = indexes[i];
+            indexes[i] = indexes[other];
+            indexes[other] = index;
         }
-        for (int i = places.length - 1; i > 0; i--) {
-            state = state * MULTIPLIER + INCREMENT;
-            int place = (int) ((state >>> 33) % (i + 1));
-            int kept = places[i];
-            places[i] = places[place];
-            places[place] = kept;
-        }
-        return places;
+        return indexes;
     }
 
     /** All doubles in random order. */
     static final class Random extends Packed {
-        private final int[] places;
+        private final int[] indexes;
 
         Random(Comm world, int octets) {
             super(world, octets, octets / Double.BYTES);
-            places = places(octets);
+            indexes = permutation(octets);
         }
 
         @Override
         void pack(long round) {
-            out.gather(array, places.length, 0, places);
+            out.gather(array, indexes.length, 0, indexes);
         }
 
         @Override
         void unpack() throws BufferReadException {
-            in.scatter(array, places.length, 0, places);
+            in.scatter(array, indexes.length, 0, indexes);
         }
     }
 
     /** All doubles in random order, without a buffer. */
     static final class RandomDirect extends ShapedTrips {
-        private final int[] places;
+        private final int[] indexes;
 
         RandomDirect(Comm world, int octets) {
             super(world, octets, octets / Double.BYTES);
-            places = places(octets);
+            indexes = permutation(octets);
         }
 
         @Override
         void send(long round) {
-            world.sendGathered(array, places.length, 0, places, other, TAG);
+            world.sendGathered(array, indexes.length, 0, indexes, other, TAG);
         }
 
         @Override
         void receive() {
-            world.recvScattered(array, places.length, 0, places, other, TAG);
+            world.recvScattered(array, indexes.length, 0, indexes, other, TAG);
         }
     }
 
-    /** Outside the heap, through views: the sender rewrites every element, the receiver adds them all up. */
+    /** Doubles outside the heap, through views. The sender rewrites every element, and the receiver adds them up. */
     static final class Sum extends Packed {
         private final int count;
-        /** Kept, so that sums are not left out. */
+        /** Keeps the compiler from removing the sums. */
         private double sum;
 
         Sum(Comm world, int octets) {
@@ -186,7 +182,7 @@ abstract class ShapedTrips extends Work.WithArray {
             sum = all;
         }
 
-        /** Of what was received last. */
+        /** Sum of the last message. */
         double sum() {
             return sum;
         }
