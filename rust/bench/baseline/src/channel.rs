@@ -1,11 +1,10 @@
-//! Messages between two ranks through memory that both of them map: what is reachable when each rank has one
-//! thread and trusts the other one.
+//! Channel between two ranks through memory that both map. Each rank has one thread and trusts its peer.
 //!
-//! A rank writes its own segment and reads that of its peer. A segment has a count of the records that its
-//! rank has taken, a ring of records, a ring of slabs to return, and slabs. A record is four cache lines. Its
-//! first word is stored last and carries its number and the length of the message. A message that does not
-//! fit a record stays in the slab of its sender, which the receiver borrows. Nothing of the peer is checked,
-//! no rank ever sleeps, and a rank that has ended is waited for without end.
+//! A rank writes its own segment and reads that of its peer. A segment has a count of received records, a
+//! ring of records, a ring of slabs to return, and slabs. A record is four cache lines. Its first word is
+//! stored last and has its number and the length of the message. A longer message stays in the slab of its
+//! sender, which the receiver borrows. A rank does not check the data of its peer, never sleeps, and waits
+//! forever for a peer that has ended.
 
 use std::collections::VecDeque;
 use std::hint::spin_loop;
@@ -17,13 +16,13 @@ use std::thread::yield_now;
 const RECORDS: u32 = 256;
 /// Octets of a record.
 const RECORD_LEN: usize = 256;
-/// Octets of a record before those of the message: number and length, envelope.
+/// Octets of a record before the message: number and length, envelope.
 const RECORD_HEADER_LEN: usize = 16;
 /// Octets of a message that fit a record.
 const INLINE_MAX: usize = RECORD_LEN - RECORD_HEADER_LEN;
-/// Octets of a message in the first cache line of its record, which one copy of a constant length moves.
+/// Octets of a message in the first cache line of its record, which are copied with a constant length.
 const FIRST_LEN: usize = 64 - RECORD_HEADER_LEN;
-/// Bit of a length: the message is in a slab, whose index and offset the record has.
+/// Flag in a length: the record has index and offset of a slab with the message.
 const BY_REFERENCE: u32 = 1 << 31;
 /// Slots of the ring of returned slabs.
 const RETURNS: u32 = 4096;
@@ -33,27 +32,27 @@ const RING: usize = 4096;
 const RETURN_RING: usize = RING + RECORDS as usize * RECORD_LEN;
 const SLABS: usize = (RETURN_RING + RETURNS as usize * 8).next_multiple_of(1 << 20);
 
-/// Records after which the count of those taken is published.
-const TOLD_AFTER: u32 = 64;
+/// Records after which the count of received ones is published.
+const PUBLISH_AFTER: u32 = 64;
 /// Loans of one slab after which returns are collected, so that their ring does not overflow.
 const COLLECT_AFTER: u32 = 64;
-/// Empty polls after which another thread gets the processor. On a quiet machine a message takes fewer.
+/// Empty polls before a yield. On an idle machine a message takes fewer.
 const POLLS: u32 = 1 << 14;
 
-/// Octets before the sections of a message, of a section's header, and behind the sections.
+/// Octets of the message header, of a section header, and of the trailer after the sections.
 const MESSAGE_HEADER_LEN: usize = 8;
 const SECTION_HEADER_LEN: usize = 8;
 const TRAILER_LEN: usize = 8;
-/// The type of the elements, which are doubles alone.
+/// Type code of doubles, the only elements.
 const DOUBLES: u64 = 7;
-/// The encoding of the octets.
+/// Encoding of the message: native byte order.
 const NATIVE: u64 = 1;
 
-/// Slots for buffers.
+/// Limit of the buffers.
 const BUFFERS: usize = 256;
 const IN_USE: u64 = 1;
 
-/// A segment.
+/// Shared memory that one rank writes.
 #[derive(Clone, Copy)]
 struct Segment(*mut u8);
 
@@ -83,7 +82,7 @@ impl Segment {
 struct Slab {
     offset: usize,
     capacity: usize,
-    /// Its buffer, and receivers that have not returned it.
+    /// Number of users: its buffer, and receivers that have not returned it.
     users: u32,
 }
 
@@ -92,9 +91,9 @@ pub(crate) struct Buffer {
     slab: u32,
     capacity: usize,
     message: *mut u8,
-    /// A slab of the peer that the message is in.
+    /// Slab of the peer with the message.
     borrowed: Option<u32>,
-    /// Octets of the message up to its trailer.
+    /// Octets of the message without its trailer.
     len: usize,
     /// Offset of the section to read next.
     next: usize,
@@ -106,14 +105,14 @@ struct Slot {
     buffer: Option<Box<Buffer>>,
 }
 
-/// A message that was not waited for when it arrived.
+/// A message that arrived before a receive that it matches.
 struct Unexpected {
     tag: i32,
     len: u32,
     octets: [u8; INLINE_MAX],
 }
 
-/// A lock that one processor takes with one read-modify-write and gives back with a store.
+/// A lock that costs one read-modify-write and one store.
 struct SpinLock(AtomicU32);
 
 impl SpinLock {
@@ -136,10 +135,10 @@ pub struct Channel {
     sending: SpinLock,
     receiving: SpinLock,
     sent: u32,
-    /// Records that the peer has taken as far as this rank has read.
+    /// Received records of the peer, as last read.
     room_from: u32,
     received: u32,
-    told: u32,
+    published: u32,
     collected: u32,
     given_back: u32,
     unexpected: VecDeque<Unexpected>,
@@ -166,7 +165,7 @@ impl Channel {
             sent: 0,
             room_from: 0,
             received: 0,
-            told: 0,
+            published: 0,
             collected: 0,
             given_back: 0,
             unexpected: VecDeque::new(),
@@ -177,7 +176,7 @@ impl Channel {
         }
     }
 
-    /// A new buffer for sections of `capacity` octets with their headers; gives its handle.
+    /// Makes a buffer for sections of `capacity` octets with their headers. Returns its handle.
     pub fn new_buffer(&mut self, capacity: usize) -> u64 {
         let slab = self.take_slab(MESSAGE_HEADER_LEN + capacity + TRAILER_LEN);
         let message = self.octets(slab);
@@ -195,7 +194,7 @@ impl Channel {
         *slot.state.get_mut() << 32 | index as u64
     }
 
-    /// Frees a buffer: its handle is worth nothing afterwards.
+    /// Frees a buffer. Its handle is invalid afterwards.
     pub fn free_buffer(&mut self, handle: u64) {
         let slot = self.slots.get_mut(handle as u32 as usize).expect("a handle");
         assert_eq!(*slot.state.get_mut(), handle >> 32, "a handle of a freed buffer");
@@ -207,7 +206,7 @@ impl Channel {
         self.release(buffer.slab);
     }
 
-    /// Does something with a buffer that nobody else uses meanwhile.
+    /// Runs `body` with exclusive use of a buffer.
     #[inline(always)]
     pub(crate) fn with<R>(&mut self, handle: u64, body: impl FnOnce(&mut Channel, &mut Buffer) -> R) -> R {
         let index = handle as u32 as usize;
@@ -227,7 +226,7 @@ impl Channel {
         result
     }
 
-    /// Empties a buffer and begins its section of `count` elements; gives the memory of the elements.
+    /// Empties a buffer and begins its section of `count` elements. Returns the memory of the elements.
     #[inline(always)]
     pub(crate) fn begin(&mut self, buffer: &mut Buffer, count: usize) -> *mut u8 {
         self.clear(buffer);
@@ -269,7 +268,7 @@ impl Channel {
         buffer.len = MESSAGE_HEADER_LEN;
     }
 
-    /// Sends what a buffer has.
+    /// Sends the message of a buffer.
     #[inline(always)]
     pub(crate) fn send(&mut self, buffer: &mut Buffer, tag: i32) {
         self.sending.lock();
@@ -289,7 +288,7 @@ impl Channel {
             let octets = record.add(RECORD_HEADER_LEN);
             let mut stated = len as u32;
             if len <= INLINE_MAX {
-                // A short message is not longer than a slab, whose octets behind it do no harm.
+                // A slab has at least these octets. Those after the message are ignored.
                 copy_nonoverlapping(buffer.message, octets, FIRST_LEN);
                 if len > FIRST_LEN {
                     copy_nonoverlapping(
@@ -316,7 +315,7 @@ impl Channel {
         self.sending.unlock();
     }
 
-    /// Waits for a message with this tag; gives the octets of its sections.
+    /// Waits for a message with this tag. Returns the octets of its sections.
     #[inline(always)]
     pub(crate) fn recv(&mut self, buffer: &mut Buffer, tag: i32) -> u64 {
         self.receiving.lock();
@@ -359,8 +358,8 @@ impl Channel {
                     self.unexpected.push_back(message);
                 }
                 self.received = self.received.wrapping_add(1);
-                if self.received.wrapping_sub(self.told) >= TOLD_AFTER {
-                    self.told = self.received;
+                if self.received.wrapping_sub(self.published) >= PUBLISH_AFTER {
+                    self.published = self.received;
                     self.own.taken().store(self.received.into(), Ordering::Release);
                 }
                 if is_asked {
@@ -404,7 +403,7 @@ impl Channel {
         unsafe { self.own.returned(self.given_back).store(word, Ordering::Release) }
     }
 
-    /// Takes the slabs that the peer has returned.
+    /// Collects the slabs that the peer has returned.
     fn collect(&mut self) {
         loop {
             let number = self.collected.wrapping_add(1);
@@ -423,7 +422,7 @@ impl Channel {
         unsafe { self.own.0.add(self.slabs[slab as usize].offset) }
     }
 
-    /// A slab with one user.
+    /// Allocates a slab with one user.
     fn take_slab(&mut self, capacity: usize) -> u32 {
         let capacity = capacity.next_multiple_of(64);
         let unused = self.unused.iter_mut().find(|(of, _)| *of == capacity);

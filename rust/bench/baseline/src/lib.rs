@@ -1,9 +1,9 @@
-//! Baselines of the benchmarks: the least that a native call which moves an array can be, and, in
-//! [`channel`], the least that a message between two processes can be.
+//! Baselines of the benchmarks: lower bounds of a native call that copies an array, and, in [`channel`], of a
+//! message between two processes.
 //!
 //! For each primitive type there are four functions of `mpjdev.bench.Baseline`: from the array to an address
-//! and back, by the region function of the type and by a critical pair around a `memcpy`. Nothing is checked
-//! and nothing is counted, so none of this is fit for anything but measuring.
+//! and back, by the region function of the type and by a critical pair around a `memcpy`. They have no checks
+//! and are for measurements only.
 
 pub mod channel;
 pub mod natives;
@@ -78,7 +78,7 @@ macro_rules! baseline {
             unsafe { ((**env).v1_1.$set)(env, array, 0, count, address as *const $element) }
         }
 
-        /// Array to address by a critical pair, however long that holds up the collector.
+        /// Array to address by a critical pair, which delays the collector for any time.
         ///
         /// # Safety
         /// Called by the JVM; the array has `count` elements, the address is good for them.
@@ -98,7 +98,7 @@ macro_rules! baseline {
             }
         }
 
-        /// Address to array by a critical pair, however long that holds up the collector.
+        /// Address to array by a critical pair, which delays the collector for any time.
         ///
         /// # Safety
         /// Called by the JVM; the array has `count` elements, the address is good for them.

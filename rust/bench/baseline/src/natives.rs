@@ -7,9 +7,9 @@ use jni::sys::{JNI_ABORT, JNIEnv, jclass, jdoubleArray, jint, jlong, jobject};
 
 use crate::channel::Channel;
 
-/// Elements that a region function copies; a critical pair copies more.
+/// Limit of the elements of a region function; a critical pair copies more.
 const REGION_MAX: usize = 128;
-/// Elements that are copied while an array is held: 256 KiB.
+/// Limit of the elements of one critical pair: 256 KiB.
 const CHUNK: usize = 32 << 10;
 
 /// Runs the body of a native method. A panic becomes a Java error.
@@ -29,7 +29,7 @@ fn throw(env: *mut JNIEnv) {
         ((**env).v1_1.ThrowNew)(
             env,
             class,
-            c"the baseline has panicked; standard error has its words".as_ptr(),
+            c"the baseline panicked; standard error has the message".as_ptr(),
         );
     }
 }
@@ -153,7 +153,7 @@ pub unsafe extern "system" fn Java_mpjdev_tools_BaselineNative_read(
     });
 }
 
-/// Sends what a buffer has.
+/// Sends the message of a buffer.
 ///
 /// # Safety
 /// Called by the JVM with what `open` gave.
@@ -169,7 +169,7 @@ pub unsafe extern "system" fn Java_mpjdev_tools_BaselineNative_send(
     guard(env, || unsafe { channel(rank) }.with(buffer as u64, |channel, buffer| channel.send(buffer, tag)));
 }
 
-/// Waits for a message; gives the octets of its sections.
+/// Waits for a message. Returns the octets of its sections.
 ///
 /// # Safety
 /// Called by the JVM with what `open` gave.

@@ -21,23 +21,23 @@ import mpjdev.WriteBuffer;
 import org.agrona.concurrent.AgentInvoker;
 
 /**
- * Aeron between the first two ranks, without a thread beside theirs: a rank that polls without success runs
- * the media driver that is embedded in it.
+ * Aeron between the first two ranks, without additional threads: a rank that polls without success runs the
+ * embedded media driver.
  *
- * <p>Two ranks on two processors leave none for a driver, and a driver that never sleeps would take a
- * processor in the turns of others. Over IPC rank 0 has the driver, and runs it where a sender has filled
- * its window; messages do not pass through it. Over UDP each rank has one, as on two machines.
+ * <p>On two processors a driver's thread would take a processor from a rank, and from other contestants in
+ * their turns. Over IPC rank 0 has the driver and runs it when a sender has filled its window; messages do
+ * not pass through it. Over UDP each rank has a driver, as on two machines.
  */
 final class AeronCarrier implements Carrier {
-    /** Nothing times out between turns, when nobody runs a driver. */
+    /** Timeout of drivers and clients, which nothing runs between turns. */
     private static final long TIMEOUT_HOURS = 24;
-    /** The longest datagram over IPv4, less its headers, in whole frames. */
+    /** The longest datagram over IPv4 without its headers, in whole frames. */
     private static final int MTU = 65_504;
-    /** Octets of a fragment over IPC: a receiver reads one while the next is written. */
+    /** Octets of a fragment over IPC. A receiver reads one while the next is written. */
     private static final int IPC_MTU = 8192;
-    /** Octets of sockets' buffers, as many as Linux grants by default. */
+    /** Octets of the sockets' buffers: the default limit of Linux. */
     private static final int SOCKET_BUFFER = 212_992;
-    /** Octets on their way to a receiver, which its socket has room for. */
+    /** Octets in flight to a receiver, which fit its socket's buffer. */
     private static final int WINDOW = 128 << 10;
     private static final int TAG = 3;
     private static final int TEXT_MAX = 256;
@@ -53,7 +53,7 @@ final class AeronCarrier implements Carrier {
     private final Aeron aeron;
     private final WriteBuffer out = new WriteBuffer(Buffer.SECTION_OVERHEAD + TEXT_MAX);
     private final ReadBuffer in = new ReadBuffer(Buffer.SECTION_OVERHEAD + TEXT_MAX);
-    /** Works so far, whose streams differ. */
+    /** Number of works, which have streams of their own. */
     private int works;
 
     AeronCarrier(Comm world, boolean isUdp) throws Exception {
@@ -100,10 +100,10 @@ final class AeronCarrier implements Carrier {
                 .dirDeleteOnShutdown(true);
     }
 
-    /** A folder whose files are memory, where there is one. */
+    /** Makes a folder in shared memory, if the system has it. */
     private static Path memoryFolder() throws IOException {
         Path folder = Files.isDirectory(MEMORY) ? Files.createTempDirectory(MEMORY, NAME) : Files.createTempDirectory(NAME);
-        // Whatever ends this rank but SIGKILL.
+        // The hook removes the folder unless the rank is killed by SIGKILL.
         Runtime.getRuntime().addShutdownHook(new Thread(() -> delete(folder.toFile())));
         return folder;
     }
@@ -140,12 +140,12 @@ final class AeronCarrier implements Carrier {
         while (!publication.isConnected() || subscription.imageCount() == 0) {
             idle();
         }
-        // The other rank may need this one's driver until it is connected, too.
+        // The peer may need this rank's driver until it is connected.
         exchange("");
         return AeronWork.of(world, this, new AeronWork.Task(what, octets, publication, subscription));
     }
 
-    /** Runs what is to be run in this rank beside its polls. */
+    /** Runs driver and conductor between polls. */
     void idle() {
         if (driverInvoker != null) {
             driverInvoker.invoke();
@@ -153,7 +153,7 @@ final class AeronCarrier implements Carrier {
         aeron.conductorAgentInvoker().invoke();
     }
 
-    /** Runs the driver where messages pass through it. */
+    /** Runs the driver over UDP, where messages pass through it. */
     void poll() {
         if (isUdp) {
             driverInvoker.invoke();
@@ -162,14 +162,14 @@ final class AeronCarrier implements Carrier {
         }
     }
 
-    /** Runs the driver until the other rank has received all: what was sent last waits for it. */
+    /** Runs the driver until the peer has received all messages. */
     void settle() throws BufferReadException {
         if (isUdp) {
             exchange("");
         }
     }
 
-    /** Gives the other rank a text, and returns the one of that rank. */
+    /** Sends a text to the other rank and returns the text of that rank. */
     private String exchange(String text) throws BufferReadException {
         byte[] octets = Arrays.copyOf(text.getBytes(StandardCharsets.UTF_8), TEXT_MAX);
         out.clear();
@@ -203,7 +203,7 @@ final class AeronCarrier implements Carrier {
         }
     }
 
-    /** Work of a rank that only looks on. */
+    /** Work of an idle rank. */
     private static final class Idle extends Work {
         Idle(Comm world) {
             super(world);

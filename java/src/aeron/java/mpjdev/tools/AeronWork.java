@@ -16,20 +16,20 @@ import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /**
- * Messages over a publication and a subscription of Aeron. Arrays are copied into direct memory, which Aeron
- * takes, and out of the memory that it hands to a receiver. A buffer is such memory as it is: its receiver
- * reads the first word where Aeron hands it over.
+ * Messages over a publication and a subscription of Aeron. Arrays are copied into direct memory, which is
+ * offered, and out of the memory that a poll returns. A buffer is offered without a copy, and its receiver
+ * reads the first word in place.
  */
 abstract class AeronWork extends Work.WithArray {
-    /** Doubles that a loop copies faster than a view of the memory. */
+    /** Limit of doubles that a loop copies faster than a view. */
     private static final int LOOP_MAX = 32;
-    /** Empty polls after which another thread gets the processor. A message takes fewer. */
+    /** Empty polls before a yield. A message takes fewer. */
     private static final int POLLS = 4096;
-    /** Messages that one poll takes at most. */
+    /** Limit of the messages of one poll. */
     private static final int POLL_MESSAGES = 16;
-    /** Octets of a term at least: both directions fit a processor's cache. */
+    /** Least octets of a term. The terms of both directions fit a processor's cache. */
     private static final int TERM_MIN = 1 << 20;
-    /** Messages that a term has room for at least. */
+    /** Least messages of a term. */
     private static final int TERM_MESSAGES = 64;
     private static final int ALIGNMENT = 64;
 
@@ -42,15 +42,15 @@ abstract class AeronWork extends Work.WithArray {
     private final FragmentHandler handler;
     private final UnsafeBuffer direct;
     private final DoubleBuffer doubles;
-    /** Messages that are to come. */
+    /** Messages to be received. */
     private int missing;
     /** The first word of the last message. */
     private long first;
 
     /**
-     * Order and streams of a work.
+     * Case and streams of a work.
      *
-     * @param what what to do
+     * @param what case
      * @param octets octets of the elements of a message
      * @param publication to the other rank
      * @param subscription to the other rank's publication
@@ -94,7 +94,7 @@ abstract class AeronWork extends Work.WithArray {
         carrier.settle();
     }
 
-    /** Does it once. */
+    /** Runs one repetition. */
     abstract void once();
 
     final void sendMessage() {
@@ -159,7 +159,7 @@ abstract class AeronWork extends Work.WithArray {
         }
     }
 
-    /** The first word of the last message that was not copied. */
+    /** The first word of the last message in place. */
     final long first() {
         return first;
     }
@@ -171,7 +171,7 @@ abstract class AeronWork extends Work.WithArray {
         subscription.close();
     }
 
-    /** There and back. */
+    /** Round trips. */
     private static final class Trips extends AeronWork {
         Trips(Comm world, AeronCarrier carrier, Task task) {
             super(world, carrier, task);
@@ -189,7 +189,7 @@ abstract class AeronWork extends Work.WithArray {
         }
     }
 
-    /** In a row from rank 0 to rank 1, an empty message back after each window. */
+    /** Windows of messages from rank 0 to rank 1, each with an empty answer. */
     private static final class Window extends AeronWork {
         private final int window;
 

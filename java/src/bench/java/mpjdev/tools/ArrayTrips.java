@@ -2,7 +2,7 @@ package mpjdev.tools;
 
 import mpjdev.Comm;
 
-/** There and back from array to array: write, send, receive, read. */
+/** Round trips from array to array: write, send, receive, read. */
 final class ArrayTrips extends Work.WithArray {
     ArrayTrips(Comm world, int octets) {
         super(world, octets);

@@ -16,11 +16,11 @@ import mpjdev.ReadBuffer;
 import mpjdev.WriteBuffer;
 
 /**
- * The least that messages between the first two ranks can be: one thread in each, which trusts the other one.
- * Each rank has a segment, a file without a name that both of them map.
+ * The baseline between the first two ranks, which have one thread each and trust each other. Each rank has a
+ * segment, a deleted file that both ranks map.
  */
 final class BaselineCarrier implements Carrier {
-    /** Octets of a segment. Those that are not used take no memory. */
+    /** Octets of a segment. Unused ones take no memory. */
     private static final long SEGMENT_LENGTH = 1 << 30;
     private static final int TAG = 3;
     private static final int PATH_MAX = 256;
@@ -28,7 +28,7 @@ final class BaselineCarrier implements Carrier {
     private static final String NAME = "mpjdev-bench-baseline";
 
     private final Comm world;
-    /** Segments, which stay mapped as long as they can be reached. */
+    /** Segments, which stay mapped as long as they are reachable. */
     private final ByteBuffer own;
     private final ByteBuffer peer;
     private final long rank;
@@ -45,7 +45,7 @@ final class BaselineCarrier implements Carrier {
         try {
             own = map(file);
             peer = map(Path.of(exchange(file.toString())));
-            // The other rank has mapped this file, too.
+            // The file may be deleted when the other rank has mapped it.
             exchange("");
         } finally {
             Files.delete(file);
@@ -59,7 +59,7 @@ final class BaselineCarrier implements Carrier {
         }
     }
 
-    /** Gives the other rank a text, and returns the one of that rank. */
+    /** Sends a text to the other rank and returns the text of that rank. */
     private String exchange(String text) throws BufferReadException {
         byte[] octets = Arrays.copyOf(text.getBytes(StandardCharsets.UTF_8), PATH_MAX);
         int other = 1 - world.id();
@@ -85,7 +85,7 @@ final class BaselineCarrier implements Carrier {
 
     @Override
     public void close() {
-        // A rank may still read what its peer has in its segment.
+        // The peer may still read this rank's segment.
         world.barrier();
         if (rank != 0) {
             BaselineNative.close(rank);
@@ -135,7 +135,7 @@ final class BaselineCarrier implements Carrier {
         }
     }
 
-    /** There and back. */
+    /** Round trips. */
     private static final class Trips extends BaselineWork {
         Trips(Comm world, long rank, int octets, boolean isFromArray) {
             super(world, rank, octets, isFromArray);
@@ -155,7 +155,7 @@ final class BaselineCarrier implements Carrier {
         }
     }
 
-    /** In a row from rank 0 to rank 1, a short answer after each window. */
+    /** Windows of messages from rank 0 to rank 1, each with a short answer. */
     private static final class Window extends BaselineWork {
         private final int window;
         private final double[] answer = new double[1];

@@ -2,7 +2,7 @@ package mpjdev.tools;
 
 import java.nio.ByteBuffer;
 
-/** Native methods of the baseline: a rank of two, whose peer is trusted, with one thread. */
+/** Native methods of the baseline: one of two ranks that trust each other, with one thread. */
 final class BaselineNative {
     /** Property that names the library. */
     static final String PROPERTY = "mpjdev.baseline.path";
@@ -17,7 +17,7 @@ final class BaselineNative {
 
     private BaselineNative() {}
 
-    /** Returns a rank over its own segment and that of its peer, which stay mapped. */
+    /** Opens a rank over its own segment and that of its peer, which must stay mapped. */
     static native long open(ByteBuffer own, ByteBuffer peer);
 
     static native void close(long rank);
@@ -27,10 +27,10 @@ final class BaselineNative {
 
     static native void freeBuffer(long rank, long buffer);
 
-    /** Empties a buffer and writes a section of the first {@code count} elements, which the array has. */
+    /** Empties a buffer and writes a section of the first {@code count} elements of an array. */
     static native void write(long rank, long buffer, double[] array, int count);
 
-    /** Reads a section into the first {@code count} elements, which the array has. */
+    /** Reads a section into the first {@code count} elements of an array. */
     static native void read(long rank, long buffer, double[] array, int count);
 
     static native void send(long rank, long buffer, int tag);

@@ -4,11 +4,10 @@ import java.util.Locale;
 import mpjdev.Comm;
 
 /**
- * Measures messages between ranks: processes under {@code mpjrun}, or threads. {@code --help} says what there
- * is.
+ * Measures messages between ranks: processes under {@code mpjrun}, or threads. {@code --help} lists commands
+ * and options.
  *
- * <p>{@code mpjdev-bench pingpong --java} runs it beside ranks in Rust and a C program, which take turns with
- * it.
+ * <p>{@code mpjdev-bench pingpong --java} runs it in turns with ranks in Rust and a C program.
  */
 public final class Bench {
     /** Exit status for wrong usage. */
@@ -17,7 +16,7 @@ public final class Bench {
     private Bench() {}
 
     /**
-     * Measures, or follows somebody else's orders.
+     * Measures, or executes the commands of {@code mpjdev-bench}.
      *
      * @param args what to measure, and options
      * @throws Exception when a rank fails
@@ -68,9 +67,9 @@ public final class Bench {
     private static void rank(Comm world, Options options) throws Exception {
         try (Carrier carrier = options.carrier(world)) {
             if (options.socket != null) {
-                Served.follow(world, carrier, options.socket);
+                CommandSocket.serve(world, carrier, options.socket);
             } else if (!options.cases.isEmpty()) {
-                Alone.run(world, carrier, options);
+                Standalone.run(world, carrier, options);
             }
         }
     }

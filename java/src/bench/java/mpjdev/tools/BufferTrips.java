@@ -2,7 +2,7 @@ package mpjdev.tools;
 
 import mpjdev.Comm;
 
-/** There and back from buffer to buffer: send and receive of a message that is written already. */
+/** Round trips from buffer to buffer: send and receive of a written message. */
 final class BufferTrips extends Work.WithArray {
     BufferTrips(Comm world, int octets) {
         super(world, octets);

@@ -7,13 +7,13 @@ import mpjdev.Request;
 import mpjdev.WriteBuffer;
 
 /**
- * One message from or to rank 1, which computes after its call and does not call mpjdev meanwhile. Rank 1 has
- * slept before. Rank 0 measures the time of the message.
+ * One message from or to rank 1, which computes after its call without further calls of mpjdev. Rank 1 sleeps
+ * before. Rank 0 measures the time of the message.
  */
 abstract class BusyPeer extends Work.WithArray {
-    /** Longer than a progress thread sleeps. */
+    /** Computing time, which is longer than the sleep of a progress thread. */
     private static final long COMPUTING_NANOS = 100_000_000;
-    /** Additional rest of rank 0, so that rank 1 waits asleep. */
+    /** Additional sleep of rank 0, so that rank 1 sleeps while it waits. */
     private static final long ASLEEP_MILLIS = 20;
 
     private final WriteBuffer begin = new WriteBuffer(Buffer.SECTION_OVERHEAD);
@@ -38,7 +38,7 @@ abstract class BusyPeer extends Work.WithArray {
         }
     }
 
-    /** Work of rank 0 once rank 1 is asleep; returns the nanoseconds that count. */
+    /** Work of rank 0 while rank 1 sleeps. Returns the measured nanoseconds. */
     abstract long measured() throws Exception;
 
     /** Answer of rank 1. */
@@ -62,7 +62,7 @@ abstract class BusyPeer extends Work.WithArray {
         super.close();
     }
 
-    /** It sends: from the message that asks for it until it has come. */
+    /** Rank 1 sends: time from the request of rank 0 until the message is received. */
     static final class Sender extends BusyPeer {
         Sender(Comm world, int octets) {
             super(world, octets);
@@ -83,9 +83,9 @@ abstract class BusyPeer extends Work.WithArray {
         }
     }
 
-    /** It has posted a receive: until a synchronous message for that is matched. */
+    /** Rank 1 has posted a receive: time until a synchronous message is matched. */
     static final class Receiver extends BusyPeer {
-        /** Behind this it has posted it. */
+        /** Time after which the receive is posted. */
         private static final long POSTED_MILLIS = 5;
 
         Receiver(Comm world, int octets) {

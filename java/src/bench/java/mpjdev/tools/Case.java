@@ -3,7 +3,7 @@ package mpjdev.tools;
 import java.util.List;
 import mpjdev.Comm;
 
-/** Measurements; the names are those of {@code mpjdev-bench}. */
+/** Case of a measurement, as in {@code mpjdev-bench}. */
 enum Case {
     ARRAYS("arrays", "array to array", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
         @Override
@@ -101,13 +101,13 @@ enum Case {
             return new Windows.Busy(world, octets);
         }
     },
-    SEND_COMPUTE("send-compute", "sender computes behind it", 1, 1 << 20) {
+    SEND_COMPUTE("send-compute", "sender computes after send", 1, 1 << 20) {
         @Override
         Work work(Comm world, int octets) {
             return new BusyPeer.Sender(world, octets);
         }
     },
-    RECV_COMPUTE("recv-compute", "receiver computes behind irecv", 1, 1 << 10) {
+    RECV_COMPUTE("recv-compute", "receiver computes after irecv", 1, 1 << 10) {
         @Override
         Work work(Comm world, int octets) {
             return new BusyPeer.Receiver(world, octets);
@@ -138,11 +138,11 @@ enum Case {
         }
     };
 
-    /** The word that stands for it. */
+    /** Word of the case in a command. */
     final String word;
     /** Name in reports. */
     final String title;
-    /** Sizes that it is measured with unless others are asked for. */
+    /** Default sizes. */
     final List<Integer> sizes;
 
     private final int perTime;
@@ -157,7 +157,7 @@ enum Case {
     /** Work of one rank with messages of this length. */
     abstract Work work(Comm world, int octets);
 
-    /** Number of reported units in one time: ways, messages, hops. */
+    /** Number of reported units of one repetition: one-way trips, messages or hops. */
     int perTime(int octets, int ranks) {
         return switch (perTime) {
             case Windows.PER_TIME -> Windows.window(octets);
@@ -173,6 +173,6 @@ enum Case {
                 return c;
             }
         }
-        throw new IllegalArgumentException("there is no " + word + " to measure; --help says what there is");
+        throw new IllegalArgumentException(word + " is not a case; --help lists the cases");
     }
 }

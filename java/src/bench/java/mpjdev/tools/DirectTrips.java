@@ -3,7 +3,7 @@ package mpjdev.tools;
 import java.util.Arrays;
 import mpjdev.Comm;
 
-/** There and back from array to array, without a buffer. */
+/** Round trips from array to array, without a buffer. */
 class DirectTrips extends Work.WithArray {
     DirectTrips(Comm world, int octets) {
         super(world, octets);
@@ -27,9 +27,11 @@ class DirectTrips extends Work.WithArray {
         }
     }
 
-    /** Each trip timed by the first rank. The second result: the time of all if each took the median. */
+    /**
+     * Round trips, each timed by rank 0. The second result is the median multiplied by the number of trips.
+     */
     static final class Timed extends DirectTrips {
-        /** Trips at most that a median is of. */
+        /** Limit of the trips of a median. */
         private static final int TIMED_MAX = 1 << 16;
 
         private final long[] trips = new long[TIMED_MAX];
@@ -60,9 +62,9 @@ class DirectTrips extends Work.WithArray {
         }
     }
 
-    /** As these, but the sender has just written every element, and the receiver adds them all up. */
+    /** Round trips in which the sender rewrites every element and the receiver adds them up. */
     static final class Sum extends Work.WithArray {
-        /** Kept, so that sums are not left out. */
+        /** Keeps the compiler from removing the sums. */
         private double sum;
 
         Sum(Comm world, int octets) {
@@ -94,7 +96,7 @@ class DirectTrips extends Work.WithArray {
             world.send(array, 0, array.length, other, TAG);
         }
 
-        /** Of what was received last. */
+        /** Sum of the last message. */
         double sum() {
             return sum;
         }

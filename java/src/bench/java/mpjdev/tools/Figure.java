@@ -7,17 +7,17 @@ import java.util.stream.Collectors;
 /**
  * Result of one case and size.
  *
- * @param what what
+ * @param what case
  * @param octets octets of a message's elements
  * @param ranks number of ranks
- * @param name who did it
- * @param median nanoseconds of one way, message or hop
- * @param best the least of them
- * @param extra what else the case tells, of one
- * @param turns how many times this comes from
+ * @param name name of the contestant
+ * @param median median of the nanoseconds of one unit
+ * @param best least of the nanoseconds of one unit
+ * @param extra second result of one unit
+ * @param turns number of turns
  */
 record Figure(Case what, int octets, int ranks, String name, double median, double best, double extra, int turns) {
-    /** For programs, in the form that {@code mpjdev-bench pingpong --json} has. */
+    /** The results as JSON, in the form of {@code mpjdev-bench pingpong --json}. */
     static String json(List<Figure> figures) {
         return figures.stream().map(Figure::json).collect(Collectors.joining(",\n  ", "{\"rows\": [\n  ", "\n]}\n"));
     }
@@ -28,7 +28,7 @@ record Figure(Case what, int octets, int ranks, String name, double median, doub
                 what.word, octets, ranks, name, median, best, extra, turns);
     }
 
-    /** As text. */
+    /** The results as text. */
     static String table(List<Figure> figures, boolean bandwidth) {
         StringBuilder out = new StringBuilder();
         for (Figure f : figures) {

@@ -4,7 +4,7 @@ import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import mpjdev.Comm;
 
-/** Octets of Java heap that rank 0 takes for a send and a receive. */
+/** Octets of Java heap that rank 0 allocates for a send and a receive. */
 final class Garbage extends Work {
     private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     private final Work trips;

@@ -6,7 +6,7 @@ import mpjdev.Comm;
 import mpjdev.ObjectReadBuffer;
 import mpjdev.ObjectWriteBuffer;
 
-/** There and back with a thousand small objects. */
+/** Round trips with a thousand small objects. */
 final class ObjectTrips extends Work {
     static final int COUNT = 1000;
 
@@ -18,7 +18,7 @@ final class ObjectTrips extends Work {
         super(world);
     }
 
-    /** Typical object of a program: a few numbers. */
+    /** Typical small object: a few numbers. */
     static final class Small implements Serializable {
         private static final long serialVersionUID = 1;
 

@@ -17,48 +17,48 @@ final class Options {
               java -cp mpjdev-bench.jar mpjdev.tools.Bench rate --threads 2 --json
 
             WHAT is one of
-              pingpong   one way, half of there and back: arrays, direct (without a buffer), buffers, strided,
+              pingpong   one way, half of a round trip: arrays, direct (without a buffer), buffers, strided,
                          strided-direct, random, random-direct, sum, sum-direct, objects
               bandwidth  octets per second in windows of 64 messages
               rate       messages in windows of 64: rate-arrays, rate-direct, rate-buffers, busy (the receiver
                          computes)
               alltoall   from every rank to every other
-              ring       one hop round a ring of all ranks
-              garbage    Java heap that a send and a receive leave behind; garbage-direct
-              empty      nothing but the start and the end of a job
-            or any of these words of several: arrays direct buffers strided strided-direct random random-direct sum
+              ring       one hop around a ring of all ranks
+              garbage    Java heap that a send and a receive allocate; garbage-direct
+              empty      only the start and the end of a job
+            or one of the cases: arrays direct buffers strided strided-direct random random-direct sum
             sum-direct objects serial timed rate-arrays rate-direct rate-buffers busy garbage garbage-direct
 
             Options
               --sizes 8,1k,1m    octets of a message, multiples of 8
-              --time SECONDS     for each size, and as long before to warm up (0.5)
-              --threads N        N ranks that are threads of this JVM; without it, the rank that mpjrun has started
+              --time SECONDS     of each size, after a warm-up of the same length (0.5)
+              --threads N        N ranks as threads of this JVM instead of one rank of mpjrun
               --over PEER        messages over baseline, aeron-ipc or aeron-udp instead of mpjdev: arrays, direct,
                                  buffers and their rates; up to 64k over Aeron
-              --json             for programs
+              --json             JSON instead of text
             """;
 
-    /** Octets of a message at most. */
+    /** Length limit of a message in octets. */
     private static final long OCTETS_MAX = 256 << 20;
     private static final int THREADS_MAX = 1024;
-    /** Cases of every carrier. */
+    /** Cases of peers. */
     private static final Set<Case> OF_PEERS = EnumSet.of(Case.ARRAYS, Case.DIRECT, Case.BUFFERS,
             Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS);
     private static final String BASELINE = "baseline";
     private static final String AERON_IPC = "aeron-ipc";
     private static final String AERON_UDP = "aeron-udp";
 
-    /** Cases to measure; empty for a start and an end alone. */
+    /** Cases to measure; empty for the start and the end of a job only. */
     List<Case> cases = List.of();
-    /** Octets of messages; empty for those that suit the case. */
+    /** Octets of messages; empty for the defaults of the case. */
     List<Integer> sizes = List.of();
     double seconds = 0.5;
-    /** Ranks that are threads, or 0. */
+    /** Number of ranks as threads, or 0. */
     int threads;
     boolean json;
-    /** Whether octets by time are asked for instead of time. */
+    /** Whether bandwidth is printed instead of time. */
     boolean bandwidth;
-    /** Socket of the orders, or null. */
+    /** Command socket, or null. */
     Path socket;
     /** Carrier of the messages instead of mpjdev, or null. */
     String peer;
@@ -107,13 +107,13 @@ final class Options {
                 threads = (int) number(option, value(args, at), 1, THREADS_MAX);
                 break;
             default:
-                throw new IllegalArgumentException("there is no option " + option + "; --help says what there is");
+                throw new IllegalArgumentException("there is no option " + option + "; --help lists the options");
         }
     }
 
     private static String peer(String name) {
         if (!Set.of(BASELINE, AERON_IPC, AERON_UDP).contains(name)) {
-            throw new IllegalArgumentException("--over: there is no peer " + name + "; --help says what there is");
+            throw new IllegalArgumentException("--over: there is no peer " + name + "; --help lists the peers");
         }
         return name;
     }
@@ -126,7 +126,7 @@ final class Options {
         if (peer.equals(BASELINE)) {
             return new BaselineCarrier(world);
         }
-        // Compiled apart, and on the class path only where Aeron is.
+        // It is compiled separately, and on the class path only with Aeron.
         Class<?> aeron = Class.forName("mpjdev.tools.AeronCarrier");
         return (Carrier) aeron.getDeclaredConstructor(Comm.class, boolean.class).newInstance(world, peer.equals(AERON_UDP));
     }

@@ -5,9 +5,9 @@ import java.util.Deque;
 import mpjdev.Comm;
 import mpjdev.core.Native;
 
-/** One rank, which follows orders. What it has made for one order stays for others of the same kind. */
+/** A rank that executes commands. It keeps the works of its latest commands for repetitions. */
 final class Rank implements AutoCloseable {
-    /** Kinds that are kept: as many as are compared with one another. */
+    /** Limit of the kept works: the contestants' cases of one comparison. */
     private static final int KEPT_MAX = 8;
 
     private final Comm world;
@@ -27,36 +27,36 @@ final class Rank implements AutoCloseable {
     private record Kept(Case what, int octets, Work work) {}
 
     /**
-     * Time of an order.
+     * Result of a command.
      *
-     * @param nanos nanoseconds for all times
-     * @param extra what else there is to tell, for all times
-     * @param counted what ranks over datagrams have counted meanwhile; empty over other transports
+     * @param nanos nanoseconds of all repetitions
+     * @param extra second result of all repetitions
+     * @param counted counters of a rank over UDP; empty over other transports
      */
     record Answer(double nanos, double extra, String counted) {}
 
-    /** Some times that do not count, since a rank that has slept is not where it was, then those that do. */
-    Answer follow(Order order) throws Exception {
-        Work work = work(order);
+    /** Executes a command. Some repetitions are not measured, since caches are cold after a sleep. */
+    Answer run(RunCommand command) throws Exception {
+        Work work = work(command);
         world.barrier();
-        work.run(order.times() / 8 + 1);
+        work.run(command.times() / 8 + 1);
         Native.markCounts();
         long begin = System.nanoTime();
-        work.run(order.times());
+        work.run(command.times());
         long end = System.nanoTime();
         return new Answer(Double.isNaN(work.nanos) ? end - begin : work.nanos, work.extra, Native.counts());
     }
 
-    private Work work(Order order) throws Exception {
+    private Work work(RunCommand command) throws Exception {
         Kept found = null;
         for (Kept k : kept) {
-            if (k.what == order.what() && k.octets == order.octets()) {
+            if (k.what == command.what() && k.octets == command.octets()) {
                 found = k;
                 break;
             }
         }
         if (found == null) {
-            found = new Kept(order.what(), order.octets(), carrier.work(order.what(), order.octets()));
+            found = new Kept(command.what(), command.octets(), carrier.work(command.what(), command.octets()));
         } else {
             kept.remove(found);
         }

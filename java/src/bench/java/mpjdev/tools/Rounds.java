@@ -5,14 +5,14 @@ import mpjdev.Comm;
 import mpjdev.Request;
 import mpjdev.WriteBuffer;
 
-/** Cases that all ranks take part in. */
+/** Cases of all ranks. */
 final class Rounds {
-    /** Stands for as many hops as there are ranks. */
+    /** Placeholder for one hop per rank. */
     static final int PER_TIME = 0;
 
     private Rounds() {}
 
-    /** One message round a ring, from array to array at each hop. */
+    /** One message around a ring, from array to array at each hop. */
     static final class Ring extends Work.WithArray {
         Ring(Comm world, int octets) {
             super(world, octets);

@@ -6,7 +6,7 @@ import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import mpjdev.Comm;
 
-/** The same objects without messages: rank 0 serialises and deserialises them by itself. */
+/** Serialisation and deserialisation of the objects by rank 0, without messages. */
 final class Serial extends Work {
     private final Object[] objects = ObjectTrips.objects();
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();

@@ -153,7 +153,10 @@ abstract class ShapedTrips extends Work.WithArray {
         }
     }
 
-    /** Doubles outside the heap, through views. The sender rewrites every element, and the receiver adds them up. */
+    /**
+     * Doubles outside the heap, through views. The sender rewrites every element, and the receiver adds them
+     * up.
+     */
     static final class Sum extends Packed {
         private final int count;
         /** Keeps the compiler from removing the sums. */

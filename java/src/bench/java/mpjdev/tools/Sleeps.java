@@ -5,7 +5,7 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Sleeps of this process's threads, as the system counts them. */
+/** Sleeps of this process's threads: voluntary context switches of proc(5). */
 final class Sleeps {
     private static final String NAME = "voluntary_ctxt_switches:";
 

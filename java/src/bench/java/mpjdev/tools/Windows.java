@@ -2,13 +2,13 @@ package mpjdev.tools;
 
 import mpjdev.Comm;
 
-/** Messages in a row from rank 0 to rank 1, a short answer after each window. */
+/** Windows of messages from rank 0 to rank 1, each with a short answer. */
 abstract class Windows extends Work.WithArray {
-    /** Stands for as many messages as a window has. */
+    /** Placeholder for the messages of a window. */
     static final int PER_TIME = -1;
 
     private static final int WINDOW = 64;
-    /** Octets of a window's messages at most, since some that take part have room for all of them. */
+    /** Limit of the octets of a window, since some contestants have memory for all its messages. */
     private static final int WINDOW_OCTETS = 256 << 20;
 
     /** Messages of a window. */
@@ -107,11 +107,11 @@ abstract class Windows extends Work.WithArray {
     }
 
     /**
-     * To a rank that computes meanwhile, without calling mpjdev. Only the sending counts; told is how often
-     * the receiver's other threads have slept, and so been woken, while it computed.
+     * To a rank that computes without calling mpjdev. Only the time of sending is measured. The second result
+     * is the number of sleeps, and so of wake-ups, of the receiver's other threads meanwhile.
      */
     static final class Busy extends Windows {
-        /** Much longer than a window takes to send. */
+        /** Computing time. A window is sent in a small part of it. */
         private static final long COMPUTING_NANOS = 200_000;
 
         Busy(Comm world, int octets) {
@@ -144,11 +144,11 @@ abstract class Windows extends Work.WithArray {
                 }
             }
             nanos = sending;
-            tell();
+            sendExtra();
         }
 
-        /** Rank 0 learns what rank 1 has seen. */
-        private void tell() throws Exception {
+        /** Sends the second result of rank 1 to rank 0. */
+        private void sendExtra() throws Exception {
             if (me == 1) {
                 array[0] = extra;
                 extra = 0;

@@ -12,12 +12,12 @@ abstract class Work implements AutoCloseable {
     final Comm world;
     final int me;
     final int size;
-    /** The other one of the first two ranks, which alone do something where two are enough; else -1. */
+    /** The peer in cases of two ranks; -1 for idle ranks. */
     final int other;
 
-    /** Nanoseconds of the part that counts, where that is not all of it; else NaN. */
+    /** Nanoseconds of the measured part; NaN if that is the whole run. */
     double nanos = Double.NaN;
-    /** Second result: octets, or a number of wake-ups. */
+    /** Second result of the case. */
     double extra;
 
     Work(Comm world) {
@@ -27,13 +27,13 @@ abstract class Work implements AutoCloseable {
         other = size > 1 && me < 2 ? 1 - me : -1;
     }
 
-    /** Does it so often. All ranks call it with the same number. */
+    /** Runs the work {@code times} times. All ranks call it with the same number. */
     abstract void run(long times) throws Exception;
 
     @Override
     public void close() {}
 
-    /** With an array, and a buffer for each direction that it fits. */
+    /** Work with an array, and a buffer of its length for each direction. */
     abstract static class WithArray extends Work {
         final double[] array;
         final WriteBuffer out;

@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The benchmark as a program: what it takes, that all cases come to an end and pass on what they should. */
+/** The benchmark program: its options, its cases, and the contents of their messages. */
 @Timeout(120)
 class BenchTest {
     @Test
@@ -39,7 +39,7 @@ class BenchTest {
 
     @ParameterizedTest
     @CsvSource(delimiter = '|', value = {
-        "speed | there is no speed",
+        "speed | speed is not a case",
         "rate --sizes 7 | a multiple of 8",
         "rate --sizes 8,x | x is not a number of octets",
         "rate --sizes 1g | a multiple of 8 from 8 to",
@@ -51,12 +51,12 @@ class BenchTest {
         "rate --fast 1 | there is no option --fast",
         "serve | serve needs a value",
     })
-    void shouldNameWhatItCannotRead(String line, String text) {
+    void shouldRejectInvalidOptionsWithAReason(String line, String text) {
         Exception e = assertThrows(IllegalArgumentException.class, () -> Options.of(line.split(" ")));
         assertTrue(e.getMessage().contains(text), e.getMessage());
     }
 
-    /** Every case comes to an end with ranks that take no part. One that computes takes 120 ms each time. */
+    /** Every case ends, also with idle ranks. A case that computes takes 120 ms. */
     @ParameterizedTest
     @EnumSource(Case.class)
     void shouldRunEveryCase(Case what) throws Exception {
@@ -66,7 +66,7 @@ class BenchTest {
                 try (Rank rank = new Rank(world)) {
                     for (int octets : new int[] {8, 4096}) {
                         if (ranks > 1 || (what != Case.RING && what != Case.ALLTOALL)) {
-                            Rank.Answer answer = rank.follow(new Order(what, octets, times));
+                            Rank.Answer answer = rank.run(new RunCommand(what, octets, times));
                             assertTrue(answer.nanos() >= 0 && answer.extra() >= 0, what + ": " + answer);
                         }
                     }
@@ -75,7 +75,7 @@ class BenchTest {
         }
     }
 
-    /** Windows of large messages are shorter, here and in {@code order.rs}. */
+    /** Windows of large messages are shorter, here and in {@code protocol.rs}. */
     @Test
     void shouldCountTheMessagesOfAWindow() {
         int mib = 1 << 20;
@@ -87,9 +87,9 @@ class BenchTest {
         assertEquals(2, Case.ARRAYS.perTime(8, 5));
     }
 
-    /** The receiver gets the contents that were packed, not merely their length. */
+    /** The receiver gets the contents of the array. */
     @Test
-    void shouldPassOnWhatItPacks() throws Exception {
+    void shouldReceiveTheContentsOfArrays() throws Exception {
         int octets = 1024;
         Comm.<Exception>runThreads(2, world -> {
             double[] numbered = new double[2 * octets / Double.BYTES];
@@ -120,7 +120,7 @@ class BenchTest {
     }
 
     @Test
-    void shouldPrintTheFormThatProgramsRead() throws Exception {
+    void shouldPrintJson() throws Exception {
         String out = new Fork().run(Bench.class, "pingpong", "--threads", "2", "--sizes", "8", "--time", "0", "--json").ok();
         assertTrue(out.startsWith("{\"rows\": [\n  {\"case\": \"arrays\", \"octets\": 8, \"ranks\": 2, \"contestants\": "
                 + "[{\"name\": \"Java local\", \"median\": "), out);
@@ -149,9 +149,9 @@ class BenchTest {
         }
     }
 
-    /** Proves that the command gets what these ranks count, for each row. */
+    /** Proves that the counters of the ranks are in the JSON of each row. */
     @Test
-    void shouldTellTheCommandWhatWasCounted() throws Exception {
+    void shouldReportCountersOfUdpRanks() throws Exception {
         String out = program("mpjdev.bench", "rate", "--java", "--class-path", System.getProperty("java.class.path"),
                 "--transport", "udp", "--sizes", "8", "--time", "0", "--json");
         assertEquals(3, out.split("\"Java udp\"", -1).length - 1, out);
@@ -159,7 +159,7 @@ class BenchTest {
         assertTrue(out.contains("\"send_calls\": ") && !out.contains("\"send_calls\": 0,"), out);
     }
 
-    /** Proves that the orders of the command and this program understand each other. */
+    /** Proves that mpjdev-bench and this program speak the same protocol. */
     @Test
     void shouldTakeTurnsWithTheCommand() throws Exception {
         String out = program("mpjdev.bench", "pingpong", "--java", "--class-path", System.getProperty("java.class.path"),
@@ -167,7 +167,7 @@ class BenchTest {
         assertTrue(out.contains("\"Java local\"") && out.contains("\"Java shm\""), out);
     }
 
-    /** Proves that Aeron takes turns with ranks of ours where it could be had. */
+    /** Proves that Aeron takes turns with mpjdev ranks if it was resolved. */
     @ParameterizedTest
     @CsvSource({"shm, Aeron IPC", "udp, Aeron UDP"})
     void shouldTakeTurnsWithAeron(String transport, String name) throws Exception {
@@ -177,17 +177,17 @@ class BenchTest {
         assertEquals(6, out.split('"' + name + '"', -1).length - 1, out);
     }
 
-    /** Proves that a peer passes on what is in an array, like ours, also in parts. */
+    /** Proves that arrays arrive over a peer as over mpjdev, also in fragments. */
     @ParameterizedTest
     @ValueSource(strings = {"aeron-ipc", "aeron-udp"})
-    void shouldPassOnWhatAnArrayHasOverAPeer(String peer) throws Exception {
+    void shouldReceiveTheContentsOfArraysOverAeron(String peer) throws Exception {
         assumeTrue(System.getProperty("java.class.path").contains("aeron-all"), "Aeron could not be resolved");
         new Fork().with("--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED").run(PeerCheck.class, peer).ok();
     }
 
-    /** Proves the same of the baseline, and that it takes turns with the command. */
+    /** Proves that arrays arrive over the baseline, and that it takes turns with mpjdev ranks. */
     @Test
-    void shouldPassOnWhatAnArrayHasOverTheBaseline() throws Exception {
+    void shouldReceiveTheContentsOfArraysOverTheBaseline() throws Exception {
         String library = System.getProperty(BaselineNative.PROPERTY);
         new Fork().with("-D" + BaselineNative.PROPERTY + '=' + library).run(PeerCheck.class, "baseline").ok();
         String out = program("mpjdev.bench", "rate", "--peer", "baseline", "--class-path", System.getProperty("java.class.path"),

@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.List;
 import mpjdev.Comm;
 
-/** Program whose two ranks exchange arrays over a peer, and compare what has arrived. */
+/** Program whose two ranks exchange arrays over a peer and check the contents. */
 final class PeerCheck {
     private PeerCheck() {}
 
@@ -30,7 +30,7 @@ final class PeerCheck {
             }
             work.run(3);
             if (!Arrays.equals(numbered, work.array)) {
-                throw new AssertionError(what + " of " + octets + " octets brings something else to rank " + me);
+                throw new AssertionError(what + " of " + octets + " octets has wrong contents at rank " + me);
             }
         }
     }

@@ -85,8 +85,8 @@ public class LocalBench extends ContestBench {
         Comm.<Exception>runThreads(2, world -> {
             for (int turn = 0; turn < WAYS; turn++) {
                 int way = (turn + first) % WAYS;
-                // This turn does not count: new threads, and threads that slept through a large copy, may
-                // begin on one processor and move later.
+                // This turn is not measured: threads that are new, or slept during a large copy, may begin
+                // on one processor and move later.
                 trips(world, way, trips[way]);
                 long start = System.nanoTime();
                 trips(world, way, trips[way]);

@@ -10,43 +10,43 @@ import mpjdev.Comm;
 import mpjdev.ReadBuffer;
 import mpjdev.WriteBuffer;
 
-/** Measuring without anybody else: rank 0 decides what all do next, and tells what came of it. */
-final class Alone {
+/** Measurement without {@code mpjdev-bench}: rank 0 sends commands to all ranks and prints the results. */
+final class Standalone {
     private static final int TAG = 2;
-    /** Longs of an order on its way: case, octets, times. */
+    /** Longs of a command in a message: case, octets, times. */
     private static final int WORDS = 3;
     private static final long TURN_NANOS = 10_000_000;
     private static final int TURNS = 7;
     private static final long TIMES_MAX = 1 << 24;
-    /** Nothing more to do. */
+    /** Case of the last command. */
     private static final long END = -1;
 
     private final Comm world;
     private final Options options;
     private final long[] words = new long[WORDS];
 
-    private Alone(Comm world, Options options) {
+    private Standalone(Comm world, Options options) {
         this.world = world;
         this.options = options;
     }
 
     static void run(Comm world, Carrier carrier, Options options) throws Exception {
-        Alone alone = new Alone(world, options);
+        Standalone standalone = new Standalone(world, options);
         int capacity = Buffer.SECTION_OVERHEAD + WORDS * Long.BYTES;
         try (Rank rank = new Rank(world, carrier);
                 WriteBuffer out = new WriteBuffer(capacity);
                 ReadBuffer in = new ReadBuffer(capacity)) {
             if (world.id() == 0) {
-                alone.measure(rank, out, System.out);
+                standalone.measure(rank, out, System.out);
             } else {
-                alone.follow(rank, in);
+                standalone.follow(rank, in);
             }
         }
     }
 
     private void follow(Rank rank, ReadBuffer in) throws Exception {
         while (receive(in)) {
-            rank.follow(new Order(Case.values()[(int) words[0]], (int) words[1], words[2]));
+            rank.run(new RunCommand(Case.values()[(int) words[0]], (int) words[1], words[2]));
         }
     }
 
@@ -63,7 +63,7 @@ final class Alone {
                 figures.add(measure(rank, out, what, octets));
             }
         }
-        tell(out, END, 0, 0);
+        sendCommand(out, END, 0, 0);
         to.print(options.json ? Figure.json(figures) : Figure.table(figures, options.bandwidth));
         to.flush();
     }
@@ -77,14 +77,14 @@ final class Alone {
         long begin = System.nanoTime();
         long times = 1;
         do {
-            double nanos = order(rank, out, what, octets, times).nanos();
+            double nanos = run(rank, out, what, octets, times).nanos();
             double fitting = TURN_NANOS * (double) times / Math.max(nanos, 1);
             times = Math.max(1, Math.min(Math.min((long) fitting, 8 * times), TIMES_MAX));
         } while (System.nanoTime() - begin < warmUp);
         List<Rank.Answer> answers = new ArrayList<>();
         begin = System.nanoTime();
         while (answers.size() < TURNS || System.nanoTime() - begin < warmUp) {
-            answers.add(order(rank, out, what, octets, times));
+            answers.add(run(rank, out, what, octets, times));
         }
         double count = (double) times * what.perTime(octets, world.size());
         double[] nanos = answers.stream().mapToDouble(a -> a.nanos() / count).sorted().toArray();
@@ -107,12 +107,12 @@ final class Alone {
         return Arrays.stream(sorted, (sorted.length - 1) / 2, sorted.length / 2 + 1).average().orElse(Double.NaN);
     }
 
-    private Rank.Answer order(Rank rank, WriteBuffer out, Case what, int octets, long times) throws Exception {
-        tell(out, what.ordinal(), octets, times);
-        return rank.follow(new Order(what, octets, times));
+    private Rank.Answer run(Rank rank, WriteBuffer out, Case what, int octets, long times) throws Exception {
+        sendCommand(out, what.ordinal(), octets, times);
+        return rank.run(new RunCommand(what, octets, times));
     }
 
-    private void tell(WriteBuffer out, long what, long octets, long times) {
+    private void sendCommand(WriteBuffer out, long what, long octets, long times) {
         out.clear();
         out.write(new long[] {what, octets, times}, 0, WORDS);
         for (int to = 1; to < world.size(); to++) {

@@ -1,0 +1,43 @@
+package mpjdev.tools;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Locale;
+import mpjdev.Comm;
+
+/** Socket through which the commands of {@code mpjdev-bench} arrive as lines. */
+final class CommandSocket {
+    private static final String END = "end";
+
+    private CommandSocket() {}
+
+    /** States the rank, and executes commands until the last one. */
+    static void serve(Comm world, Carrier carrier, Path socket) throws Exception {
+        try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket)); Rank rank = new Rank(world, carrier)) {
+            BufferedReader commands = new BufferedReader(Channels.newReader(channel, StandardCharsets.US_ASCII));
+            write(channel, world.id() + "\n");
+            String line = commands.readLine();
+            while (!END.equals(line)) {
+                if (line == null) {
+                    throw new IOException("the command socket was closed before the last command");
+                }
+                Rank.Answer answer = rank.run(RunCommand.of(line));
+                write(channel, String.format(Locale.ROOT, "%.0f %.3f %s%n", answer.nanos(), answer.extra(), answer.counted()));
+                line = commands.readLine();
+            }
+        }
+    }
+
+    private static void write(SocketChannel channel, String text) throws IOException {
+        ByteBuffer octets = ByteBuffer.wrap(text.getBytes(StandardCharsets.US_ASCII));
+        while (octets.hasRemaining()) {
+            channel.write(octets);
+        }
+    }
+}
