@@ -1,25 +1,23 @@
 //! Random mutations of inputs, the same for the same seed.
 
+use oorandom::Rand64;
+
 /// Octets and 32-bit numbers at the limits of parsers.
 const NUMBERS: [i32; 14] = [0, 1, 2, 7, 8, 9, 16, 255, 256, i32::MAX, i32::MAX - 7, i32::MIN, -1, -8];
 
-/// A seeded source of mutations: xorshift64*.
-#[derive(Clone, Debug)]
-pub struct Mutator(u64);
+/// A seeded source of mutations.
+#[derive(Debug)]
+pub struct Mutator(Rand64);
 
 impl Mutator {
     /// A source for this seed.
     pub fn new(seed: u64) -> Self {
-        // Zero is the one state that xorshift never leaves.
-        Mutator(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Mutator(Rand64::new(seed.into()))
     }
 
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
+        self.0.rand_range(0..bound as u64) as usize
     }
 
     /// An input with one to four changes of `input`, into which parts of `other` may be spliced.
