@@ -92,7 +92,7 @@ fn no_receive_and_no_probe_of_a_program_meets_a_barriers_message() {
     speaker.ask();
     assert!(site.comm().test(posted).expect("pending").is_none());
     for asked in [ANY, from(1, TAG), from(None, TAG), from(1, None)] {
-        assert!(site.comm().iprobe(asked).expect("nobody is gone").is_none());
+        assert!(site.comm().iprobe(asked).expect("all ranks are alive").is_none());
     }
     // A message of the program may have the barrier's tag.
     speaker.send(TAG, &octets(Encoding::Big, &[5], &[]));
@@ -234,7 +234,7 @@ fn other_messages_in_its_context_do_not_count_for_the_barrier() {
     let entered = &AtomicUsize::new(0);
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            assert!(speaker.is_quiet(), "nobody has come yet");
+            assert!(speaker.is_quiet(), "no rank has entered yet");
             entered.store(1, Ordering::SeqCst);
             speaker.send_as(0, CID, TAG, &[]);
             expect_signal(&mut speaker);
@@ -242,7 +242,7 @@ fn other_messages_in_its_context_do_not_count_for_the_barrier() {
         site.comm().barrier(&mut for_a_while()).expect("all have come");
         assert_eq!(entered.load(Ordering::SeqCst), 1);
     });
-    assert!(site.comm().iprobe(ANY).expect_err("it is gone").to_string().contains("all other ranks"));
+    assert!(site.comm().iprobe(ANY).expect_err("it has ended").to_string().contains("all other ranks"));
 }
 
 /// A master may send it as a synchronous message, too; then it gets a match ack.

@@ -178,7 +178,7 @@ fn part_of_a_long_message_matches_no_receive_after_its_sender_has_ended() {
     speaker.begin(7, &octets(Encoding::Big, &[1; 2000], &[]));
     speaker.ask();
     drop(speaker);
-    site.until("it is gone", |comm| comm.iprobe(from(1, 9)).is_err());
+    site.until("its end is known", |comm| comm.iprobe(from(1, 9)).is_err());
     let failed = site.recv(from(1, 7), 6000);
     assert!(matches!(failed, Err(DeviceError::PeerFailed { rank: 1, .. })), "{failed:?}");
     site.check_clean();
@@ -193,7 +193,7 @@ fn incomplete_cancel_request_cancels_nothing() {
         let request = Head { srqid: begun.srqid, ..speaker.head(CANCEL) };
         speaker.put_octets(&request.octets()[..len]);
         drop(speaker);
-        site.until("it is gone", |comm| comm.iprobe(from(1, 9)).is_err());
+        site.until("its end is known", |comm| comm.iprobe(from(1, 9)).is_err());
         match site.recv(from(1, 7), 16) {
             Ok(done) => {
                 assert!(len < 128, "it is taken back");

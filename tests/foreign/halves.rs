@@ -176,7 +176,7 @@ fn possible_second_part_waits_until_the_first_has_arrived() {
             speaker.send(8, &octets(Encoding::Little, &[6], &[]));
             speaker.ask();
             let ids = if posted_before { posted } else { vec![irecv(), irecv(), irecv()] };
-            assert_eq!(comm.iprobe(ANY), Ok(None), "nobody knows yet what is behind it");
+            assert_eq!(comm.iprobe(ANY), Ok(None), "the next message is still ambiguous");
             assert!(comm.test(ids[1]).expect("test").is_none());
             begun.end(&mut speaker);
             check(&site, site.wait(ids[0]), &(bytes, stream));

@@ -148,7 +148,7 @@ fn a_synchronous_message_is_answered_when_it_is_matched() {
     assert_eq!(data, plain);
     assert!(site.recv(from(1, 3), 16).is_ok());
     assert_eq!(speaker.expect(SYNCACK, begun.srqid).kind, SYNCACK);
-    assert!(site.comm().test(id).expect("test").is_none(), "nobody has matched it");
+    assert!(site.comm().test(id).expect("test").is_none(), "no receive has matched it");
     // As LAM sends it: with meaningless lengths and no drqid (IMPI 7.2).
     let answer = Head { srqid: head.srqid, len: 128, msglen: 128, tag: -1, ..speaker.head(SYNCACK) };
     speaker.put(&answer, &[]);

@@ -203,7 +203,7 @@ impl Speaker {
         self.stream.write_all(octets).expect("the rank reads");
     }
 
-    /// Says these octets if anybody listens; whether it did.
+    /// Sends octets if the peer still reads. Returns whether it did.
     pub(crate) fn try_put_octets(&mut self, octets: &[u8]) -> bool {
         self.stream.write_all(octets).is_ok()
     }
@@ -373,7 +373,7 @@ impl Speaker {
         let Limits { ackmark, hiwater, maxdatalen } = self.limits;
         assert!(head.len as usize <= maxdatalen, "{head:?}");
         let local = self.locals.iter_mut().find(|local| local.process == head.dest);
-        let local = local.unwrap_or_else(|| panic!("nobody here: {head:?}"));
+        let local = local.unwrap_or_else(|| panic!("no such process: {head:?}"));
         if head.kind == PROTOACK {
             local.sent -= ackmark;
             assert!(local.sent >= 0, "a ProtoAck without packets");
@@ -444,8 +444,9 @@ impl Speaker {
     /// Says that nothing follows.
     pub(crate) fn fini(&mut self) {
         // As LAM fills it (IMPI 7.2).
-        let nobody = ([0; 16], -1);
-        let head = Head { kind: FINI, len: 128, msglen: 128, src: nobody, dest: nobody, ..Head::default() };
+        let no_process = ([0; 16], -1);
+        let head =
+            Head { kind: FINI, len: 128, msglen: 128, src: no_process, dest: no_process, ..Head::default() };
         self.put(&Head { lsrank: -1, tag: -1, cid: 0x49 << 56, ..head }, &[]);
     }
 

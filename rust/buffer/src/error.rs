@@ -120,7 +120,7 @@ pub enum BufferError {
         /// The largest count.
         max: u64,
     },
-    /// Objects cannot be added to those of a received message: their stream is somebody else's.
+    /// Objects cannot be added to those of a received message: another process wrote their stream.
     #[error("objects cannot be added to a received message that holds objects: clear the buffer first")]
     ForeignStream,
     /// The secondary payload would pass 2 GiB.

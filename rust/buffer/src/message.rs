@@ -20,7 +20,7 @@ pub(crate) enum Secondary {
     Inline,
 }
 
-/// A logical message by reference. It does not change while anybody else refers to it; cloning copies
+/// A logical message by reference. It does not change while there are other references to it; cloning copies
 /// nothing, so one finished message can go to many destinations.
 #[derive(Clone, Debug)]
 pub struct Message {

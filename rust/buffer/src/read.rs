@@ -69,7 +69,7 @@ impl ReadBuffer {
         self.message.as_ref().map_or(Encoding::NATIVE, Message::encoding)
     }
 
-    /// Empties the buffer and lets go of the message.
+    /// Empties the buffer and drops the message.
     #[inline]
     pub fn clear(&mut self) {
         self.message = None;
@@ -93,7 +93,7 @@ impl ReadBuffer {
         self.clear();
     }
 
-    /// Empties the buffer for a receive; gives its memory when nobody else refers to it.
+    /// Empties the buffer for a receive; returns its memory if there is no other reference to it.
     #[inline]
     pub fn take_spare(&mut self) -> Option<Slab> {
         self.reset();

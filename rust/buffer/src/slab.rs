@@ -90,7 +90,7 @@ impl Slab {
         Slab { kind: PRIVATE, ..Slab::new(memory) }
     }
 
-    /// A slab of memory that belongs to somebody else, for reading.
+    /// A slab in the memory of another process, for reading.
     pub fn foreign(memory: impl SlabMemory) -> Self {
         Slab { kind: FOREIGN, ..Slab::new(memory) }
     }

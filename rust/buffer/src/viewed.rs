@@ -1,6 +1,6 @@
 //! Memory of a buffer that others write into: views.
 //!
-//! A view is an address that was given away, and nobody can take it back. So that a program that keeps one
+//! A view is an address that a program has, and that cannot be revoked. So that a program that keeps one
 //! too long does no harm, the memory stays its buffer's for as long as the view is held, and holds that
 //! buffer's messages only. The buffer uses it again when nobody else reads a message there; what views hold
 //! it does not matter for that. Without views nothing of this costs anything.
@@ -69,7 +69,7 @@ impl Viewed {
         found.map(|viewed| viewed.0.clone())
     }
 
-    /// Lets go of all slabs, or of those that no other process sees.
+    /// Drops all slabs, or those that no other process reads.
     pub(crate) fn forget(&mut self, private_only: bool) {
         self.0.retain(|viewed| private_only && !viewed.0.is_private());
     }

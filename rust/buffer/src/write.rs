@@ -97,7 +97,7 @@ impl WriteBuffer {
         self.message.as_ref().map_or(self.order, |m| m.encoding)
     }
 
-    /// Empties the buffer. Memory that nobody else refers to is kept for the next message.
+    /// Empties the buffer. Memory without other references is kept for the next message.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.clear_keeping(false, self.session);
@@ -168,7 +168,7 @@ impl WriteBuffer {
         self.clear();
     }
 
-    /// Empties the buffer for a receive; gives its memory when nobody else refers to it.
+    /// Empties the buffer for a receive; returns its memory if there is no other reference to it.
     pub fn take_spare(&mut self) -> Option<Slab> {
         self.clear();
         self.message.take().map(|m| m.primary).filter(Slab::is_exclusive)

@@ -52,7 +52,7 @@ fn config() -> Config {
 struct Told {
     sent: Vec<Result<(), DeviceError>>,
     received: Vec<Result<(), DeviceError>>,
-    /// Of a receive that nobody sends anything for, where one was posted.
+    /// Result of a receive without a matching send, if one was posted.
     last: Option<DeviceError>,
 }
 
@@ -80,14 +80,14 @@ impl Rank {
 
     fn wait(&self, id: mpjdev_engine::RequestId) -> Result<mpjdev_engine::Done, DeviceError> {
         let result = self.comm.wait(id, Some(Instant::now() + SOON), &mut mpjdev_engine::Uninterruptible);
-        assert!(!matches!(result, Err(DeviceError::TimedOut { .. })), "it waits for ever");
+        assert!(!matches!(result, Err(DeviceError::TimedOut { .. })), "it waits without end");
         result
     }
 
     fn finish(&self) -> Result<(), DeviceError> {
         let begun = Instant::now();
         let result = self.comm.finish(&mut || begun.elapsed() < SOON);
-        assert_ne!(result, Err(DeviceError::Interrupted), "it finishes for ever");
+        assert_ne!(result, Err(DeviceError::Interrupted), "its finish does not end");
         result
     }
 
@@ -107,7 +107,7 @@ impl Rank {
         }
         self.continue_with_rank_2();
         let none = TestMessage::plain(0, 0);
-        let last = (!ends_first).then(|| self.receive(&none, other).expect_err("nobody sends"));
+        let last = (!ends_first).then(|| self.receive(&none, other).expect_err("no rank sends"));
         Told { sent, received, last }
     }
 
@@ -179,7 +179,7 @@ fn run(dialect: Dialect, cut: Option<Cut>) -> (Seen, Told, Told) {
     let seen = std::thread::spawn(move || relay.run());
     // A rank that has received everything gets the end; if that is cut off, from the rank that it waits for.
     let ends = cut.is_none_or(|cut| cut.step == Step::Fini).then(|| cut.map_or(Way::Forth, |cut| cut.way));
-    // Each rank is gone when its thread ends, as it would be with its process.
+    // Each rank ends with its thread, as it would with its process.
     let third = std::thread::spawn(move || {
         two.answer_others();
         assert_eq!(two.finish(), Ok(()));
@@ -341,7 +341,7 @@ fn cut_connection_at_finish_fails_operations() {
     run_all(Step::Fini, [0, 0], &[Dialect::Final]);
 }
 
-/// Rank 0 sends, finishes and is gone before rank 1 has seen anything of it, and nobody takes what rank 1
+/// Rank 0 sends, finishes and ends before rank 1 has received a packet, and no rank receives what rank 1
 /// answers.
 #[test]
 fn messages_sent_before_the_end_are_received_without_match_acks() {
@@ -362,7 +362,7 @@ fn messages_sent_before_the_end_are_received_without_match_acks() {
         for i in 0..COUNT {
             assert_eq!(one.receive(&test_message(i), 0), Ok(()), "message {i}, {how:?}");
         }
-        let error = one.receive(&test_message(COUNT), 0).expect_err("nobody sends");
+        let error = one.receive(&test_message(COUNT), 0).expect_err("no rank sends");
         assert!(is_end(&error, 0), "{error}");
         drop([one, two]);
         assert!(seen.join().expect("the relay").is_cut);

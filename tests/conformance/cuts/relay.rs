@@ -32,7 +32,7 @@ impl Way {
 /// Kind of a packet, for the choice of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A whole short message that nobody answers.
+    /// A whole short message without an ack.
     Short,
     /// A message that is answered, or its beginning.
     Begun,
@@ -55,7 +55,7 @@ pub(crate) enum How {
     Closed,
     /// For the receiver of what is cut; the other one can still be heard.
     HalfClosed,
-    /// For both, and what the system had not sent is gone.
+    /// For both, and octets that the system had not sent are lost.
     Reset,
 }
 
@@ -310,7 +310,7 @@ impl Relay {
                 .cut
                 .is_some_and(|cut| cut.how == How::HalfClosed && (cut.way == Way::Forth) == (from == 0));
         if (course.is_over || is_half) && !course.is_closed {
-            // Who has gone already needs no end.
+            // An end that has closed needs no other.
             let _: io::Result<()> = self.sockets[1 - from].shutdown(Shutdown::Write);
             course.is_closed = course.is_over;
         }

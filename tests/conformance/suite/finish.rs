@@ -282,7 +282,7 @@ fn a_large_message_that_is_matched_arrives_before_its_senders_finish(fixture: &T
     });
 }
 
-/// Nobody can send to it any more, from no rank.
+/// No rank can send to the finished rank any more.
 fn a_finish_ends_the_receives_that_other_threads_wait_for(fixture: &TransportFixture) {
     for source in [None, Some(0), Some(1)] {
         Job::new(fixture, 2).untidy().run(|harness| {

@@ -48,7 +48,7 @@ fn a_synchronous_send_is_pending_until_its_receive_is_posted(fixture: &Transport
                     harness.has_note(&arrived)
                 });
                 for _ in 0..100 {
-                    assert!(is_pending(harness, id), "done though nobody has posted a receive");
+                    assert!(is_pending(harness, id), "done without a posted receive");
                 }
                 harness.post_note(&looked);
                 harness.wait(id);

@@ -21,7 +21,7 @@ const OUTSTANDING: usize = 12;
 /// More than any message needs.
 const CAPACITY: usize = 200_000;
 
-/// A small generator of its own (splitmix64), so that a seed means the same for ever.
+/// A small generator of its own (splitmix64), so that the sequence of a seed never changes.
 #[derive(Debug)]
 struct Random(u64);
 

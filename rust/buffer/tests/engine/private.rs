@@ -1,4 +1,4 @@
-//! Memory that is one process's alone, and when a buffer lets go of it.
+//! Memory of one process alone, and its release by a buffer.
 
 use std::any::Any;
 use std::sync::Arc;

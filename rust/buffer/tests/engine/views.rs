@@ -1,4 +1,4 @@
-//! Sections that are filled in place, through an address that nobody can take back.
+//! Sections that are filled in place, through an address that cannot be revoked.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn buffer_reuses_memory_with_views() {
         let (view, message) = write(&mut buffer, round);
         assert_eq!(octets_of(&message), expected(round));
         held.push(view);
-        // Written on in the same memory, too, once the message is gone.
+        // Writes continue in the same memory once the message is dropped.
         drop(message);
         buffer.write(&[1i8]).expect("it fits");
     }
@@ -124,5 +124,5 @@ fn slab_with_a_view_is_not_reused() {
     drop(buffer);
     assert!(!message.first_slab().is_exclusive());
     drop(view);
-    assert!(message.first_slab().is_exclusive(), "the last view has gone");
+    assert!(message.first_slab().is_exclusive(), "the last view is freed");
 }

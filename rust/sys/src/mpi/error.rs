@@ -1,4 +1,4 @@
-//! Errors, in the library's own words.
+//! Errors of a C MPI, with the library's texts.
 
 use std::fmt;
 
