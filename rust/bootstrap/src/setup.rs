@@ -275,7 +275,7 @@ fn exchange(
             Err(Errno::INTR) => true,
             Err(error) => return Err(system("connections")(error.into())),
         };
-        // Unauthenticated clients may keep this socket ready for ever.
+        // Unauthenticated clients may keep this socket ready all the time.
         if is_idle || asked.elapsed() >= SLICE {
             asked = Instant::now();
             if !wait_control.keep_waiting() {

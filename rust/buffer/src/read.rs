@@ -107,8 +107,8 @@ impl ReadBuffer {
         self.take_spare().filter(|_| is_same)
     }
 
-    /// Empties the buffer for a receive that fills it in place. What is left there is memory that nobody else
-    /// refers to, and not from before `session` was another one, for the message to be [received
+    /// Empties the buffer for a receive that fills it in place. What is left there is memory that no other
+    /// thread refers to, and not from before `session` was another one, for the message to be [received
     /// into](Message::receive); or another message may be put there, or none.
     #[inline]
     pub fn landing(&mut self, session: u32) -> &mut Option<Message> {

@@ -67,7 +67,7 @@ pub struct Slab {
     kind: u8,
 }
 
-/// Bit of a slab whose memory is somebody else's: its octets may be read only, whatever the number of
+/// Bit of a slab in another process's memory: its octets may be read only, whatever the number of
 /// references here.
 const FOREIGN: u8 = 1;
 /// Bit of a slab whose memory no other process can see.

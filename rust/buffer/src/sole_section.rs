@@ -42,7 +42,7 @@ fn put_headers(words: &[AtomicU64], section: SectionHeader) {
 
 impl Message {
     /// Becomes a message of this section alone, in the machine's byte order: `fill` puts the elements in
-    /// their place. Nobody else refers to the memory, which has room for both headers and the
+    /// their place. There is no other reference to the memory, which has room for both headers and the
     /// [payload](primary_len).
     ///
     /// # Errors

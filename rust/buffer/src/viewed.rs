@@ -2,8 +2,8 @@
 //!
 //! A view is an address that a program has, and that cannot be revoked. So that a program that keeps one
 //! too long does no harm, the memory stays its buffer's for as long as the view is held, and holds that
-//! buffer's messages only. The buffer uses it again when nobody else reads a message there; what views hold
-//! it does not matter for that. Without views nothing of this costs anything.
+//! buffer's messages only. The buffer uses it again when no other reference to a message there is left;
+//! views do not count. Without views nothing of this costs anything.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ impl Viewed {
         self.0.iter().find(|viewed| viewed.0.is_same(slab))
     }
 
-    /// Whether the buffer with a message in this slab may change it: nobody else refers to it, but for views.
+    /// Whether the buffer with a message in this slab may change it: there is no other reference to it but
+    /// views.
     pub(crate) fn is_alone(&self, slab: &Slab, shared_only: bool) -> bool {
         slab.is_reusable(1 + usize::from(self.find(slab).is_some()), shared_only)
     }

@@ -245,7 +245,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Prepares a section whose elements somebody writes in place, later: gives the memory, and the offset of
+    /// Prepares a section whose elements are written in place, later: returns the memory, and the offset of
     /// the first one. The memory stays this buffer's for as long as it is held.
     ///
     /// # Errors

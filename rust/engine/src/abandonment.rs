@@ -48,7 +48,7 @@ impl Abandonment {
         self.error.set(error).is_ok()
     }
 
-    /// The error of all further collective operations, which is `error` if there was none before.
+    /// The error of all further collective operations, which is `error` unless an earlier one is set.
     pub(crate) fn error_or(&self, error: impl FnOnce() -> DeviceError) -> &DeviceError {
         self.error.get_or_init(error)
     }

@@ -165,7 +165,7 @@ pub enum DeviceError {
     /// Too many split messages are open.
     #[error(transparent)]
     NoFreePair(#[from] NoFreePair),
-    /// An error of the C MPI, in its own words.
+    /// An error of the C MPI, with its text.
     #[cfg(not(loom))]
     #[error(transparent)]
     Library(#[from] mpjdev_sys::mpi::MpiError),

@@ -89,8 +89,8 @@ fn write_after_a_send_continues_both_payloads() {
     }
 }
 
-/// Proves that a send without a change in between copies nothing, and neither does writing once nobody holds
-/// it.
+/// Proves that a send without a change in between copies nothing, and neither does writing once no reference
+/// holds it.
 #[test]
 fn memory_is_taken_only_while_a_message_is_held() {
     let ledger = Ledger::new();
@@ -105,7 +105,7 @@ fn memory_is_taken_only_while_a_message_is_held() {
     buffer.finish().expect("memory");
     buffer.clear();
     buffer.write(&[2i32]).expect("it fits");
-    assert_eq!(ledger.taken(), 0, "nobody holds it");
+    assert_eq!(ledger.taken(), 0, "no reference is left");
     let _held = buffer.finish().expect("memory").clone();
     buffer.write(&[3i32]).expect("it fits");
     assert_eq!(ledger.taken(), 120, "one copy");

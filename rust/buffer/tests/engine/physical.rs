@@ -56,7 +56,7 @@ fn pairing_number_is_absent_from_the_logical_octets() {
     }
 }
 
-/// Proves that a loaded message that is sent on carries no pairing number that nobody gave it.
+/// Proves that a loaded message that is sent on carries no pairing number that was not set.
 #[test]
 fn a_loaded_message_has_no_pairing_number() {
     let mut octets = message(true).octets();

@@ -60,7 +60,7 @@ fn buffer_reuses_memory_with_views() {
     assert!(held.iter().all(|view| Arc::ptr_eq(view, &held[0])));
 }
 
-/// Proves that messages which somebody holds stay as they are, that the buffer comes back to their memory
+/// Proves that messages with other references stay as they are, that the buffer comes back to their memory
 /// afterwards, and that what it keeps is bounded.
 #[test]
 fn released_message_returns_its_memory_to_its_buffer() {
@@ -111,7 +111,7 @@ fn write_after_a_finish_leaves_a_held_message_unchanged() {
     assert_eq!(octets_of(buffer.finish().expect("memory")), model.octets());
 }
 
-/// Proves that memory with a view is nobody else's: not a receiver's, whatever becomes of the buffer.
+/// Proves that memory with a view is never a receiver's, whatever becomes of the buffer.
 #[test]
 fn slab_with_a_view_is_not_reused() {
     let ledger = Ledger::new();

@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(first(&[two.clone(), three.clone(), one.clone()]), (Some(1), true));
         assert_eq!(first(&[one.clone(), three.clone()]), (Some(1), true));
         assert_eq!(first(&[failure(5, None), one]), (Some(5), true), "then it is the first");
-        assert_eq!(first(&[two, three]), (Some(2), false), "as long as nobody knows better");
+        assert_eq!(first(&[two, three]), (Some(2), false), "without another report");
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn signals_end_the_server_and_its_sites_notice() {
         assert_eq!(server.ended(), (status, text));
         poll(&mut [PollFd::new(&site.connection, PollFlags::IN)], None).expect("the server answers");
         assert!(site.connection.watch().is_err());
-        assert!(site.connection.finish(soon()).is_err(), "there is nobody to tell");
+        assert!(site.connection.finish(soon()).is_err(), "the server has ended");
     }
 }
 
@@ -206,7 +206,7 @@ fn join_fails_at_its_deadline() {
 #[test]
 fn missing_server_is_named() {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
-    let error = join(&free.to_string(), settings(0), soon()).expect_err("nobody listens");
+    let error = join(&free.to_string(), settings(0), soon()).expect_err("no listener");
     assert!(
         error.to_string().starts_with(&format!("cannot connect to the startup server at {free}: ")),
         "{error}"

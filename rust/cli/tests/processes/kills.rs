@@ -196,7 +196,7 @@ impl Plan {
 
 /// This process adopts the orphans of a job, so each survivor is its child.
 pub(crate) fn nothing_runs() {
-    until("all processes are gone", || match wait(WaitOptions::NOHANG) {
+    until("all processes have ended", || match wait(WaitOptions::NOHANG) {
         Ok(_) => false,
         Err(errno) => {
             assert_eq!(errno, rustix::io::Errno::CHILD);

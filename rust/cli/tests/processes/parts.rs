@@ -374,7 +374,7 @@ impl Party {
                     }
                     true
                 };
-                let error = self.world.wait(id, None, &mut patience).expect_err("nobody sends");
+                let error = self.world.wait(id, None, &mut patience).expect_err("no rank sends");
                 println!("0: {error}");
             }
             1 => {

@@ -100,12 +100,12 @@ pub fn receive(
 /// # Errors
 /// As of [`receive`].
 pub fn receive_one(socket: BorrowedFd<'_>, room: Part<'_>) -> Result<usize, Obstacle> {
-    let (vector, nobody) = (room.vector(), std::ptr::null_mut::<libc::c_void>());
+    let (vector, no_address) = (room.vector(), std::ptr::null_mut::<libc::c_void>());
     // SAFETY: the words are borrowed for the length of the call; they are atomics, which may be written
     // through a shared reference, and the system writes octets that any word may hold.
     let len = unsafe {
         let fd = socket.as_raw_fd();
-        libc::syscall(libc::SYS_recvfrom, fd, vector.iov_base, vector.iov_len, FLAGS, nobody, nobody)
+        libc::syscall(libc::SYS_recvfrom, fd, vector.iov_base, vector.iov_len, FLAGS, no_address, no_address)
     };
     usize::try_from(len).map_err(|_| Obstacle::last(false))
 }

@@ -184,7 +184,7 @@ fn hosts_are_ours_when_all_their_processes_are() {
     assert!(!mixed.mesh_hosts()[0].is_ours);
     mixed.members.remove(0);
     mixed.members.remove(0);
-    assert!(!mixed.mesh_hosts()[0].is_ours, "a host without processes is nobody's");
+    assert!(!mixed.mesh_hosts()[0].is_ours, "a host without processes is not ours");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn listener_is_closed_when_all_hosts_are_connected() {
     let address = job.hosts[0].address;
     let mesh = Mesh { wanted: &|_| false, ..job.mesh(0, LONG) };
     connect(mesh, &mut Uninterruptible).expect("a mesh");
-    let error = TcpStream::connect(address).expect_err("nobody listens");
+    let error = TcpStream::connect(address).expect_err("no listener");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
 }
 

@@ -288,7 +288,7 @@ fn error_of_a_missing_host_contains_its_refusal() {
     let mut job = Job::foreign(2);
     let client = unknown_client(v4(9), job.hosts[0].address);
     (&client).write_all(&[0, 0, 0, 1]).expect("sent");
-    let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("nobody came");
+    let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("no host connected");
     let because = "did not connect (a connection from 127.0.0.9 was refused: it claims to be host 1, whose connections come from \
                    127.0.0.3) within 0.0 s (--connect-timeout sets this time); its number, its key and the address";
     assert!(error.to_string().contains(because), "{error}");

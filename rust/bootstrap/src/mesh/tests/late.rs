@@ -23,7 +23,7 @@ fn at_the_deadline(number: u32, why: Absence, job: impl Fn() -> (Job, Option<Own
 fn missing_host_is_named_at_the_deadline() {
     let mut job = Job::ours(4);
     let at = job.hosts[1].address;
-    let error = connect(job.mesh(0, SHORTS[0]), &mut Uninterruptible).expect_err("nobody came");
+    let error = connect(job.mesh(0, SHORTS[0]), &mut Uninterruptible).expect_err("no host connected");
     let text = error.to_string();
     assert!(text.starts_with(&format!("host 1 at {at} did not connect within 0.")), "{text}");
     assert!(
@@ -39,7 +39,7 @@ fn missing_host_is_named_at_the_deadline() {
 #[test]
 fn error_names_eight_missing_hosts_and_counts_the_rest() {
     let mut job = Job::ours(12);
-    let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("nobody came");
+    let error = connect(job.mesh(0, Duration::ZERO), &mut Uninterruptible).expect_err("no host connected");
     assert!(error.to_string().ends_with("(also missing: host 2, 3, 4, 5, 6, 7, 8, 9 and 2 more)"), "{error}");
 }
 

@@ -49,7 +49,7 @@ impl Party {
             }
             match self.world.test(waits) {
                 Ok(None) => {}
-                Ok(Some(_)) => panic!("nobody has sent that"),
+                Ok(Some(_)) => panic!("no rank has sent that"),
                 Err(error) if !failed => {
                     assert!(matches!(error, DeviceError::PeerFailed { rank: 1, .. }), "{error}");
                     println!("{me}: {error}");

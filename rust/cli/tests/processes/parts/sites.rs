@@ -31,7 +31,7 @@ impl Party {
             until("the job is ended", || false);
         }
         let from = RecvFrom { source: Some(1), tag: None };
-        println!("{}", self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends"));
+        println!("{}", self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("no rank sends"));
         ExitCode::from(3)
     }
 
@@ -56,7 +56,7 @@ impl Party {
         println!("met");
         let other = (self.world.rank() + 2) % 4;
         let from = RecvFrom { source: Some(other as i32), tag: None };
-        println!("{}", self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends"));
+        println!("{}", self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("no rank sends"));
         ExitCode::from(3)
     }
 
@@ -77,7 +77,7 @@ impl Party {
             return ExitCode::from(3);
         }
         let from = RecvFrom { source: Some(0), tag: Some(2) };
-        self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends");
+        self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("no rank sends");
         // Packets of the barrier may be unacked as well.
         let _ = self.world.finish(&mut Uninterruptible);
         ExitCode::SUCCESS
@@ -91,7 +91,7 @@ impl Party {
         }
         let begun = Instant::now();
         let from = RecvFrom { source: Some(1), tag: None };
-        let error = self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("nobody sends");
+        let error = self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("no rank sends");
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         println!("{}: {error}", self.world.rank());
     }
