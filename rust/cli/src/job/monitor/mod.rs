@@ -510,8 +510,7 @@ impl Monitor {
         if let Some(closing) = &mut self.closing {
             closing.kill_at = Instant::now() + self.plan.grace;
         }
-        // Not longer than a reader may read: a process that could not be killed may keep a pipe open for
-        // ever.
+        // Not longer than a reader may read: a process that could not be killed may keep a pipe open.
         while self.has_launcher && !self.has_killed && !self.is_written(left > 0) {
             self.wait(launcher, children);
             self.listen(launcher, children);
