@@ -10,6 +10,7 @@ pub mod launcher_link;
 pub mod library;
 pub mod limits;
 pub mod lines;
+pub mod member_list;
 pub mod monitor;
 pub mod names;
 pub mod network;
@@ -17,7 +18,6 @@ pub mod output;
 pub mod plan;
 pub mod processors;
 pub mod root_cause;
-pub mod roster;
 pub mod site;
 pub mod target;
 

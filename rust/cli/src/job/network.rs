@@ -20,7 +20,7 @@ use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
-use super::roster::WorldGrant;
+use super::member_list::WorldGrant;
 
 /// Time for the ranks to connect to each other when they know all addresses, unless the user sets another.
 pub const CONNECT_TIME: Duration = Duration::from_secs(30);

@@ -27,8 +27,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 use thiserror::Error;
 
+use super::member_list::WorldGrant;
 use super::network::{Network, proc};
-use super::roster::WorldGrant;
 use crate::impi::auth;
 use crate::impi::client::{Connection, JoinError, Joining, Link};
 

@@ -63,7 +63,7 @@ impl Monitor {
     /// Whether the failure of a peer may explain the end of a rank: the rank had reported the peer, whose end
     /// is not known yet, and some ranks still run.
     fn may_be_explained(&self, rank: u32) -> bool {
-        let Some(reported) = self.roster.reported_peer(rank) else { return false };
+        let Some(reported) = self.members.reported_peer(rank) else { return false };
         // This monitor does not see the ends of other sites' ranks.
         let own = reported.checked_sub(self.names.first.unwrap_or(0)).map(|own| own as usize);
         let is_known = own.is_some_and(|own| own < self.ranks.len() && !self.is_running(own));

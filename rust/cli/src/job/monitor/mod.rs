@@ -29,10 +29,10 @@ use super::exit_status::{ExitStatus, JobResult};
 use super::launcher_link::{drain, receive_input, signals};
 use super::library::{LIBRARY, Library};
 use super::lines::Lines;
+use super::member_list::MemberList;
 use super::names::Names;
 use super::output::Sink;
 use super::plan::Plan;
-use super::roster::Roster;
 use super::site::Site;
 use super::{descendants, limits, processors};
 use exits::ProgramExit;
@@ -104,7 +104,7 @@ struct Monitor {
     out: Sink,
     err: Sink,
     result: JobResult,
-    roster: Roster,
+    members: MemberList,
     /// Ranks whose process has died while their program runs, each with the deadline for the end of the
     /// program, which may explain it.
     losses: Vec<(u32, Instant)>,
@@ -146,7 +146,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         server_output: BytesMut::new(),
         site_reports: SiteReports::new(&plan)?,
         report_pipe: site_reports::report_pipe(&plan),
-        roster: Roster::new(plan.ranks, site_startup::extent(&plan)),
+        members: MemberList::new(plan.ranks, site_startup::extent(&plan)),
         // After an error each rank unpacks its own library, or reports why it cannot.
         library: plan.jar.as_deref().and_then(|jar| Library::unpack(jar).ok()),
         plan,
@@ -203,7 +203,7 @@ impl Monitor {
         command.envs(self.plan.environment(rank));
         command.env_remove(LIBRARY).envs(self.library.as_ref().map(|library| (LIBRARY, library.word())));
         self.set_server_key(&mut command);
-        let line = self.roster.control_socket(rank)?;
+        let line = self.members.control_socket(rank)?;
         command.env(mpjdev_bootstrap::control::CONTROL, line.as_raw_fd().to_string());
         command.stdin(input.map_or(Stdio::null(), Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -241,11 +241,11 @@ impl Monitor {
             self.wait(launcher, children);
             self.listen(launcher, children);
             self.forward();
-            self.roster.listen();
+            self.members.listen();
             self.read_site_reports();
             self.reap();
             self.advance_formation();
-            self.roster.answer();
+            self.members.answer();
             self.keep_time();
         }
     }
@@ -285,9 +285,9 @@ impl Monitor {
                 .as_ref()
                 .map(|site_reports| PollFd::from_borrowed_fd(site_reports.fd(), PollFlags::IN)),
         );
-        fds.extend(self.roster.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.members.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let settle_at = self.site_reports.as_ref().and_then(SiteReports::settle_at);
-        let deadlines = [self.next_deadline(), self.roster.overdue_at(self.plan.init_timeout), settle_at];
+        let deadlines = [self.next_deadline(), self.members.overdue_at(self.plan.init_timeout), settle_at];
         let losses =
             self.losses.iter().map(|(_, at)| *at).chain(self.deferred_exits.iter().map(|(_, at)| *at));
         let mut most = deadlines
@@ -297,7 +297,7 @@ impl Monitor {
             .min()
             .map(|at| at.saturating_duration_since(Instant::now()));
         // No event reports that a writing thread or the socket of a waiting rank has room again.
-        if !(out_free && err_free && self.running_count() > 0) || self.roster.is_busy() {
+        if !(out_free && err_free && self.running_count() > 0) || self.members.is_busy() {
             let soon = Duration::from_millis(5);
             most = Some(most.map_or(soon, |most| most.min(soon)));
         }
@@ -313,7 +313,7 @@ impl Monitor {
     }
 
     fn keep_time(&mut self) {
-        if self.roster.overdue_at(self.plan.init_timeout).is_some_and(|at| at <= Instant::now()) {
+        if self.members.overdue_at(self.plan.init_timeout).is_some_and(|at| at <= Instant::now()) {
             self.report_late_ranks();
         }
         let now = Instant::now();
@@ -340,7 +340,7 @@ impl Monitor {
 
     /// Warns of late ranks.
     fn report_late_ranks(&mut self) {
-        if let Some(late) = self.roster.overdue() {
+        if let Some(late) = self.members.overdue() {
             let after = self.plan.init_timeout.as_secs_f64();
             let late = self.names.ranks(&late);
             self.say(&format!(
@@ -393,7 +393,7 @@ impl Monitor {
                 continue;
             }
             // A process that has ended meanwhile needs no signal.
-            let process = self.roster.process(at as u32);
+            let process = self.members.process(at as u32);
             let group = process.and_then(|(pid, _)| getpgid(Some(pid)).ok());
             if !rank.has_ended || group == Some(rank.pid) {
                 let _ = kill_process_group(rank.pid, signal);
@@ -438,7 +438,7 @@ impl Monitor {
     /// Records which programs and ranks have ended.
     fn reap(&mut self) {
         // Before reaping, so that the statuses of these ranks are known below if they are children.
-        let unhandled = self.roster.unhandled_ends();
+        let unhandled = self.members.unhandled_ends();
         let mut ended = Vec::new();
         descendants::reap(|pid, status| ended.push((pid, status)));
         // Killed processes first: a kill may cause an exit at the same time, and an exit causes no kill.
@@ -451,7 +451,7 @@ impl Monitor {
         self.read_site_reports();
         for (pid, status) in ended {
             let program = self.ranks.iter().position(|rank| rank.pid == pid && !rank.has_ended);
-            let member = self.roster.handle_exit(pid, status);
+            let member = self.members.handle_exit(pid, status);
             let rank = member.map(|(rank, _)| rank).or(program.map(|at| at as u32));
             debug!(
                 target: "mpjdev::job", member = rank, pid = pid.as_raw_nonzero().get(), %status,
@@ -460,7 +460,7 @@ impl Monitor {
             self.note_server_end(pid, status);
             if let Some(at) = program {
                 self.ranks[at].has_ended = true;
-                self.roster.handle_program_end(at as u32);
+                self.members.handle_program_end(at as u32);
             }
             match member {
                 Some((rank, is_lost)) => {
@@ -472,8 +472,8 @@ impl Monitor {
             }
         }
         for rank in unhandled {
-            let is_known = self.roster.process(rank).is_none();
-            if !is_known && self.roster.handle_loss(rank) {
+            let is_known = self.members.process(rank).is_none();
+            if !is_known && self.members.handle_loss(rank) {
                 info!(target: "mpjdev::job", member = rank, "process of a rank has died, its program runs");
                 self.losses.push((rank, Instant::now() + LOSS_WAIT));
             }
@@ -488,7 +488,7 @@ impl Monitor {
 
     /// Whether a rank's program or process runs.
     fn is_running(&self, at: usize) -> bool {
-        !self.ranks[at].has_ended || self.roster.process(at as u32).is_some()
+        !self.ranks[at].has_ended || self.members.process(at as u32).is_some()
     }
 
     fn say(&mut self, line: &str) {

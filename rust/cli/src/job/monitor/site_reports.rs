@@ -166,7 +166,7 @@ impl Monitor {
 
     /// Reports the end of a failed rank; false if there is no pipe.
     pub(super) fn report(&mut self, rank: u32, status: ExitStatus, text: &str) -> bool {
-        let reported_peer = self.roster.reported_peer(rank);
+        let reported_peer = self.members.reported_peer(rank);
         let is_own = self.closing.is_none() || self.has_failed_before(rank, status);
         let rank = self.names.first.unwrap_or(0) + rank;
         let Some(report_pipe) = &mut self.report_pipe else { return false };
@@ -187,7 +187,7 @@ impl Monitor {
             ExitStatus::Exited(status) => {
                 let world_rank = self.names.first.unwrap_or(0) + rank;
                 let is_reported =
-                    (0..self.plan.ranks).any(|other| self.roster.reported_peer(other) == Some(world_rank));
+                    (0..self.plan.ranks).any(|other| self.members.reported_peer(other) == Some(world_rank));
                 is_reported && !(status > 128 && is_sent(status - 128))
             }
         }

@@ -6,8 +6,8 @@ use rustix::process::Signal;
 use tracing::{info, warn};
 
 use super::Monitor;
+use crate::job::member_list::Extent;
 use crate::job::plan::Plan;
-use crate::job::roster::Extent;
 use crate::job::site::{Formed, Site, SiteError};
 
 /// The status if ranks cannot reach each other.
@@ -33,9 +33,9 @@ impl Monitor {
         if self.site.is_some() {
             return self.advance_site();
         }
-        let (Some(network), Some(pids)) = (&self.plan.network, self.roster.undescribed()) else { return };
+        let (Some(network), Some(pids)) = (&self.plan.network, self.members.undescribed()) else { return };
         match network.describe_alone(&pids) {
-            Ok(grant) => self.roster.grant_world(grant),
+            Ok(grant) => self.members.grant_world(grant),
             Err(error) => self.give_up(&error.to_string()),
         }
     }
@@ -43,10 +43,10 @@ impl Monitor {
     /// Joins when all ranks have called `init`, and watches the server from then on.
     fn advance_site(&mut self) {
         let Some(site) = &mut self.site else { return };
-        if !self.roster.may_form() {
+        if !self.members.may_form() {
             site.give_up();
         }
-        let begun = match self.roster.undescribed() {
+        let begun = match self.members.undescribed() {
             Some(pids) => site.begin(pids),
             None => Ok(()),
         };
@@ -81,7 +81,7 @@ impl Monitor {
                  client {client} with --address"
             ));
         }
-        self.roster.grant_world(grant);
+        self.members.grant_world(grant);
     }
 
     /// The site has not joined its job, or has lost it.
@@ -98,7 +98,7 @@ impl Monitor {
         warn!(target: "mpjdev::job", why, "job cannot run");
         self.say(why);
         self.result.handle_own(NOT_FORMED);
-        self.roster.give_up();
+        self.members.give_up();
         self.close(Signal::TERM, false);
     }
 

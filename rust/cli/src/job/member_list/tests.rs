@@ -59,10 +59,10 @@ impl Asker {
     }
 }
 
-/// A roster and its ranks.
+/// A member list and its ranks.
 #[derive(Debug)]
 struct Scene {
-    roster: Roster,
+    members: MemberList,
     askers: Vec<Asker>,
     /// Turns of the monitor before a site grants the world. One launcher without sites grants it at once.
     grant_after: usize,
@@ -71,10 +71,10 @@ struct Scene {
 
 impl Scene {
     fn new(ranks: usize, extent: Extent, grant_after: usize) -> Scene {
-        let mut roster = Roster::new(ranks as u32, extent);
-        let line = |rank| Asker { line: roster.control_socket(rank).expect("a socket"), answers: None };
+        let mut members = MemberList::new(ranks as u32, extent);
+        let line = |rank| Asker { line: members.control_socket(rank).expect("a socket"), answers: None };
         let askers = (0..ranks as u32).map(line).collect();
-        Scene { roster, askers, grant_after, turns: 0 }
+        Scene { members, askers, grant_after, turns: 0 }
     }
 
     fn send(&mut self, step: Step) {
@@ -89,16 +89,16 @@ impl Scene {
 
     /// One turn of the monitor's loop.
     fn turn(&mut self) {
-        self.roster.listen();
-        if self.roster.undescribed().is_some() || self.turns > 0 {
+        self.members.listen();
+        if self.members.undescribed().is_some() || self.turns > 0 {
             self.turns += 1;
         }
-        if self.turns == self.grant_after + 1 && self.roster.extent != Extent::Memory {
+        if self.turns == self.grant_after + 1 && self.members.extent != Extent::Memory {
             let file = || control::socket_pair().expect("sockets").0;
             let listeners = self.askers.iter().map(|_| file()).collect();
-            self.roster.grant_world(WorldGrant { description: file(), listeners, shares_memory: false });
+            self.members.grant_world(WorldGrant { description: file(), listeners, shares_memory: false });
         }
-        self.roster.answer();
+        self.members.answer();
     }
 
     fn answers(&self) -> Vec<Answer> {
@@ -178,8 +178,8 @@ fn cancelled_rank_is_reported_as_late() {
         scene.send(Step { rank, is_cancel: false, takes_turn: true });
     }
     scene.send(Step { rank: 1, is_cancel: true, takes_turn: true });
-    assert!(scene.roster.overdue_at(Duration::ZERO).is_some());
-    assert_eq!(scene.roster.overdue(), Some(vec![1, 2]));
+    assert!(scene.members.overdue_at(Duration::ZERO).is_some());
+    assert_eq!(scene.members.overdue(), Some(vec![1, 2]));
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn cancel_before_hello_after_joining_or_by_another_process_is_ignored() {
     // No rank has sent a Hello.
     scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
     scene.send(Step { rank: 0, is_cancel: false, takes_turn: true });
-    scene.roster.handle_cancel(0, Pid::INIT);
-    assert!(!scene.roster.is_busy(), "the process has sent no Hello");
+    scene.members.handle_cancel(0, Pid::INIT);
+    assert!(!scene.members.is_busy(), "the process has sent no Hello");
     scene.send(Step { rank: 1, is_cancel: false, takes_turn: true });
     // Both ranks have joined.
     scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
@@ -200,7 +200,7 @@ fn cancel_before_hello_after_joining_or_by_another_process_is_ignored() {
 fn cancel_after_the_end_of_another_rank_gets_one_refusal() {
     let mut scene = Scene::new(2, Extent::Memory, 0);
     scene.send(Step { rank: 0, is_cancel: false, takes_turn: true });
-    scene.roster.handle_program_end(1);
+    scene.members.handle_program_end(1);
     scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
     assert_eq!(scene.askers[0].answer(), Answer::Refused(Refusal::Ended(1)));
 }

@@ -179,7 +179,7 @@ pub enum Extent {
 
 /// All ranks of a job.
 #[derive(Debug)]
-pub struct Roster {
+pub struct MemberList {
     extent: Extent,
     /// Our ends of the sockets that the ranks' programs inherit.
     controls: Vec<Option<OwnedFd>>,
@@ -197,11 +197,11 @@ pub struct Roster {
     shares_memory: bool,
 }
 
-impl Roster {
-    /// A roster of this number of ranks.
-    pub fn new(ranks: u32, extent: Extent) -> Roster {
+impl MemberList {
+    /// A list of this number of ranks.
+    pub fn new(ranks: u32, extent: Extent) -> MemberList {
         let ranks = ranks as usize;
-        Roster {
+        MemberList {
             extent,
             controls: (0..ranks).map(|_| None).collect(),
             running: None,
