@@ -275,7 +275,7 @@ fn exchange(
             Err(Errno::INTR) => true,
             Err(error) => return Err(system("connections")(error.into())),
         };
-        // Unauthenticated clients may keep this socket ready all the time.
+        // At intervals, since unauthenticated clients may keep this socket ready all the time.
         if is_idle || asked.elapsed() >= SLICE {
             asked = Instant::now();
             if !wait_control.keep_waiting() {
@@ -354,7 +354,7 @@ impl Other<'_> {
         SetupError::NoDatagrams { peer: self.rank, from, to, after: self.begun.elapsed(), is_deadline }
     }
 
-    /// The error when the other rank has closed: mostly because datagrams do not arrive there.
+    /// The error when the other rank has closed. If its reports are missing, datagrams do not arrive there.
     fn closed(&self, port: u16, error: io::Error) -> SetupError {
         if self.echo.is_unanswered() && self.echo.has_ended() {
             return self.no_datagrams(port, true, false);

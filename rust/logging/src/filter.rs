@@ -30,7 +30,7 @@ const LEVELS: [(&str, LevelFilter); 5] = [
     ("debug", LevelFilter::DEBUG),
 ];
 
-/// A part of the variable's value that is not understood.
+/// An invalid part of the variable's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterError {
     /// The part has no such level.
@@ -54,7 +54,7 @@ impl fmt::Display for FilterError {
 
 /// Parses a level for all targets, or a list of `target=level` and such levels with commas between them.
 ///
-/// `Targets` has a parser of its own, which takes a misspelt level for a target.
+/// The parser of `Targets` would accept a misspelt level as a target.
 pub(crate) fn parse(value: &str) -> Result<Targets, FilterError> {
     let mut targets = Targets::new();
     for part in value.split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -1,8 +1,8 @@
 //! Logging of this project: `tracing` events as lines on standard error, with levels from `MPJDEV_LOG`.
 //!
 //! The other crates emit events with the targets of [`TARGETS`]. The two programs, which are the library in a
-//! JVM and the command, call [`start`] once. Without the variable nothing is set up, and an event costs one
-//! load.
+//! JVM and the command, call [`start`] once. Without the variable there is no subscriber, and an event costs
+//! one load.
 #![forbid(unsafe_code)]
 
 mod filter;
@@ -22,14 +22,14 @@ pub const VARIABLE: &str = "MPJDEV_LOG";
 /// Whether this process writes events.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process writes events: the variable is set, and its value is understood.
+/// Whether this process writes events: the variable is set to a valid value.
 pub fn is_on() -> bool {
     IS_ON.load(Relaxed)
 }
 
 /// Writes the events of this process from now on, if the variable asks for it. `process` names the process in
-/// lines of events without a rank. A value that is not understood gives one line on standard error, and no
-/// events. Only the first call of a process has an effect on its events.
+/// lines of events without a rank. An invalid value is reported in one line on standard error, and no events
+/// are written. Only the first call of a process has an effect on its events.
 pub fn start(process: &'static str) {
     let value = match env::var(VARIABLE) {
         Ok(value) if value.is_empty() => return,

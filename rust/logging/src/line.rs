@@ -50,7 +50,7 @@ impl Lines {
 
 impl Subscriber for Lines {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        // The filter does not change, so each call site asks once.
+        // The filter does not change, so each call site is checked once.
         if self.enabled(metadata) { Interest::always() } else { Interest::never() }
     }
 
@@ -63,7 +63,7 @@ impl Subscriber for Lines {
     }
 
     fn event(&self, event: &Event<'_>) {
-        // One write, so that lines of several threads and processes do not mix. An error has no better place.
+        // One write, so that lines of threads and processes are not mixed. An error cannot be reported.
         let _ = std::io::stderr().write_all(self.format(event, SystemTime::now()).as_bytes());
     }
 

@@ -388,7 +388,7 @@ pub fn java() -> OsString {
     }
 }
 
-/// Our own jar, if it is in its place beside the command's folder.
+/// Our own jar, if it is in the folder `lib` beside the command's folder.
 fn own_jar() -> Option<PathBuf> {
     let command = env::current_exe().ok()?;
     let jar = command.parent()?.parent()?.join("lib/mpjdev.jar");

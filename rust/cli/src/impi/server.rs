@@ -124,7 +124,7 @@ impl ServerDriver {
             }
             let (is_listener_ready, ready) = self.wait()?;
             self.listen_to_signals();
-            // Open connections come first: those that have ended make room.
+            // Open connections are read before new ones are accepted: those that have ended make room.
             ready.into_iter().for_each(|conn| self.read(conn));
             if is_listener_ready {
                 let _ = (0..ACCEPTS_MAX).try_for_each(|at| self.accept(at == 0));
@@ -291,7 +291,7 @@ impl ServerDriver {
 }
 
 impl Peer {
-    /// Sends what the system takes. What a dead peer does not take is dropped; the next read finds its end.
+    /// Sends what the system takes. Octets to a dead peer are dropped; the next read detects its end.
     fn send(&mut self) {
         while let Some(octets) = self.queue.front_mut() {
             match self.stream.write(octets) {

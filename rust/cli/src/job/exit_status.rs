@@ -68,7 +68,7 @@ impl fmt::Display for RankExit {
     }
 }
 
-/// The result of a job, as far as its ranks have ended. A machine without clock and processes.
+/// The result of a job, as far as its ranks have ended. A pure state machine.
 ///
 /// [`handle_end`](Self::handle_end) takes the end of each rank and returns whether it is the first failure.
 /// [`status`](Self::status) is the launcher's exit status when all ranks have ended.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_rank_gives_the_status_of_its_program_or_1() {
+    fn status_of_a_dead_rank_is_that_of_its_program_or_1() {
         let mut result = JobResult::default();
         assert!(result.handle_lost(2));
         assert_eq!(result.status(), 1);

@@ -54,7 +54,7 @@ impl Failure {
     }
 }
 
-/// The reports of all sites. A machine without clock and processes.
+/// The reports of all sites. A pure state machine.
 ///
 /// A rank may end because another rank has failed, and its site may report that first: a connection ends
 /// before its process does. So the order of reports does not show the root cause. The root cause is the first
