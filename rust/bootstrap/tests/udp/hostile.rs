@@ -39,7 +39,7 @@ fn peer_that_violates_the_protocol_is_disconnected() {
     let begins = |why: String, begin: &str| {
         assert!(why.starts_with(&format!("it violates the protocol: {begin}")), "{why}");
     };
-    begins(why(16, |packet| packet.header.tag = -1), "a message with tag -1");
+    begins(why(16, |packet| packet.header.tag = -1), "a message with a reserved tag or context: tag -1");
     let total = 1 << 30;
     let long = |packet: &mut Packet| {
         packet.header.mode = PacketMode::Long;
@@ -52,8 +52,8 @@ fn peer_that_violates_the_protocol_is_disconnected() {
             packet.extension.context = Some(control(WORLD));
         }
     };
-    begins(why(7, extra(1)), "7 octets with tag 1");
-    begins(why(8, extra(9)), "8 octets with tag 9");
+    begins(why(7, extra(1)), "an unknown control message of 7 octets with tag 1");
+    begins(why(8, extra(9)), "an unknown control message of 8 octets with tag 9");
 }
 
 /// The memory for a peer is bounded by the number of its datagrams, so each is no longer than agreed.

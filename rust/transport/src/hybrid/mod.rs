@@ -7,7 +7,7 @@
 //!
 //! A waiting thread polls both transports, and sleeps on the futex that intra-node ranks wake. The progress
 //! thread for the connections wakes that futex too. Matching is done in the layer above, so a receive from
-//! any source is no special case.
+//! any source needs no code here.
 
 pub mod in_process;
 mod net_poll;

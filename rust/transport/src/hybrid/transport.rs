@@ -70,7 +70,7 @@ impl HybridTransport {
     }
 
     /// Relays a failure of this rank to the inter-node ranks. The rank fails by itself if an intra-node rank
-    /// has written nonsense.
+    /// has written invalid words.
     #[inline(always)]
     fn relay(&self, epoch: u32) {
         if epoch != self.relayed.load(Relaxed) {

@@ -56,7 +56,7 @@ impl NetRank {
         })
     }
 
-    /// Announces a changed state of a rank, and wakes the thread that may wait for it.
+    /// Publishes a changed state of a rank, and wakes the thread that may wait for it.
     pub(in super::super) fn note_change(&self) {
         self.peer_table.note_change();
         self.wake();

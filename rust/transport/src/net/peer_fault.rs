@@ -28,16 +28,16 @@ pub(in super::super) enum PeerFault {
     #[error(transparent)]
     Violation(#[from] ProtocolViolation),
     /// The message is in the context of control messages, and is too long for one or asks for a match ack.
-    #[error("a message of {len} octets in the context of our own traffic")]
+    #[error("a control message of {len} octets, which is too long or asks for a match ack")]
     ControlLen { len: u64 },
     /// No control message has this tag and this length.
-    #[error("{len} octets with tag {tag} between our own ranks")]
+    #[error("an unknown control message of {len} octets with tag {tag}")]
     Control { len: usize, tag: i32 },
     /// The sender cannot have this tag, or this context.
-    #[error("a message with tag {tag} in context {context}, which it cannot have")]
+    #[error("a message with a reserved tag or context: tag {tag}, context {context}")]
     Tag { tag: i32, context: u64 },
     /// The length does not fit memory.
-    #[error("a message of {len} octets")]
+    #[error("a message of {len} octets, more than memory holds")]
     Len { len: u64 },
     /// An eager message is longer than the receiver allows.
     #[error("an eager message of {len} octets, more than allowed")]
@@ -67,13 +67,19 @@ mod tests {
             (AfterFini { kind: PacketType::Data }.into(), "Data after Fini"),
             (ProtocolError::Drqid { drqid: 255 }.into(), "packet drqid 0xff names no message in flight"),
             (ProtocolViolation::Credit.into(), "more messages than its credit allows"),
-            (PeerFault::ControlLen { len: 9 }, "a message of 9 octets in the context of our own traffic"),
-            (PeerFault::Control { len: 7, tag: 1 }, "7 octets with tag 1 between our own ranks"),
+            (
+                PeerFault::ControlLen { len: 9 },
+                "a control message of 9 octets, which is too long or asks for a match ack",
+            ),
+            (PeerFault::Control { len: 7, tag: 1 }, "an unknown control message of 7 octets with tag 1"),
             (
                 PeerFault::Tag { tag: -1, context: 5 },
-                "a message with tag -1 in context 5, which it cannot have",
+                "a message with a reserved tag or context: tag -1, context 5",
             ),
-            (PeerFault::Len { len: u64::MAX }, "a message of 18446744073709551615 octets"),
+            (
+                PeerFault::Len { len: u64::MAX },
+                "a message of 18446744073709551615 octets, more than memory holds",
+            ),
             (PeerFault::EagerLen { len: 70_000 }, "an eager message of 70000 octets, more than allowed"),
             (PeerFault::Unplaced { len: 8 }, "no room for 8 octets out of order"),
             (

@@ -109,7 +109,7 @@ impl PeerTable {
         Ok(Reaction::Nothing)
     }
 
-    /// Announces a change of some state.
+    /// Publishes a change of some state.
     pub(in super::super) fn note_change(&self) {
         self.epoch.fetch_add(1, SeqCst);
     }
