@@ -121,7 +121,8 @@ fn absent_foreign_master_is_named() {
                 error @ DeviceError::NotAtBarrier { .. } if rank == first => {
                     let DeviceError::NotAtBarrier { rank, after } = error else { unreachable!("just seen") };
                     assert!(rank == absent && after >= patience, "{error}");
-                    assert!(error.to_string().starts_with(&format!("rank {absent} has not come")), "{error}");
+                    let begin = format!("rank {absent} has not reached the barrier");
+                    assert!(error.to_string().starts_with(&begin), "{error}");
                 }
                 // The master notifies the other ranks of its client.
                 DeviceError::PeerFailed { rank: failed, .. } if rank != first => assert_eq!(failed, absent),
