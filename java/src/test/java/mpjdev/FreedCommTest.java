@@ -11,7 +11,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(150)
 class FreedCommTest {
     /**
-     * Rank 0 sends 400 messages of 100 KB, each in another communicator, and rank 1 receives none of them.
+     * Rank 0 sends 400 messages of 100 KB, each in another communicator, and the last rank receives none of
+     * them.
      */
     static final class Leaving {
         private Leaving() {}
@@ -19,6 +20,7 @@ class FreedCommTest {
         public static void main(String[] args) {
             Comm.init(args);
             Comm world = Comm.WORLD;
+            int last = world.size() - 1;
             byte[] octets = new byte[100_000];
             try (WriteBuffer out = new WriteBuffer(8 + 8 + octets.length); ReadBuffer in = new ReadBuffer(8)) {
                 for (int round = 0; round < 400; round++) {
@@ -26,12 +28,12 @@ class FreedCommTest {
                     if (world.id() == 0) {
                         out.clear();
                         out.write(octets, 0, octets.length);
-                        Request sent = made.isend(out, 1, 1);
+                        Request sent = made.isend(out, last, 1);
                         out.clear();
-                        world.send(out, 1, round);
-                        world.recv(in, 1, round);
+                        world.send(out, last, round);
+                        world.recv(in, last, round);
                         sent.iwait();
-                    } else {
+                    } else if (world.id() == last) {
                         world.recv(in, 0, round);
                         made.free();
                         out.clear();
@@ -51,5 +53,15 @@ class FreedCommTest {
         Mpjrun.Job job = new Mpjrun(2).with("--transport", transport).jvm("-Dmpjdev.memory=16m").run(Leaving.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("rank 0 is done", "rank 1 is done"), job.lines(), job::toString);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"auto", "udp"})
+    void shouldReleaseMessagesOfAnotherSite(String transport) throws Exception {
+        Mpjrun mpjrun = new Mpjrun(2).with("--sites", "2", "--transport", transport).jvm("-Dmpjdev.memory=16m");
+        Mpjrun.Job job = mpjrun.run(Leaving.class);
+        assertEquals(0, job.status, job::toString);
+        List<String> lines = List.of("rank 0 is done", "rank 1 is done", "rank 2 is done", "rank 3 is done");
+        assertEquals(lines, job.lines(), job::toString);
     }
 }

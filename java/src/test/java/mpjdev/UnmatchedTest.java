@@ -4,11 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.stream.IntStream;
 import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Many unmatched messages: a barrier completes, and receives take them from the last tag to the first. The
@@ -17,6 +19,8 @@ import org.junit.jupiter.params.provider.CsvSource;
  */
 @Timeout(170)
 class UnmatchedTest {
+    private static final int MILLION = 1_000_000;
+
     @ParameterizedTest
     @CsvSource({"isend, 270000", "issend, 270000"})
     void shouldReceiveManyUnmatchedMessagesOfThreads(String mode, int count) throws Exception {
@@ -34,17 +38,39 @@ class UnmatchedTest {
     @Timeout(1800)
     @CsvSource({"shm, isend", "shm, issend", "tcp, isend", "tcp, issend", "udp, isend", "udp, issend"})
     void shouldReceiveAMillionUnmatchedMessages(String transport, String mode) throws Exception {
-        flood(new Mpjrun(2).with("--transport", transport).within(900), mode, 1_000_000);
+        flood(new Mpjrun(2).with("--transport", transport).within(900), mode, MILLION);
+    }
+
+    /** The messages go between the sites, whose ranks share memory with a second rank each. */
+    @ParameterizedTest
+    @Tag("soak")
+    @Timeout(1800)
+    @CsvSource({"auto, isend", "auto, issend", "udp, isend", "udp, issend"})
+    void shouldReceiveAMillionUnmatchedMessagesOfAnotherSite(String transport, String mode) throws Exception {
+        flood(new Mpjrun(2).with("--sites", "2", "--transport", transport).within(900), 4, mode, MILLION);
+    }
+
+    @ParameterizedTest
+    @Tag("soak")
+    @Timeout(1800)
+    @ValueSource(strings = {"isend", "issend"})
+    void shouldReceiveAMillionUnmatchedMessagesOfAThread(String mode) throws Exception {
+        Comm.<Exception>runThreads(2, world -> Flood.run(world, MILLION, mode));
     }
 
     static void flood(Mpjrun mpjrun, String mode, int count) throws Exception {
+        flood(mpjrun, 2, mode, count);
+    }
+
+    private static void flood(Mpjrun mpjrun, int ranks, String mode, int count) throws Exception {
         Job job = mpjrun.run(Flood.class, mode, "" + count);
         assertEquals(0, job.status, job::toString);
-        assertEquals(List.of("rank 0: " + count, "rank 1: " + count), job.lines(), job::toString);
+        List<String> lines = IntStream.range(0, ranks).mapToObj(rank -> "rank " + rank + ": " + count).toList();
+        assertEquals(lines, job.lines(), job::toString);
     }
 
     /**
-     * Rank 0 starts sends of 8 octets with {@code count} tags, both ranks pass a barrier, and rank 1
+     * Rank 0 starts sends of 8 octets with {@code count} tags, all ranks pass a barrier, and the last rank
      * receives.
      */
     static final class Flood {
@@ -63,19 +89,22 @@ class UnmatchedTest {
                 send(world, count, mode.equals("issend"));
             } else {
                 world.barrier();
-                receive(world, count);
+                if (world.id() == world.size() - 1) {
+                    receive(world, count);
+                }
             }
         }
 
         private static void send(Comm world, int count, boolean isSynchronous) {
             long[] value = new long[1];
+            int last = world.size() - 1;
             Request[] sends = new Request[count];
             try (WriteBuffer out = new WriteBuffer(16)) {
                 for (int tag = 0; tag < count; tag++) {
                     value[0] = tag;
                     out.clear();
                     out.write(value, 0, 1);
-                    sends[tag] = isSynchronous ? world.issend(out, 1, tag) : world.isend(out, 1, tag);
+                    sends[tag] = isSynchronous ? world.issend(out, last, tag) : world.isend(out, last, tag);
                 }
             }
             world.barrier();
