@@ -81,7 +81,7 @@ public class Comm extends PatchArrayMessages {
      * nothing. Blocks until all ranks of the job have called it.
      *
      * <p>A process may call it again after {@link #finish}. Then all ranks must do so, and they form a new
-     * job.
+     * job. A virtual thread that waits in this call keeps its carrier.
      *
      * @param args arguments of the program
      * @return the arguments that belong to the program
@@ -89,8 +89,9 @@ public class Comm extends PatchArrayMessages {
      *     MPI exists
      * @throws PeerFailedException if a rank has ended and therefore cannot call it
      * @throws InterruptedOperationException if the thread is interrupted before all ranks have called it. No
-     *     rank has joined then, and this rank may try again. A later interrupt ends the next blocking call.
-     *     The flag stays set
+     *     rank has joined then, and this rank may try again. Over a C MPI the join continues: the other ranks
+     *     may return from this call, and this rank is one of them as soon as it calls it again. A later
+     *     interrupt ends the next blocking call. The flag stays set
      */
     public static String[] init(String[] args) {
         String[] own = args.clone();
@@ -119,6 +120,8 @@ public class Comm extends PatchArrayMessages {
      * <p>In a job with ranks of another implementation the call is collective, as IMPI defines it. It waits
      * until all ranks have called it, as long as heartbeats of the other implementation arrive and ten
      * minutes more.
+     *
+     * <p>A virtual thread that waits in this call keeps its carrier.
      *
      * @throws UndeliveredException if messages have not left this rank because a receiver sent no heartbeat
      *     or has failed, if the receiver's machine has not acknowledged them for some seconds (TCP, UDP), or

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
@@ -17,6 +18,8 @@ import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Joining of a job: repeated, interrupted and rejected. */
 @Timeout(180)
@@ -111,13 +114,24 @@ class JoiningTest {
         assertEquals(Collections.nCopies(2, line), job.lines());
     }
 
-    /** Rank 0 is interrupted while it waits for rank 1, and rank 1 waits for that interrupt. */
+    /**
+     * Rank 0 is interrupted while it waits for rank 1, and rank 1 waits for that interrupt. Then both join
+     * and exchange numbers.
+     */
     static final class Interrupted {
+        /** The variables of mpjrun, Open MPI and MPICH that hold the rank of a process. */
+        private static final List<String> VARIABLES = List.of("MPJDEV_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK");
+        private static final int COUNT = 2;
+
         private Interrupted() {}
+
+        private static String rank() {
+            return VARIABLES.stream().map(System::getenv).filter(Objects::nonNull).findFirst().orElseThrow();
+        }
 
         public static void main(String[] args) throws Exception {
             Path file = Path.of(args[0]);
-            if (System.getenv("MPJDEV_RANK").equals("1")) {
+            if (rank().equals("1")) {
                 Wait.until("rank 0 is interrupted", () -> Files.exists(file));
             } else {
                 Thread main = Thread.currentThread();
@@ -137,7 +151,12 @@ class JoiningTest {
                 Files.createFile(file);
             }
             Comm.init(args);
-            Comm.WORLD.barrier();
+            Comm world = Comm.WORLD;
+            int other = 1 - world.id();
+            int[] got = new int[COUNT];
+            world.sendrecv(new int[] {world.id(), COUNT}, 0, COUNT, other, 1, got, 0, COUNT, other, 1);
+            assertArrayEquals(new int[] {other, COUNT}, got);
+            world.barrier();
             Comm.finish();
             System.out.println("done");
         }
@@ -145,12 +164,23 @@ class JoiningTest {
 
     @Test
     void shouldJoinAfterAnInterruptedInit() throws Exception {
+        interrupt(new Mpjrun(2));
+    }
+
+    /** Over a C MPI the join continues without the thread that was interrupted, and its next call gets it. */
+    @ParameterizedTest
+    @MethodSource("mpjdev.MpirunTest#launchers")
+    void shouldJoinAfterAnInterruptedInitUnderAnMpi(List<String> launcher) throws Exception {
+        interrupt(MpirunTest.job(launcher, 2));
+    }
+
+    private static void interrupt(Mpjrun mpjrun) throws Exception {
         Path folder = Files.createTempDirectory("mpjdev-test");
         Path file = folder.resolve("interrupted");
         try {
-            Job job = new Mpjrun(2).run(Interrupted.class, file.toString());
+            Job job = mpjrun.run(Interrupted.class, file.toString());
             assertEquals(0, job.status, job::toString);
-            assertEquals(List.of("done", "done"), job.lines());
+            assertEquals(List.of("done", "done"), job.lines(), job::toString);
         } finally {
             Files.deleteIfExists(file);
             Files.delete(folder);
