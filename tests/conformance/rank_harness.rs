@@ -293,6 +293,12 @@ impl RankHarness {
         self.shared.used()
     }
 
+    /// Leaves no memory for further messages, in this process.
+    pub(crate) fn use_up_memory(&self) {
+        self.shared.pool.set_limit(0);
+        self.shared.pool.trim();
+    }
+
     /// Source of memory for the job's messages.
     pub(crate) fn source(&self) -> &Arc<dyn SlabSource> {
         self.comm.source()

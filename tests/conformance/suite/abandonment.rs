@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mpjdev_engine::collective::{Operation, Outcome};
-use mpjdev_engine::{Comm, DeviceError, Mode, Uninterruptible};
+use mpjdev_engine::{Comm, Config, DeviceError, Mode, Uninterruptible};
 
 use crate::rank_harness::{Job, RankHarness, from};
 use crate::test_message::TestMessage;
@@ -14,6 +14,8 @@ for_every_fixture![
     creations_after_an_interrupted_one_fail_on_every_rank,
     collective_fails_on_a_waiting_rank_when_another_rank_is_interrupted,
     creation_abandoned_after_its_result_leaves_no_rank_waiting,
+    creation_without_memory_for_confirmations_succeeds,
+    creation_without_memory_for_settlements_succeeds,
     abandoned_collective_ends_no_other_communicator,
     messages_pass_after_an_abandoned_collective,
     operation_that_was_not_started_is_not_abandoned,
@@ -157,6 +159,55 @@ fn creation_abandoned_after_its_result_leaves_no_rank_waiting(fixture: &Transpor
             harness.wait_for_note("left");
             assert_dup_abandoned(harness.comm.start_dup(), 1);
         }
+    });
+}
+
+/// A job whose collective messages fit into queue entries, as they do with default limits.
+fn short_messages(fixture: &TransportFixture) -> Job {
+    Job::new(fixture, 3).untidy().tuned(|config| config.inline_max = Config::default().inline_max)
+}
+
+#[track_caller]
+fn assert_created(operation: Operation) {
+    let ended = end(operation);
+    assert!(matches!(ended, Ok(Outcome::Created(Some(_)))), "{:?}", ended.map(drop));
+}
+
+/// A rank without memory does not leave the operation as the interrupted one above: the messages between the
+/// result and the new communicator take memory beyond the limit.
+fn creation_without_memory_for_confirmations_succeeds(fixture: &TransportFixture) {
+    short_messages(fixture).run(|harness| {
+        let mut operation = harness.comm.start_dup();
+        if harness.rank() == 0 {
+            assert!(operation.advance().expect("advance").is_none());
+            harness.post_note("the results are sent");
+        } else {
+            harness.wait_for_note("the results are sent");
+            harness.use_up_memory();
+        }
+        assert_created(operation);
+    });
+}
+
+/// The other ranks have usually confirmed, and rank 0 has no memory for their settlements. A rank with a
+/// settlement may wait in a C MPI for those without one.
+fn creation_without_memory_for_settlements_succeeds(fixture: &TransportFixture) {
+    short_messages(fixture).run(|harness| {
+        let mut operation = harness.comm.start_dup();
+        if harness.rank() == 0 {
+            assert!(operation.advance().expect("advance").is_none());
+            harness.post_note("the results are sent");
+            harness.wait_for_note("1 has confirmed");
+            harness.wait_for_note("2 has confirmed");
+            harness.use_up_memory();
+        } else {
+            harness.wait_for_note("the results are sent");
+            for _ in 0..1000 {
+                assert!(operation.advance().expect("advance").is_none(), "rank 0 has not settled");
+            }
+            harness.post_note(&format!("{} has confirmed", harness.rank()));
+        }
+        assert_created(operation);
     });
 }
 

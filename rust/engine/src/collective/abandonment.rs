@@ -6,11 +6,8 @@
 //! each other member. A rank that waits in a collective operation polls for notices. It fails with a notice
 //! and refuses from then on too. It sends no notices itself, since all members have received one.
 
-use std::sync::Arc;
-
-use mpjdev_buffer::{Message, SlabSource};
+use mpjdev_buffer::Message;
 use mpjdev_proto::collective::ABANDONED_TAG;
-use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::wait::WaitControl;
 use tracing::{info, warn};
 
@@ -139,9 +136,7 @@ impl Comm {
             _ => (LEFT, self.world_rank()),
         };
         let octets = [kind.to_be_bytes(), rank.to_be_bytes()].concat();
-        // The operation may have failed because the rank's own memory is used up.
-        let spare = || pack(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), &octets);
-        let Ok(message) = pack(self.source(), &octets).or_else(|_| spare()) else { return };
+        let Ok(message) = pack(self.source(), &octets) else { return };
         for dest in (0..self.size() as u32).filter(|dest| *dest != self.rank()) {
             if self.packet_engine().is_some_and(|e| e.is_foreign(self.members()[dest as usize])) {
                 continue;

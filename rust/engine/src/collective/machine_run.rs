@@ -76,12 +76,14 @@ impl MachineRun {
         }
     }
 
-    /// Whether the machine has ended, with or without success: no rank waits for a message of this rank.
+    /// Whether the machine has ended, with or without success: no rank waits for a message of this rank. A
+    /// machine can have its result before its last messages have left; if one of them fails, ranks wait for it.
     pub(super) fn is_complete(&self) -> bool {
-        match &self.machine {
-            Machine::Barrier(m) => m.result().is_some(),
-            Machine::Creation(m) => m.result().is_some(),
-        }
+        !self.has_failed
+            && match &self.machine {
+                Machine::Barrier(m) => m.result().is_some(),
+                Machine::Creation(m) => m.result().is_some(),
+            }
     }
 
     /// Receives of the machine. One of them has to complete before it advances.
@@ -224,7 +226,8 @@ impl MachineRun {
         self.comm.wait_collective(&self.pending(), wait_control)
     }
 
-    /// The new communicator that other members may have already, though this rank has not.
+    /// The new communicator that other members may have already, though this rank has not. Not after a failed
+    /// action: the last one is the confirmation, and without it no member has the communicator.
     fn confirmed(&self) -> Option<&Communicator> {
         match &self.machine {
             Machine::Creation(machine) if !self.has_failed => machine.confirmed(),

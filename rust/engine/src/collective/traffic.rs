@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mpjdev_buffer::capacity::section_capacity;
 use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, SlabSource, Type, WriteBuffer};
 use mpjdev_proto::context::{ContextError, collective};
+use mpjdev_transport::pool::HeapPool;
 
 use crate::comm::Comm;
 use crate::engine::Engine;
@@ -57,8 +58,15 @@ impl Comm {
     }
 }
 
-/// A message with one section of these octets.
+/// A message with one section of these octets. It is short, and takes memory beyond the rank's limit if need
+/// be: a rank that failed between two messages of an operation would leave members waiting, in a C MPI
+/// without an end.
 pub(super) fn pack(source: &Arc<dyn SlabSource>, octets: &[u8]) -> Result<Message, DeviceError> {
+    let beyond = || pack_in(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), octets);
+    pack_in(source, octets).or_else(|_| beyond())
+}
+
+fn pack_in(source: &Arc<dyn SlabSource>, octets: &[u8]) -> Result<Message, DeviceError> {
     let bytes: Vec<i8> = octets.iter().map(|octet| octet.cast_signed()).collect();
     let capacity = section_capacity(Type::Byte, bytes.len() as u32);
     let mut buffer = WriteBuffer::new(source.clone(), capacity as i64, Encoding::NATIVE).map_err(ours)?;
