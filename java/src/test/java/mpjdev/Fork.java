@@ -16,6 +16,7 @@ public final class Fork {
 
     private final List<String> options = new ArrayList<>();
     private final List<String> before = new ArrayList<>();
+    private final List<String> shell = new ArrayList<>();
     private boolean library = true;
 
     /** Makes a JVM with the arguments of this one. */
@@ -36,6 +37,12 @@ public final class Fork {
     /** Removes the entries with the native library from the class path. */
     public Fork withoutLibrary() {
         library = false;
+        return this;
+    }
+
+    /** Starts the JVM by a shell script, in which {@code "$@"} is the program. */
+    public Fork by(String script) {
+        shell.addAll(List.of("sh", "-c", script, "sh"));
         return this;
     }
 
@@ -60,7 +67,7 @@ public final class Fork {
 
     /** Runs a main class and waits for its end. */
     public Result run(Class<?> main, String... args) throws Exception {
-        List<String> command = new ArrayList<>();
+        List<String> command = new ArrayList<>(shell);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-ea", "-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
                 "--enable-native-access=ALL-UNNAMED"));
