@@ -77,7 +77,7 @@ impl MachineRun {
     }
 
     /// Whether the machine has ended, with or without success: no rank waits for a message of this rank. A
-    /// machine can have its result before its last messages have left; if one of them fails, ranks wait for it.
+    /// machine can have its result before its last messages have left. If one of them fails, a rank waits.
     pub(super) fn is_complete(&self) -> bool {
         !self.has_failed
             && match &self.machine {
