@@ -82,7 +82,7 @@ fn replaced_phrases_are_not_used() {
     for (source, lines) in code.chain(texts) {
         for (line, phrase, write) in phrases(&lines, &replaced) {
             let message = format!("{}:{line}: {phrase:?}; write: {write}", source.path);
-            findings.push((area(&source.path), message));
+            findings.push((format!("{}: {phrase}", area(&source.path)), message));
         }
     }
     none_but(&known::PHRASES, findings, "a phrase that the glossary replaces");

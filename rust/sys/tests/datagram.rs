@@ -329,7 +329,7 @@ fn closed_port_is_reported_once_and_the_socket_stays_usable() {
         other => other,
     });
     assert_eq!(next(&theirs, 64).1, b"datagram");
-    // Somebody else's answer is no business of a socket that is not connected.
+    // An unconnected socket ignores the answer to another socket.
     let (free, nobody) = (socket(), socket());
     let to = Address::from(address(&nobody));
     drop(nobody);
