@@ -54,7 +54,7 @@ impl Channel {
 
     /// Whether the host has announced the end of its packets.
     pub(super) fn has_finished(&self) -> bool {
-        self.host.load(Relaxed) == HostState::Finished
+        self.host.load(Relaxed).has_finished()
     }
 
     /// The sending direction.

@@ -5,7 +5,7 @@
 //! | kind | written by | read |
 //! |---|---|---|
 //! | [`Backlog`] | the thread that holds the sending direction | by polls and sleepers, without a lock |
-//! | [`HostState`] | the thread that receives for the rank | by polls and sends, without a lock |
+//! | [`HostState`] | the thread that holds the sending direction | by polls and sends, without a lock |
 //! | [`TxState`], [`Fault`] | the thread that holds the sending direction | by such a thread |
 //!
 //! | [`TxState`] | [`Backlog`] | [`HostState`] | situation |
@@ -13,7 +13,7 @@
 //! | `Open` | any | `Open` | both directions are in use |
 //! | `Open` | any | `Finished` | the host sends no packets any more, and its system still takes octets |
 //! | `Broken` | `Empty` | `Open`, `Finished` | nothing can be written; octets of before are still read |
-//! | `Closed` | `Empty` | `Closed` | nothing is read or written any more |
+//! | `Closed` | `Empty` | `Closed`, `FinishedClosed` | nothing is read or written any more |
 
 use std::io;
 
@@ -59,6 +59,8 @@ pub(super) enum HostState {
     Finished,
     /// None is taken any more: the host has failed, or has violated the protocol.
     Closed,
+    /// All have arrived, and none is taken any more: the host has violated the protocol after its end.
+    FinishedClosed,
 }
 
 impl HostState {
@@ -66,12 +68,30 @@ impl HostState {
     pub(super) fn finished(self) -> HostState {
         match self {
             HostState::Open | HostState::Finished => HostState::Finished,
-            HostState::Closed => HostState::Closed,
+            HostState::Closed | HostState::FinishedClosed => self,
         }
+    }
+
+    /// After the end of the channel. A host that has finished stays finished.
+    pub(super) fn closed(self) -> HostState {
+        match self {
+            HostState::Open | HostState::Closed => HostState::Closed,
+            HostState::Finished | HostState::FinishedClosed => HostState::FinishedClosed,
+        }
+    }
+
+    /// Whether the host has announced the end of its packets.
+    pub(super) fn has_finished(self) -> bool {
+        matches!(self, HostState::Finished | HostState::FinishedClosed)
+    }
+
+    /// Whether no packets are taken any more.
+    pub(super) fn is_closed(self) -> bool {
+        matches!(self, HostState::Closed | HostState::FinishedClosed)
     }
 }
 
-impl_state!(HostState { Open, Finished, Closed });
+impl_state!(HostState { Open, Finished, Closed, FinishedClosed });
 
 /// State of the sending direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,9 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn closed_channel_is_never_finished() {
-        use HostState::{Closed, Finished, Open};
-        assert_eq!([Open, Finished, Closed].map(HostState::finished), [Finished, Finished, Closed]);
+    fn host_finishes_only_before_its_channel_is_closed_and_stays_finished() {
+        use HostState::{Closed, Finished, FinishedClosed, Open};
+        for (before, finished, closed) in [
+            (Open, Finished, Closed),
+            (Finished, Finished, FinishedClosed),
+            (Closed, Closed, Closed),
+            (FinishedClosed, FinishedClosed, FinishedClosed),
+        ] {
+            assert_eq!((before.finished(), before.closed()), (finished, closed), "{before:?}");
+        }
+        let has_ended = [Open, Finished, Closed, FinishedClosed].map(|s| (s.has_finished(), s.is_closed()));
+        assert_eq!(has_ended, [(false, false), (true, false), (false, true), (true, true)]);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use super::channel::Channel;
-use super::channel_state::HostState;
 use super::rx_stream::ReadOutcome;
 use super::transport::TcpTransport;
 
@@ -16,7 +15,7 @@ impl TcpTransport {
     /// Reads one channel. Returns whether there is a packet to take.
     pub(super) fn poll_channel(&self, at: usize) -> bool {
         let channel = &self.channels[at];
-        if channel.host.load(Relaxed) == HostState::Closed {
+        if channel.host.load(Relaxed).is_closed() {
             return false;
         }
         let Some(mut rx) = channel.try_rx() else { return false };

@@ -1,5 +1,6 @@
 //! Tests of two ranks with a connection between them.
 
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
@@ -318,6 +319,36 @@ fn finish_returns_octets_to_an_unreachable_machine() {
     let unacked = unacked_after(Errno::TIMEDOUT);
     assert!(matches!(unacked[..], [Unacked { rank: 1, octets: 100_000.., .. }]), "{unacked:?}");
     assert_eq!(unacked_after(Errno::CONNRESET), [], "its process has ended, and its machine reports it");
+}
+
+/// A host that violates the protocol after its end, and whose machine is then unreachable: it takes nothing
+/// more, and it has not failed.
+#[test]
+fn finished_peer_stays_finished_when_its_channel_is_closed() {
+    let (one, other) = UnixStream::pair().expect("sockets");
+    let mut wire = other.try_clone().expect("a socket");
+    let [(sender, mut answers), _peer] =
+        pair_over(Terms::default(), one.into(), other.into()).expect("connections");
+    let message = message(100_000);
+    while sender.try_send(1, Header::default(), Outgoing::Message(&message)) {}
+    let channel = &sender.channels[0];
+    sender.note_fault(&mut channel.tx(), &rustix::io::Errno::TIMEDOUT.into());
+    let fini = Packet::new(PacketType::Fini, Proc::default(), Proc::default());
+    let data = Packet::new(PacketType::Data, member(1).proc, member(0).proc);
+    for packet in [fini, data] {
+        let mut header = [0; HEADER_LEN];
+        packet.emit(Dialect::Final, &mut header);
+        wire.write_all(&header).expect("the socket is empty");
+    }
+    let begun = Instant::now();
+    while channel.tx().is_open() {
+        assert!(begun.elapsed() < LONG, "the violation closes the channel");
+        sender.poll();
+        answers.receive(100, &mut |_, _, _| Ok(()));
+    }
+    assert_eq!(sender.peer(1), PeerState::Finished);
+    assert_eq!(sender.tx_pending(), None);
+    assert_eq!(sender.finish(), []);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use mpjdev_proto::impi::pair::{Pair, Settings};
 use tracing::{debug, info, warn};
 
 use super::channel::Channel;
-use super::channel_state::{Backlog, Fault, HostState, TxState};
+use super::channel_state::{Backlog, Fault, TxState};
 use super::peer_timeout::PeerTimeout;
 use super::rx_stream::RxStream;
 use super::tx_stream::{PeerSession, TxStream};
@@ -119,14 +119,17 @@ impl TcpTransport {
         let (rank, peers) = (self.net.rank, &channel.ranks);
         info!(target: "mpjdev::tcp", rank, ?peers, why, "channel is closed before its end");
         tx.close(untaken(channel));
-        channel.host.store(HostState::Closed, SeqCst);
+        let host = channel.host.load(Relaxed).closed();
+        channel.host.store(host, SeqCst);
         self.note_waiting(channel, tx);
         self.note_room(tx);
         self.unwatch(channel);
         let _ = rustix::net::shutdown(&channel.socket, rustix::net::Shutdown::Both);
-        for peer in peers {
-            warn!(target: "mpjdev::failure", rank, peer, why, "peer has failed");
-            self.net.peer_table.set_failed(*peer, why);
+        if !host.has_finished() {
+            for peer in peers {
+                warn!(target: "mpjdev::failure", rank, peer, why, "peer has failed");
+                self.net.peer_table.set_failed(*peer, why);
+            }
         }
         self.net.note_change();
     }
@@ -155,6 +158,8 @@ impl TcpTransport {
     /// Records that all packets of the ranks behind a channel have arrived, and no more follow.
     pub(super) fn note_finished(&self, channel: &Channel) {
         debug!(target: "mpjdev::tcp", rank = self.net.rank, peers = ?channel.ranks, "peers have finished");
+        // A thread that sends may close the channel at this moment.
+        let _tx = channel.tx();
         channel.host.store(channel.host.load(Relaxed).finished(), SeqCst);
         for rank in &channel.ranks {
             self.net.peer_table.set(*rank, PeerState::Finished);
