@@ -8,9 +8,12 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use mpjdev_bootstrap::job;
-use mpjdev_buffer::{Encoding, Message, SlabSource, Type, WriteBuffer};
+use mpjdev_buffer::{Encoding, Message, SectionHeader, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, PacketEngine, RecvFrom, WaitControl};
+use mpjdev_proto::datagram::reliable::rtt::Timing;
+use mpjdev_proto::datagram::reliable::settings::Path;
+use mpjdev_proto::datagram::reliable::time::SECOND;
 use mpjdev_transport::net::progress_thread::{self, ProgressShared, ProgressTarget, Ticks};
 use mpjdev_transport::{PacketSource, Progress, Transport, hybrid, tcp, udp};
 
@@ -69,12 +72,17 @@ fn over_tcp() -> Vec<Rank> {
 }
 
 fn over_udp() -> Vec<Rank> {
+    over_udp_with(udp::Terms::default()).into_iter().map(|(rank, _)| rank).collect()
+}
+
+fn over_udp_with(terms: udp::Terms) -> Vec<(Rank, Arc<udp::UdpTransport>)> {
     let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
-    let jobs = job::udp_jobs(2, udp::Terms::default()).expect("sockets");
+    let jobs = job::udp_jobs(2, terms).expect("sockets");
     let ranks = jobs.into_iter().map(|job| {
         let number = job.rank;
         let (transport, packet_source) = udp::connect(job, &config(2), source.clone()).expect("a wire");
-        rank((number, 2), (transport.clone(), Box::new(packet_source)), &transport, source.clone())
+        let ends = (transport.clone() as Arc<dyn Transport>, Box::new(packet_source) as _);
+        (rank((number, 2), ends, &transport, source.clone()), transport)
     });
     ranks.collect()
 }
@@ -209,6 +217,49 @@ fn receive_is_matched_after_a_sleep(receiver: &Rank, sender: &Rank) {
         .send(&message(LEN), receiver.number(), TAG, Mode::Synchronous, &mut wait_control())
         .expect("matched in time");
     receiver.comm.wait(id, None, &mut wait_control()).expect("a message");
+}
+
+/// An array of 16 MiB that is packed while it leaves, as a direct send of Java packs it. The last octets are
+/// packed when the first packet has just left.
+#[test]
+fn directly_sent_array_leaves_while_the_sender_computes_over_tcp() {
+    const COUNT: usize = 2 << 20;
+    let ranks = over_tcp();
+    let [sender, receiver] = &ranks[..] else { panic!("two ranks") };
+    let mut message = Message::around(sender.comm.source().take(24 + 8 * COUNT).expect("memory"));
+    message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
+    sender.rest(receiver);
+    let sent = sender.comm.send_ahead(&message, receiver.number(), TAG).expect("begun");
+    let sent = sent.expect("it is long");
+    let (_, place) = message.sole_section(Type::Long, COUNT).expect("its headers are there");
+    place.put(Encoding::NATIVE, 0..COUNT as i64);
+    sent.packer.finish();
+    sender.comm.send_packed(receiver.number());
+    receiver.receive(sender, 8 + 8 * COUNT);
+    if let Some(id) = sent.request {
+        sender.comm.wait(id, None, &mut wait_control()).expect("matched");
+    }
+}
+
+/// A thread of the receiver slept until the message arrived, and the program computes then. No timer of the
+/// sender asks for the ack.
+#[test]
+fn ack_leaves_while_the_receiver_computes_over_udp() {
+    let never = 600 * SECOND;
+    let timing = Timing { floor: never, ceiling: never, initial: never, ..Timing::NO_PROGRESS };
+    let path = Path { timing, ..udp::LOOPBACK };
+    let ranks = over_udp_with(udp::Terms { path, ..udp::Terms::default() });
+    let [(receiver, _), (sender, transport)] = &ranks[..] else { panic!("two ranks") };
+    let has_acks = || transport.unacknowledged(0) == Some(0);
+    receiver.rest(sender);
+    scope(|threads| {
+        threads.spawn(|| receiver.receive_note());
+        sender.look_until(|| receiver.progress.is_resting() && receiver.progress.is_asleep() && has_acks());
+        sender.note(receiver);
+    });
+    sender.look_until(has_acks);
+    let counters = transport.counters(0).expect("a peer");
+    assert_eq!((counters.probes, counters.retransmitted), (0, 0), "{counters:?}");
 }
 
 /// The cases of the transport whose first and last rank these are.

@@ -54,11 +54,14 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     /// Reads what has arrived and writes what waits. Returns whether there is work for the rank.
     fn poll(&self) -> bool;
 
-    /// Sleeps until something arrives or a thread wakes this one, at most for `most`.
-    fn sleep(&self, most: Duration);
+    /// Sleeps until something arrives or a thread wakes this one, at most for `most`. Returns whether
+    /// something has arrived.
+    fn sleep(&self, most: Duration) -> bool;
 
-    /// Whether work becomes due even if no packet arrives.
-    fn has_timers(&self) -> bool {
+    /// Whether work becomes due even if nothing arrives from now on. `has_arrived`: something has, and is not
+    /// handled.
+    fn has_timers(&self, has_arrived: bool) -> bool {
+        let _ = has_arrived;
         false
     }
 
@@ -155,10 +158,8 @@ impl<T: NetTransport> Transport for T {
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let progress = &self.net().progress;
         progress.begin_sleep();
-        if !ready() && !self.poll() {
-            self.sleep(most);
-        }
-        progress.end_sleep(self.has_timers());
+        let has_arrived = !ready() && (self.poll() || self.sleep(most));
+        progress.end_sleep(self.has_timers(has_arrived));
     }
 
     fn has_progress_threads(&self) -> bool {

@@ -384,10 +384,11 @@ impl NetTransport for TcpTransport {
         TcpTransport::poll(self)
     }
 
-    fn sleep(&self, most: Duration) {
+    fn sleep(&self, most: Duration) -> bool {
         self.watch_room(&self.net.poller, true);
-        self.wait_for_channels(most);
+        let has_arrived = self.wait_for_channels(most);
         self.watch_room(&self.net.poller, false);
+        has_arrived
     }
 
     fn tx_pending(&self) -> Option<u64> {

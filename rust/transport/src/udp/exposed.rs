@@ -14,6 +14,11 @@ impl UdpTransport {
         Some(*self.peer_of(rank)?.session().connection.settings())
     }
 
+    /// Packets to a peer that it has not acked; `None` for this rank itself.
+    pub fn unacknowledged(&self, rank: u32) -> Option<u64> {
+        Some(self.peer_of(rank)?.session().connection.unacknowledged())
+    }
+
     /// The socket of the rank.
     pub fn udp_socket(&self) -> &UdpSocket {
         &self.socket

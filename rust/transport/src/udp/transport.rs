@@ -338,17 +338,19 @@ impl NetTransport for UdpTransport {
         UdpTransport::poll(self)
     }
 
-    fn sleep(&self, most: Duration) {
+    fn sleep(&self, most: Duration) -> bool {
         self.listen(&self.net.poller);
         let most = self.begin_sleep(Sleeper::Program, most);
-        self.net.poller.wait(most, &mut |_| ());
+        let mut has_arrived = false;
+        self.net.poller.wait(most, &mut |_| has_arrived = true);
         self.net.poller.remove(self.socket());
         self.timers.end_sleep(Sleeper::Program);
+        has_arrived
     }
 
-    /// Pending acks do not wait for a call of the program.
-    fn has_timers(&self) -> bool {
-        self.timers.are_armed()
+    /// Acks, also those of datagrams that are still to be read, do not wait for a call of the program.
+    fn has_timers(&self, has_arrived: bool) -> bool {
+        has_arrived || self.timers.are_armed()
     }
 
     fn tx_pending(&self) -> Option<u64> {
