@@ -249,6 +249,42 @@ fn finish_ends_when_the_last_ack_is_lost_and_the_peer_has_ended() {
     assert!(!matches!(last.transport.peer(0), PeerState::Failed(_)), "{:?}", last.transport.peer(0));
 }
 
+/// Ranks of one process have no liveness connections. If every ack of the end is lost, finish waits until its
+/// deadline, and names messages whose acks were lost with it, although they have arrived.
+#[test]
+fn finish_without_liveness_connections_ends_at_its_deadline_when_all_acks_of_the_end_are_lost() {
+    for is_message_acked in [true, false] {
+        let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+        let relay = Relay::between(&mut jobs, unchanged());
+        let config = Config { finish_patience: Duration::from_millis(500), ..Config::default() };
+        let ranks = ranks_with(jobs, ProgressThread::Runs, config);
+        if !is_message_acked {
+            relay.tamper(loses_all_of_rank_0());
+        }
+        ranks[1].send(&message(1, 1.0), 0);
+        ranks[0].receive(1).expect("a message");
+        let begun = Instant::now();
+        while is_message_acked && ranks[1].transport.tx_pending().is_some() {
+            assert!(begun.elapsed() < Duration::from_secs(40), "the message is not acknowledged");
+            for rank in &ranks {
+                rank.comm.leftovers();
+            }
+        }
+        relay.tamper(loses_all_of_rank_0());
+        let octets = message(1, 1.0).first_len() as u64;
+        let unacked = DeviceError::Unacked { rank: 0, ranks: 1, messages: Some(1), octets };
+        let expected = if is_message_acked { Ok(()) } else { Err(unacked) };
+        assert_eq!(ranks[1].comm.finish(&mut Uninterruptible), expected);
+        let error = ranks[0].receive(1).expect_err("it has finished");
+        assert_eq!(error, DeviceError::PeerFinished { rank: 1 });
+        assert_eq!(ranks[0].comm.finish(&mut Uninterruptible), Ok(()));
+    }
+}
+
+fn loses_all_of_rank_0() -> Tamper {
+    Box::new(|from, octets| if from == 0 { Vec::new() } else { vec![octets] })
+}
+
 /// Every ack of the last packet is lost until its sender has closed. Then a reset answers the packet and acks
 /// it, so that a peer that ignores other resets can close.
 #[test]
@@ -313,4 +349,26 @@ fn finish_names_messages_that_are_not_acknowledged() {
     let lost = 2 * message(1, 2.0).first_len() as u64;
     let error = ranks[0].comm.finish(&mut Uninterruptible).expect_err("two messages are lost");
     assert_eq!(error, DeviceError::Unacked { rank: 1, ranks: 1, messages: Some(2), octets: lost });
+}
+
+/// The path becomes narrower in the middle of the job, and no router says so: the reason of the failure names
+/// the length and the option.
+#[test]
+fn silently_narrowed_path_fails_the_peer_with_the_length_and_the_option() {
+    const LEN: usize = 1472;
+    let terms = Terms { datagram_len_max: LEN, dead_after: 2 * SECOND, ..Terms::default() };
+    let (ranks, relay) = pair(terms, unchanged());
+    exchange(&ranks, 8);
+    relay.tamper(Box::new(|_, octets| if octets.len() > 1300 { Vec::new() } else { vec![octets] }));
+    ranks[0].send(&message(1, 1.0), 1);
+    ranks[1].receive(0).expect("short messages arrive");
+    ranks[0].send(&message(1000, 2.0), 1);
+    let error = ranks[0].receive(1).expect_err("the long message is not acknowledged");
+    let DeviceError::PeerFailed { rank: 1, why } = error else { panic!("{error}") };
+    let advice = format!(
+        "; if short messages arrive, a router on the way drops datagrams of {LEN} octets without a word: \
+         --datagram-len 1200 makes them shorter"
+    );
+    assert!(why.starts_with("the peer is silent, 1 messages without an acknowledgment"), "{why}");
+    assert!(why.ends_with(&advice), "{why}");
 }
