@@ -1,9 +1,10 @@
 //! Cancels of a foreign sender (IMPI 8.6): an unmatched message is cancelled, a matched one is received.
 
-use mpjdev_buffer::Encoding;
-use mpjdev_engine::Mode;
+use mpjdev_buffer::{Encoding, Message};
+use mpjdev_engine::{Config, Mode};
+use mpjdev_transport::tcp::Terms;
 
-use crate::site::{Site, content, from, octets, usual_pair};
+use crate::site::{Site, TERMS, content, from, octets, pair, usual_pair};
 use crate::speaker::{CANCEL, CANCELNO, CANCELYES, DATA, DATASYNC, Head, SYNCACK, Speaker};
 
 /// A numbered standard message, which can be cancelled.
@@ -84,30 +85,36 @@ fn latest_message_with_an_id_is_cancelled() {
     site.check_clean();
 }
 
-/// Our rank cancels a long send, which over TCP never asks the peer. The peer posts its receive later.
+/// Our rank cancels a send whose first packet is sent. Over TCP it never asks the peer. The peer posts its
+/// receive later. With marks of 1 each packet waits for the ProtoAck of the one before it.
 #[test]
 fn long_send_whose_cancel_came_too_late_arrives_when_the_receive_is_posted() {
-    for mode in [Mode::Standard, Mode::Synchronous] {
-        for len in [300, 200_000] {
-            let (site, mut speaker) = usual_pair();
-            let bytes: Vec<i8> = (0..len).map(|at| at as i8).collect();
-            let message = site.message(Encoding::Big, &bytes, &[]);
-            let id = site
-                .comm()
-                .isend(&message, 1, 7, mode)
-                .expect("isend")
-                .expect("a long message is not done yet");
-            let first = speaker.take();
-            assert_eq!((first.0.kind, first.0.tag), (DATASYNC, 7));
-            assert!(!site.comm().cancel(id).expect("it is pending"));
-            // The message behind it arrives before it is matched.
-            site.comm().isend(&site.message(Encoding::Big, &[1], &[]), 1, 8, Mode::Standard).expect("isend");
-            assert_eq!(speaker.recv().head.tag, 8);
-            let received = speaker.accept(first);
-            assert_eq!(received.octets, octets(Encoding::Big, &bytes, &[]));
-            site.wait(id).expect("it is matched and has left");
-            drop(message);
-            site.check_clean();
+    for terms in [TERMS, Terms { ackmark: 1, hiwater: 1, ..TERMS }] {
+        for mode in [Mode::Standard, Mode::Synchronous] {
+            [300, 200_000].into_iter().for_each(|len| cancels_too_late(terms, mode, len));
         }
     }
+}
+
+fn cancels_too_late(terms: Terms, mode: Mode, len: usize) {
+    let (site, mut speaker) = pair(terms, Config::default());
+    speaker.acknowledges = false;
+    let isend = |message: &Message, tag, mode| site.comm().isend(message, 1, tag, mode).expect("isend");
+    let bytes: Vec<i8> = (0..len).map(|at| at as i8).collect();
+    let message = site.message(Encoding::Big, &bytes, &[]);
+    let id = isend(&message, 7, mode).expect("a long message is not done yet");
+    let first = speaker.take();
+    assert_eq!((first.0.kind, first.0.tag), (DATASYNC, 7));
+    assert!(!site.comm().cancel(id).expect("it is pending"));
+    let next = isend(&site.message(Encoding::Big, &[1], &[]), 8, Mode::Standard);
+    assert_eq!(next.is_some(), terms.hiwater == 1, "whether it waits for a ProtoAck");
+    speaker.acknowledges = true;
+    speaker.acknowledge();
+    // The message behind it arrives before it is matched.
+    assert_eq!(speaker.recv().head.tag, 8);
+    let received = speaker.accept(first);
+    assert_eq!(received.octets, octets(Encoding::Big, &bytes, &[]));
+    next.into_iter().chain([id]).for_each(|id| drop(site.wait(id).expect("it is sent")));
+    drop(message);
+    site.check_clean();
 }

@@ -260,8 +260,9 @@ public class Request {
     }
 
     /**
-     * Cancels the operation. The cancellation of a receive without a matched message always succeeds. Does
-     * not block.
+     * Cancels the operation. The cancellation of a receive without a matched message always succeeds. A send
+     * is cancelled only while it is queued in its own process, before its first octets leave, and over a C
+     * MPI never. Does not block.
      *
      * @return true if the operation will never complete; a wait then throws {@link CancelledException}
      */
