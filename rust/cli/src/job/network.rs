@@ -76,6 +76,12 @@ pub enum ValueError {
     /// It is an unspecified or a multicast address.
     #[error("not an address that others can connect to")]
     NotConnectable,
+    /// It has a zone, or needs one.
+    #[error(
+        "not an address that others can connect to: zones, which link-local addresses need, cannot be \
+         announced"
+    )]
+    Zone,
 }
 
 /// The reason why a variable of the environment is not valid.
@@ -319,13 +325,17 @@ pub fn peer_timeout(text: &str) -> Result<Duration, ValueError> {
     time.ok_or(ValueError::PeerTimeout)
 }
 
-/// Parses an address that ranks can listen at and announce. The unspecified address is not one.
+/// Parses an address that ranks can listen at and announce. The unspecified address is not one, and neither
+/// is a link-local one of IPv6: it needs a zone, which an announcement has no room for.
 ///
 /// # Errors
 /// The text is no such address.
 pub fn address(text: &str) -> Result<IpAddr, ValueError> {
-    let address: IpAddr = text.trim().parse().map_err(|_| ValueError::Address)?;
+    let without_zone = text.trim().split('%').next().unwrap_or_default();
+    let address: IpAddr = without_zone.parse().map_err(|_| ValueError::Address)?;
     match address {
+        _ if text.contains('%') => Err(ValueError::Zone),
+        IpAddr::V6(address) if address.is_unicast_link_local() => Err(ValueError::Zone),
         _ if address.is_unspecified() || address.is_multicast() => Err(ValueError::NotConnectable),
         _ => Ok(address),
     }
@@ -372,8 +382,18 @@ mod tests {
         }
         assert_eq!(address("127.0.0.2"), Ok(IpAddr::from([127, 0, 0, 2])));
         assert!(address("::1").is_ok());
-        for text in ["0.0.0.0", "::", "224.0.0.1", "localhost", ""] {
-            assert!(address(text).is_err(), "{text}");
+        for (text, why) in [
+            ("0.0.0.0", ValueError::NotConnectable),
+            ("::", ValueError::NotConnectable),
+            ("224.0.0.1", ValueError::NotConnectable),
+            ("localhost", ValueError::Address),
+            ("", ValueError::Address),
+            ("%eth0", ValueError::Address),
+            ("fe80::1%eth0", ValueError::Zone),
+            ("2001:db8::1%2", ValueError::Zone),
+            ("fe80::1", ValueError::Zone),
+        ] {
+            assert_eq!(address(text), Err(why), "{text}");
         }
     }
 

@@ -324,6 +324,7 @@ fn invalid_options_are_wrong_usage() {
         (&["--sites", "33"], "33"),
         (&["--sites", "2", "-client", "0", "127.0.0.1:5000"], "cannot be used with"),
         (&["--address", "0.0.0.0", "--sites", "2"], "not an address that others can connect to"),
+        (&["--address", "fe80::1%eth0", "--sites", "2"], "zones, which link-local addresses need"),
         (&["--connect-timeout", "5"], "--peer-timeout are for ranks that connect"),
         (&["--peer-timeout", "5"], "--peer-timeout are for ranks that connect"),
         (&["--peer-timeout", "0.5", "--transport", "tcp"], "not a number of seconds from 1 to 86400"),
