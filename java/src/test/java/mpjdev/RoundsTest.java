@@ -244,11 +244,11 @@ class RoundsTest {
     }
 
     /**
-     * The collector of these ranks frees nothing, so {@code finish} alone does. Ranks that also make
-     * connections join more slowly, so they have fewer rounds.
+     * The collector of these ranks frees nothing, so {@code finish} alone does. Over TCP a round takes twice
+     * as long as over shared memory, so there are fewer.
      */
     @ParameterizedTest
-    @CsvSource({"shm, 10000", "tcp, 2000", "udp, 2000"})
+    @CsvSource({"shm, 10000", "tcp, 2000", "udp, 10000"})
     @Tag("soak")
     @Timeout(900)
     void shouldHaveNoMoreOpenAfterThousandsOfRounds(String transport, String rounds) throws Exception {
