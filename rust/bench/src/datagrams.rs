@@ -178,7 +178,7 @@ mod tests {
         }
         exchange(&commands, |endpoint| {
             assert_eq!(endpoint.best.len(), commands.len());
-            assert_eq!(endpoint.link.in_flight(), 0, "whatever was sent was answered, and so has come");
+            assert_eq!(endpoint.link.in_flight(), 0, "an answer acks all datagrams");
         });
     }
 
@@ -223,7 +223,7 @@ mod tests {
         plain::Endpoint::prepare(&mut endpoint, command(Case::Arrays)).expect("ready");
         assert!(matches!(plain::run(&mut endpoint, command(Case::Ring), 1), Err(RankError::Command(_))));
         drop(other);
-        let gone = plain::run(&mut endpoint, command(Case::Arrays), 1).expect_err("the peer has ended");
-        assert!(gone.to_string().contains("no socket"), "{gone}");
+        let error = plain::run(&mut endpoint, command(Case::Arrays), 1).expect_err("the peer has ended");
+        assert!(error.to_string().contains("no socket"), "{error}");
     }
 }

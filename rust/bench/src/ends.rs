@@ -119,8 +119,8 @@ pub(super) struct ParentPipe<I, O> {
 
 impl<I: BufRead, O: Write> ParentPipe<I, O> {
     fn next(&mut self) -> Result<String, RankError> {
-        let gone = || RankError::Command("the parent of this end has ended".into());
-        Ok(self.lines.next().ok_or_else(gone)??)
+        let ended = || RankError::Command("the parent of this end has ended".into());
+        Ok(self.lines.next().ok_or_else(ended)??)
     }
 
     fn write_line(&mut self, text: &str) -> Result<(), RankError> {
@@ -177,13 +177,13 @@ mod tests {
             let mut to = [to0, to1];
             let windows = [next(0), next(1)];
             for (to, window) in to.iter_mut().zip(windows.iter().rev()) {
-                writeln!(to, "{window}").expect("told");
+                writeln!(to, "{window}").expect("written");
             }
             assert_eq!([next(0), next(1)], ["ready", "ready"]);
             for to in to.iter_mut().rev() {
-                writeln!(to, "go").expect("told");
+                writeln!(to, "go").expect("written");
             }
-            [0, 1].map(|rank| serde_json::from_str(&next(rank)).expect("what it tells"))
+            [0, 1].map(|rank| serde_json::from_str(&next(rank)).expect("a report"))
         })
     }
 
@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn ping_pong_reports_its_round_trips() {
         for protocol in ALL {
-            let told = run(protocol, Task::PingPong(20), 8);
-            let is_all = |told: &EndReport| told.done == 20 && told.nanos > 0 && told.sent >= 20;
-            assert!(told.iter().all(is_all), "{told:?}");
+            let reports = run(protocol, Task::PingPong(20), 8);
+            let is_all = |reports: &EndReport| reports.done == 20 && reports.nanos > 0 && reports.sent >= 20;
+            assert!(reports.iter().all(is_all), "{reports:?}");
         }
     }
 

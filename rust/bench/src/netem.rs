@@ -316,11 +316,11 @@ mod tests {
         loop {
             assert!(Instant::now() < deadline, "no datagram was received");
             if own == 0 {
-                socket.send_to(b"anybody?", (ADDRESSES[1], 4000)).expect("sent");
+                socket.send_to(b"ping", (ADDRESSES[1], 4000)).expect("sent");
             }
             match socket.recv_from(&mut octets) {
                 Ok((_, from)) if own == 1 => {
-                    socket.send_to(b"yes", from).expect("sent");
+                    socket.send_to(b"pong", from).expect("sent");
                     is_answered = true;
                 }
                 Ok(_) => break,

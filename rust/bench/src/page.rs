@@ -298,7 +298,7 @@ mod tests {
                 "against": 257.0, "mode": "fast", "line": 30.0, "others": 0.0},
             {"title": "speed", "asked": {"least": 5.0}, "measured": 4.0, "verdict": "missed", "ours": null,
                 "against": null, "mode": "mixed", "line": null, "others": null},
-            {"title": "only told", "asked": "none", "measured": null, "verdict": "unknown", "ours": null,
+            {"title": "only reported", "asked": "none", "measured": null, "verdict": "unknown", "ours": null,
                 "against": null, "mode": "mixed", "line": null, "others": null}],
         "jobs": 5,
         "absent": [{"name": "C MPICH", "why": "it is not installed\nat all"}]
@@ -315,7 +315,7 @@ mod tests {
             "    mpjdev-bench figures --transport shm",
             "| 8 B \\| arrays | at most 1.30 | 1.27 | 331 ns | 257 ns | 0.0 CPU | reached |",
             "| speed | at least 5.00 | 4.00 |  |  |  | **missed** |",
-            "| only told |  |  |  |  |  | not measured |",
+            "| only reported |  |  |  |  |  | not measured |",
             "A figure of two ranks is of the median of 5 jobs, a figure of more ranks of the median of 9 jobs.",
             "2 targets: 1 reached, 1 missed, 0 not measured.",
             "C MPICH did not take part: it is not installed",

@@ -71,8 +71,8 @@ pub fn serve(
     std::thread::scope(|scope| {
         let serve_one = |world| scope.spawn(|| serve_rank(socket, world, private.clone(), checks));
         let ranks: Vec<_> = worlds.into_iter().map(serve_one).collect();
-        let gone = || RankError::Command("a rank panicked".into());
-        ranks.into_iter().try_for_each(|rank| rank.join().unwrap_or_else(|_| Err(gone())))
+        let ended = || RankError::Command("a rank panicked".into());
+        ranks.into_iter().try_for_each(|rank| rank.join().unwrap_or_else(|_| Err(ended())))
     })
 }
 

@@ -338,7 +338,7 @@ mod tests {
 
     fn next(socket: &UdpSocket) -> u32 {
         let mut octets = [0; 8];
-        assert_eq!(socket.recv(&mut octets).expect("it comes"), 4);
+        assert_eq!(socket.recv(&mut octets).expect("a datagram"), 4);
         u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]])
     }
 
@@ -430,7 +430,7 @@ mod tests {
         other.set_read_timeout(Some(TIMEOUT)).expect("an option");
         one.send_to(&[1, 2, 3, 4], of_other).expect("sent");
         let mut octets = [0; 8];
-        assert_eq!(other.recv_from(&mut octets).expect("it comes"), (4, of_one));
+        assert_eq!(other.recv_from(&mut octets).expect("a datagram"), (4, of_one));
         relay.end().expect("totals");
     }
 }

@@ -164,7 +164,7 @@ mod tests {
                 let octets = [rank as u8, peer as u8];
                 one.send_to(&octets, (Ipv4Addr::LOCALHOST, ports_of[peer][rank])).expect("sent");
                 let mut got = [0; 3];
-                let (len, from) = other.recv_from(&mut got).expect("it comes");
+                let (len, from) = other.recv_from(&mut got).expect("a datagram");
                 assert_eq!((len, got[..2].to_vec(), from.port()), (2, octets.to_vec(), ports_of[rank][peer]));
             }
         }

@@ -185,7 +185,7 @@ pub fn aligned(lines: &[Vec<String>]) -> String {
     out
 }
 
-/// The bare line and what it says of the machine.
+/// Time of the bare line, with the mode if that is mixed.
 pub fn bare_line(nanos: Option<f64>, mode: Mode) -> String {
     let time = nanos.map_or("unknown".to_owned(), time);
     match mode {

@@ -228,8 +228,8 @@ impl Link {
                 if since.elapsed() > TIMEOUT {
                     let (missing, drops) = (self.expected - self.received, self.drops()?);
                     return Err(RankError::Command(format!(
-                        "nothing has come for {TIMEOUT:?}; {missing} datagrams before the last are missing, \
-                         this socket has dropped {drops}"
+                        "no datagram was received for {TIMEOUT:?}; {missing} datagrams before the last are \
+                         missing, this socket has dropped {drops}"
                     )));
                 }
             }

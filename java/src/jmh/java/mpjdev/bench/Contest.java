@@ -29,7 +29,7 @@ final class Contest {
         void run(int times) throws Exception;
     }
 
-    /** Makes a contest of loops. Null stands for a way that does not exist. */
+    /** Makes a contest of loops. Null marks a missing way. */
     Contest(Loop... loops) {
         this.loops = loops.clone();
         times = new int[loops.length];
