@@ -366,7 +366,7 @@ fn silently_narrowed_path_fails_the_peer_with_the_length_and_the_option() {
     let error = ranks[0].receive(1).expect_err("the long message is not acknowledged");
     let DeviceError::PeerFailed { rank: 1, why } = error else { panic!("{error}") };
     let advice = format!(
-        "; if short messages arrive, a router on the way drops datagrams of {LEN} octets without a word: \
+        "; if short messages arrive, a router on the path drops datagrams of {LEN} octets silently: \
          --datagram-len 1200 makes them shorter"
     );
     assert!(why.starts_with("the peer is silent, 1 messages without an acknowledgment"), "{why}");
