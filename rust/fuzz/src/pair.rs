@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mpjdev_proto::impi::cancel::Cancelled;
 use mpjdev_proto::impi::message_rx::ArrivalId;
 use mpjdev_proto::impi::message_tx::{Body, Mode, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
@@ -15,10 +14,10 @@ const THEIRS: Proc = Proc { host_id: [2; 16], pid: 2 };
 /// Runs calls and packets of three octets each. The first octet of the input selects the settings.
 ///
 /// Invariants, after each step: the machine's own, with its bounds. Flow control holds in both directions.
-/// First packets are sent in order, the octets of each message once and in order, and none of a cancelled
-/// message. Each event occurs once and has a cause. Every cancel request and every match has at most one
-/// answer, and exactly one when no output is pending. After a failure exactly the pending operations are
-/// returned. An error of the peer ends the run.
+/// First packets are sent in order, the octets of each message once and in order. Each event occurs once and has
+/// a cause. Every cancel request and every match has at most one answer, and exactly one when no output is
+/// pending. After a failure exactly the pending operations are returned. An answer to a cancel is an error, since
+/// the machine requests none. An error of the peer ends the run.
 pub fn pair(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
     let mut model = Model::new(usize::from(settings));
@@ -38,10 +37,6 @@ struct Outgoing {
     offset: u64,
     left: bool,
     matched: bool,
-    asked: bool,
-    answered: bool,
-    forgotten: bool,
-    cancelled: bool,
 }
 
 /// State of a message that arrives.
@@ -110,14 +105,11 @@ impl Model {
 
     /// Runs one call or packet. False if the peer violated the protocol.
     fn step(&mut self, call: u8, a: u8, b: u8) -> bool {
-        let token = u64::from(a) % (self.sends.len() as u64 + 2);
         match call % 16 {
             0 => self.send(a, b),
             1 => self.send_now(a, b),
             2 => self.matched(a),
             3 => self.discard(a),
-            4 => self.cancel(token),
-            5 => self.forget(token),
             6 => self.pair.hold_acks(a % 2 == 1),
             7 => self.poll(a),
             15 if b == 0 => {
@@ -142,10 +134,10 @@ impl Model {
                 msglen: u64::from(len) + u64::from(a / 8),
                 ..incoming(PacketType::DataSync)
             },
-            10 => self.continuation(a, b),
+            5 | 10 => self.continuation(a, b),
             11 => Packet { srqid: token, drqid: b.into(), ..incoming(PacketType::SyncAck) },
             12 => incoming(PacketType::ProtoAck),
-            13 => Packet { srqid, ..incoming(PacketType::Cancel) },
+            4 | 13 => Packet { srqid, ..incoming(PacketType::Cancel) },
             14 if b & 1 == 0 => Packet { srqid: token, ..incoming(PacketType::CancelYes) },
             14 => Packet { srqid: token, ..incoming(PacketType::CancelNo) },
             _ => self.nonsense(a, b),
@@ -175,7 +167,6 @@ impl Model {
         Send {
             msglen: u64::from(b) % 30,
             mode: if a % 2 == 1 { Mode::Synchronous } else { Mode::Standard },
-            cancellable: a & 2 != 0,
             rendezvous: a & 6 == 4,
             token: self.sends.len() as u64 + 1,
             ..Send::default()
@@ -193,7 +184,7 @@ impl Model {
     fn send_now(&mut self, a: u8, b: u8) {
         let send = self.next_send(a, b);
         if let Some(packet) = self.pair.try_send_now(&send) {
-            assert!(!self.finished && !send.cancellable && send.mode == Mode::Standard);
+            assert!(!self.finished && send.mode == Mode::Standard);
             self.sends.insert(send.token, Outgoing { send, ..Outgoing::default() });
             let body = Body { token: send.token, offset: 0, len: packet.len, last: true };
             self.sent(Transmit { packet, body: Some(body) });
@@ -234,32 +225,6 @@ impl Model {
         }
     }
 
-    fn cancel(&mut self, token: u64) {
-        let outcome = self.pair.cancel(token);
-        let Some(outgoing) = self.sends.get_mut(&token) else {
-            return assert_eq!(outcome, Cancelled::TooLate);
-        };
-        match outcome {
-            Cancelled::Here => {
-                assert!(!outgoing.left && !outgoing.cancelled);
-                outgoing.cancelled = true;
-            }
-            Cancelled::Asked => {
-                assert!(outgoing.left && !outgoing.answered && !outgoing.forgotten);
-                outgoing.asked = true;
-            }
-            Cancelled::TooLate => assert!(outgoing.left || outgoing.cancelled),
-        }
-    }
-
-    fn forget(&mut self, token: u64) {
-        self.pair.forget(token);
-        if let Some(outgoing) = self.sends.get_mut(&token) {
-            outgoing.forgotten |=
-                outgoing.left && !outgoing.asked && outgoing.is_eager(self.settings.maxdatalen);
-        }
-    }
-
     fn poll(&mut self, a: u8) {
         for _ in 0..=a {
             let wants = self.pair.wants_to_send();
@@ -283,12 +248,11 @@ impl Model {
         match packet.kind {
             PacketType::SyncAck => self.syncacks_out += 1,
             PacketType::CancelYes | PacketType::CancelNo => self.replies_out += 1,
-            PacketType::Cancel => assert!(self.sends[&packet.srqid].asked),
+            PacketType::Cancel => panic!("the machine requests no cancel"),
             _ => {}
         }
         let Some(body) = body else { return };
         let outgoing = self.sends.get_mut(&body.token).expect("sent");
-        assert!(!outgoing.cancelled, "{outgoing:?}");
         assert_eq!(
             (body.offset, body.len, packet.msglen),
             (outgoing.offset, packet.len, outgoing.send.msglen)
@@ -307,6 +271,7 @@ impl Model {
 
     fn give(&mut self, packet: Packet) -> bool {
         let Ok(event) = self.pair.handle_packet(&packet) else { return false };
+        assert!(!matches!(packet.kind, PacketType::CancelYes | PacketType::CancelNo));
         assert!(packet.kind == PacketType::Fini || (packet.src, packet.dest) == (THEIRS, OURS));
         self.counted_in += u64::from(packet.kind.is_counted());
         self.acks_in += u64::from(packet.kind == PacketType::ProtoAck);
@@ -336,15 +301,8 @@ impl Model {
             }
             Event::Matched { token } => {
                 let outgoing = self.sends.get_mut(&token).expect("sent");
-                assert!(outgoing.left && !outgoing.matched && !outgoing.cancelled, "{outgoing:?}");
+                assert!(outgoing.left && !outgoing.matched, "{outgoing:?}");
                 outgoing.matched = true;
-            }
-            Event::Cancelled { token } | Event::NotCancelled { token } => {
-                let outgoing = self.sends.get_mut(&token).expect("sent");
-                assert!(outgoing.asked && !outgoing.answered, "{outgoing:?}");
-                outgoing.answered = true;
-                outgoing.cancelled = event == Event::Cancelled { token };
-                assert!(!(outgoing.cancelled && outgoing.matched), "{outgoing:?}");
             }
             Event::Withdraw { arrival } => {
                 assert!(!self.arrivals.remove(&arrival).expect("it waits").matched);
@@ -377,7 +335,7 @@ impl Model {
         assert!(self.replies_out <= self.cancels_in && self.syncacks_out <= self.synchronous_matched);
         if flow.is_open() && !self.pair.wants_to_send() {
             assert_eq!((self.replies_out, self.syncacks_out), (self.cancels_in, self.synchronous_matched));
-            assert!(self.sends.values().all(|outgoing| outgoing.left || outgoing.cancelled));
+            assert!(self.sends.values().all(|outgoing| outgoing.left));
         }
         if self.pair.is_done() {
             assert!(self.finished && self.pending().is_empty());
@@ -407,13 +365,8 @@ impl Outgoing {
         self.send.msglen > u64::from(maxdatalen)
     }
 
-    fn is_eager(&self, maxdatalen: u32) -> bool {
-        self.send.cancellable && self.send.mode == Mode::Standard && !self.is_long(maxdatalen)
-    }
-
     fn is_pending(&self, maxdatalen: u32) -> bool {
         let is_waited_for = self.is_long(maxdatalen) || self.send.mode == Mode::Synchronous;
-        let is_incomplete = !self.left || self.offset < self.send.msglen || (is_waited_for && !self.matched);
-        !self.cancelled && (is_incomplete || (self.asked && !self.answered))
+        !self.left || self.offset < self.send.msglen || (is_waited_for && !self.matched)
     }
 }

@@ -92,7 +92,6 @@ impl Model {
             _ => match with[0] % 8 {
                 0 => self.connection.abort(),
                 1 => self.connection.close(self.now + u64::from(with[1]) * MILLISECOND),
-                3 => self.connection.forget(u64::from(with[1])),
                 _ => self.connection.flush(),
             },
         }
@@ -104,7 +103,6 @@ impl Model {
             len: u64::from(with[1]) * u64::from(with[2]),
             completion: if with[0] & 4 == 0 { Completion::Standard } else { Completion::Synchronous },
             rendezvous: with[0] & 8 != 0,
-            cancellable: with[0] & 16 != 0,
             token: self.sent + 1,
             ..Send::default()
         };

@@ -6,7 +6,7 @@
 
 mod arrival;
 pub mod barrier;
-pub mod cancel;
+mod cancel;
 mod event;
 pub mod fini;
 pub mod flow;

@@ -37,16 +37,6 @@ pub enum Event {
         /// Of the send.
         token: u64,
     },
-    /// The message is cancelled: the request is complete, its octets and its token are free.
-    Cancelled {
-        /// Of the send.
-        token: u64,
-    },
-    /// The message could not be cancelled, and is delivered.
-    NotCancelled {
-        /// Of the send.
-        token: u64,
-    },
     /// The peer has cancelled a message that no receive has matched: the driver drops it. The answer is
     /// queued.
     Withdraw {

@@ -37,14 +37,8 @@ pub struct Send {
     /// short it is. On the wire it is a long message with a short first packet. IMPI 8.3 fills the first
     /// packet, so this is for ranks of this project only; it bounds the memory at the receiver.
     pub rendezvous: bool,
-    /// Whether a short standard message can be cancelled after it was sent. Its token stays in use until
-    /// [`Pair::forget`](super::pair::Pair::forget). Other messages can be cancelled until they are matched in
-    /// any case.
-    pub cancellable: bool,
     /// The driver's name of the message and its octets, and its srqid: not 0, and different from those of all
-    /// sends that are not complete or wait for the answer to a cancel request. A number that never returns is
-    /// best: a peer may still hold an earlier unmatched message with the same srqid, and apply a cancel
-    /// request to that one.
+    /// sends that are not complete.
     pub token: u64,
 }
 
@@ -86,54 +80,21 @@ pub(super) struct MessageTx {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Active {
+struct Active {
     send: Send,
     seqnum: u64,
     /// Octets handed over.
     offset: u64,
-    pub(super) phase: Phase,
-    pub(super) cancel: Cancel,
+    phase: Phase,
 }
 
 /// The state of a message whose first packet is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Short and standard: sent, and still cancellable.
-    Eager,
+enum Phase {
     /// Waits for the SyncAck.
     Unmatched,
     /// Long and matched: the rest is being sent.
     Tail { drqid: u64 },
-    /// Complete, except for the answer to a cancel request.
-    Done,
-}
-
-/// The state of its cancel request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cancel {
-    Never,
-    /// It waits for the flow.
-    Queued,
-    /// It is sent.
-    Asked,
-    /// CancelNo was received.
-    Refused,
-}
-
-impl Active {
-    pub(super) fn is_answer_due(&self) -> bool {
-        matches!(self.cancel, Cancel::Queued | Cancel::Asked)
-    }
-
-    /// Whether its token is free.
-    pub(super) fn is_over(&self) -> bool {
-        self.phase == Phase::Done && !self.is_answer_due()
-    }
-
-    /// Whether the driver still gets an event for it.
-    fn is_pending(&self) -> bool {
-        self.phase != Phase::Eager || self.is_answer_due()
-    }
 }
 
 impl MessageTx {
@@ -156,7 +117,7 @@ impl MessageTx {
 
     /// Whether no send is pending.
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && !self.active.values().any(Active::is_pending)
+        self.queue.is_empty() && self.active.is_empty()
     }
 
     pub(super) fn push(&mut self, send: Send) -> Result<(), SendError> {
@@ -193,16 +154,11 @@ impl MessageTx {
             (false, true) => self.maxdatalen,
             (_, false) => send.msglen as u32,
         };
-        let phase = if is_long || send.mode == Mode::Synchronous {
+        if is_long || send.mode == Mode::Synchronous {
             packet.kind = PacketType::DataSync;
-            Some(Phase::Unmatched)
-        } else {
-            send.cancellable.then_some(Phase::Eager)
-        };
-        if let Some(phase) = phase {
             packet.srqid = send.token;
             let (seqnum, offset) = (self.seqnum, u64::from(packet.len));
-            let active = Active { send, seqnum, offset, phase, cancel: Cancel::Never };
+            let active = Active { send, seqnum, offset, phase: Phase::Unmatched };
             let before = self.active.insert(send.token, active);
             debug_assert!(send.token != 0 && before.is_none(), "token {} is in use", send.token);
         }
@@ -226,9 +182,8 @@ impl MessageTx {
         (packet.len, packet.srqid, packet.drqid) = (body.len, body.token, drqid);
         active.offset += u64::from(body.len);
         if body.last {
-            active.phase = Phase::Done;
             self.tails.pop_front();
-            self.remove_if_over(body.token);
+            self.active.remove(&body.token);
         }
         Some(body)
     }
@@ -243,44 +198,19 @@ impl MessageTx {
             active.phase = Phase::Tail { drqid };
             self.tails.push_back(srqid);
         } else {
-            active.phase = Phase::Done;
-            self.remove_if_over(srqid);
+            self.active.remove(&srqid);
         }
         Ok(Event::Matched { token: srqid })
     }
 
-    pub(super) fn remove_if_over(&mut self, token: u64) {
-        if self.active.get(&token).is_some_and(Active::is_over) {
-            self.active.remove(&token);
-        }
-    }
-
-    /// Removes a message whose first packet is not sent.
-    pub(super) fn remove_queued(&mut self, token: u64) -> bool {
-        let place = self.queue.iter().position(|send| send.token == token);
-        place.is_some_and(|place| self.queue.remove(place).is_some())
-    }
-
-    pub(super) fn active(&mut self, token: u64) -> Option<&mut Active> {
-        self.active.get_mut(&token)
-    }
-
-    pub(super) fn remove(&mut self, token: u64) {
-        self.active.remove(&token);
-    }
-
-    /// Removes all; returns the tokens of pending messages, ascending.
+    /// Removes all messages; returns their tokens, ascending.
     pub(super) fn take_all(&mut self) -> Vec<u64> {
         self.tails.clear();
         let active = std::mem::take(&mut self.active);
-        let active = active.into_iter().filter(|(_, active)| active.is_pending()).map(|(token, _)| token);
-        let mut tokens: Vec<u64> = active.chain(self.queue.drain(..).map(|send| send.token)).collect();
+        let queued = self.queue.drain(..).map(|send| send.token);
+        let mut tokens: Vec<u64> = active.into_keys().chain(queued).collect();
         tokens.sort_unstable();
         tokens
-    }
-
-    pub(super) fn cancels_queued(&self) -> usize {
-        self.active.values().filter(|active| active.cancel == Cancel::Queued).count()
     }
 
     pub(super) fn check_invariants(&self) {
@@ -289,14 +219,12 @@ impl MessageTx {
             let is_long = active.send.is_long(self.maxdatalen);
             let is_partial = active.offset < active.send.msglen;
             assert_eq!(*token, active.send.token);
-            assert!(active.offset <= active.send.msglen && !active.is_over(), "{active:?}");
+            assert!(active.offset <= active.send.msglen, "{active:?}");
             let first_len = if active.send.rendezvous { 1 } else { u64::from(self.maxdatalen) };
             assert!(active.offset >= active.send.msglen.min(first_len), "{active:?}");
             let is_sound = match active.phase {
-                Phase::Eager => !is_long && active.cancel != Cancel::Refused,
                 Phase::Unmatched => is_long == is_partial,
                 Phase::Tail { .. } => is_long && is_partial,
-                Phase::Done => !is_partial && active.is_answer_due(),
             };
             assert!(is_sound, "{active:?}");
             let is_tail = matches!(active.phase, Phase::Tail { .. });

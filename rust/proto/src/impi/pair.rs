@@ -48,26 +48,25 @@ pub struct Settings {
 /// The state between one local and one remote process.
 ///
 /// Commands: [`send`](Self::send), [`try_send_now`](Self::try_send_now), [`matched`](Self::matched),
-/// [`discard`](Self::discard), [`cancel`](Self::cancel), [`forget`](Self::forget),
-/// [`hold_acks`](Self::hold_acks), [`finish`](Self::finish), [`abandon`](Self::abandon). Input:
-/// [`handle_packet`](Self::handle_packet). Output: [`poll_transmit`](Self::poll_transmit), which may have
-/// something new after each of the others.
+/// [`discard`](Self::discard), [`hold_acks`](Self::hold_acks), [`finish`](Self::finish),
+/// [`abandon`](Self::abandon). Input: [`handle_packet`](Self::handle_packet). Output:
+/// [`poll_transmit`](Self::poll_transmit), which may have a packet after each of the others.
 ///
 /// After a [`ProtocolError`] the channel must be closed: the two ends no longer agree.
 ///
-/// Order: ProtoAcks leave first, whatever the flow is; then SyncAcks, cancel requests and their answers, in
-/// the order in which they arose; then first packets of messages in the order of [`send`](Self::send), in
+/// Order: ProtoAcks are sent first, whatever the flow is; then SyncAcks and answers to cancel requests, in the
+/// order in which they arose; then first packets of messages in the order of [`send`](Self::send), in
 /// turn with the rest of the long messages that are matched. So a long message holds up no other, and none
 /// overtakes another's first packet (IMPI 8.4).
 #[derive(Debug)]
 pub struct Pair {
     settings: Settings,
-    pub(super) flow: Flow,
-    pub(super) message_tx: MessageTx,
+    flow: Flow,
+    message_tx: MessageTx,
     pub(super) message_rx: MessageRx,
-    pub(super) controls: VecDeque<Control>,
+    controls: VecDeque<Control>,
     /// Of `controls`, answers to the peer that have no entry in `message_rx`.
-    pub(super) answers: usize,
+    answers: usize,
     is_held_by_driver: bool,
     finished: bool,
 }
@@ -85,8 +84,7 @@ pub struct Transmit {
 /// their header, so the driver adds what it was reading or writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abandoned {
-    /// Tokens of sends, ascending: those not sent, not matched, not handed over completely, or without the
-    /// answer to a cancel.
+    /// Tokens of sends, ascending: those not sent, not matched, or not handed over completely.
     pub sends: Vec<u64>,
     /// Long messages that a receive has matched and that are not complete.
     pub receives: Vec<ArrivalId>,
@@ -135,13 +133,13 @@ impl Pair {
         !self.controls.is_empty() || self.message_tx.has_queued()
     }
 
-    /// Sends a short standard message that cannot be cancelled, if no packet is queued and the flow is open.
+    /// Sends a short standard message if no packet is queued and the flow is open.
     /// The packet carries the whole message, and the machine stores nothing. Otherwise `None`, and nothing
     /// changes: [`send`](Self::send) it.
     #[inline]
     #[must_use]
     pub fn try_send_now(&mut self, send: &Send) -> Option<Packet> {
-        let plain = send.mode == Mode::Standard && !send.cancellable && !self.finished;
+        let plain = send.mode == Mode::Standard && !self.finished;
         let short = send.msglen <= u64::from(self.settings.maxdatalen);
         let first = self.flow.is_open() && !self.flow.is_ack_due() && !self.has_queued();
         if !(plain && short && first) {
@@ -258,8 +256,10 @@ impl Pair {
             }
             PacketType::SyncAck => self.message_tx.handle_syncack(packet.srqid, packet.drqid)?,
             PacketType::Cancel => self.handle_cancel(packet.srqid),
-            PacketType::CancelYes => self.message_tx.handle_cancelyes(packet.srqid)?,
-            PacketType::CancelNo => self.message_tx.handle_cancelno(packet.srqid)?,
+            // No cancel was requested.
+            kind @ (PacketType::CancelYes | PacketType::CancelNo) => {
+                return Err(ProtocolError::Answer { kind, srqid: packet.srqid });
+            }
             PacketType::Fini => Event::Fini,
         };
         self.settle();
@@ -320,7 +320,6 @@ impl Pair {
 
     fn transmit_control(&mut self, control: Control) -> Transmit {
         match control.kind {
-            PacketType::Cancel => self.message_tx.cancel_left(control.srqid),
             PacketType::SyncAck if control.drqid != 0 => self.message_rx.syncack_left(control.drqid),
             _ => self.answers -= 1,
         }
@@ -365,10 +364,8 @@ impl Pair {
         let kept = unmatched + self.answers;
         assert!(kept <= most.saturating_add(answers_max(most)), "{kept} messages and answers are kept");
         let of_arrival = |c: &&Control| c.kind == PacketType::SyncAck && c.drqid != 0;
-        let cancels = self.controls.iter().filter(|c| c.kind == PacketType::Cancel).count();
         let of_arrivals = self.controls.iter().filter(of_arrival).count();
-        assert_eq!(self.answers + cancels + of_arrivals, self.controls.len());
-        assert_eq!(cancels, self.message_tx.cancels_queued());
+        assert_eq!(self.answers + of_arrivals, self.controls.len());
         assert_eq!(of_arrivals, self.message_rx.syncacks_queued());
         assert!(self.is_held_by_driver <= self.is_holding_acks());
     }

@@ -343,13 +343,12 @@ fn process_is_done_when_its_answers_are_sent() {
 #[test]
 fn lost_channel_reports_all_pending_requests() {
     let mut pair = pair_with(4, 8);
-    for send in [standard(9, 1), cancellable(8, 1), cancellable(7, 1), synchronous(6, 1), standard(5, 15)] {
+    for send in [standard(9, 1), synchronous(6, 1), standard(5, 15)] {
         pair.send(send).unwrap();
     }
-    assert_eq!(sent(&mut pair).len(), 5);
-    assert_eq!(pair.cancel(7), mpjdev_proto::impi::cancel::Cancelled::Asked);
+    assert_eq!(sent(&mut pair).len(), 3);
     pair.send(standard(4, 15)).unwrap();
-    assert_eq!(sent(&mut pair).len(), 2);
+    assert_eq!(sent(&mut pair).len(), 1);
     assert_eq!(give(&mut pair, syncack(4, 1)), Ok(Event::Matched { token: 4 }));
     let unmatched = arrive(&mut pair, data(1, 1, 1));
     let done = arrive(&mut pair, datasync(2, 1, 1));
@@ -361,7 +360,7 @@ fn lost_channel_reports_all_pending_requests() {
     pair.send(standard(3, 1)).unwrap();
     pair.send(standard(2, 1)).unwrap();
     let lost =
-        Abandoned { sends: vec![2, 3, 4, 5, 6, 7], receives: vec![going_on], unmatched: vec![unmatched] };
+        Abandoned { sends: vec![2, 3, 4, 5, 6], receives: vec![going_on], unmatched: vec![unmatched] };
     assert_eq!(pair.abandon(), lost);
     pair.check_invariants();
     assert_eq!(sent(&mut pair).len(), 1, "a ProtoAck at most");

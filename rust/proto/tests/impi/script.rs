@@ -42,10 +42,6 @@ pub(crate) fn synchronous(token: u64, msglen: u64) -> Send {
     Send { mode: Mode::Synchronous, ..standard(token, msglen) }
 }
 
-pub(crate) fn cancellable(token: u64, msglen: u64) -> Send {
-    Send { cancellable: true, ..standard(token, msglen) }
-}
-
 /// A packet of the peer.
 pub(crate) fn theirs(kind: PacketType) -> Packet {
     Packet::new(kind, THEIRS, OURS)

@@ -3,7 +3,7 @@
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::layout::HEADER_LEN;
-use mpjdev_proto::impi::packet::Packet;
+use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Arrival, Event, Settings};
 
 use crate::world::{Inbound, MESSAGES, Message, Reading, World, content};
@@ -70,6 +70,9 @@ impl World {
     fn handle(&mut self, host: usize, from: usize, packet: &Packet) {
         let link = self.link(host, from);
         link.ending.handle_packet(packet.kind).expect("nothing comes behind a Fini");
+        if matches!(packet.kind, PacketType::CancelYes | PacketType::CancelNo) {
+            return self.cancel_answered(host, from, packet);
+        }
         let event = link.pair.handle_packet(packet).expect("an honest peer");
         let missing = packet.data_len() as usize;
         self.link(host, from).reading = match event {
@@ -133,23 +136,6 @@ impl World {
                 let message = &mut self.messages[number];
                 assert!(message.matched && !message.acked && !message.withdrawn, "{message:?}");
                 message.acked = true;
-                self.release(number);
-            }
-            Event::Cancelled { token } => {
-                let number = number(self, token);
-                let message = &mut self.messages[number];
-                assert!(message.asked && !message.answered && message.withdrawn, "{message:?}");
-                message.answered = true;
-                self.cancelled(number);
-            }
-            Event::NotCancelled { token } => {
-                let (number, m) = (number(self, token), self.settings().maxdatalen);
-                let message = &mut self.messages[number];
-                assert!(message.asked && !message.answered && message.matched, "{message:?}");
-                message.answered = true;
-                if message.is_eager(m) {
-                    self.forgotten(number);
-                }
                 self.release(number);
             }
             Event::Withdraw { arrival } => {

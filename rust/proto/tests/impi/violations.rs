@@ -117,12 +117,11 @@ fn unexpected_syncacks_are_refused() {
     let mut one = pair();
     refused(&mut one, 0);
     refused(&mut one, 7);
-    for send in [synchronous(1, 1), cancellable(2, 1), standard(3, 1), standard(4, 11), standard(5, 11)] {
+    for send in [synchronous(1, 1), standard(3, 1), standard(4, 11), standard(5, 11)] {
         one.send(send).unwrap();
         refused(&mut one, send.token);
     }
-    assert_eq!(sent(&mut one).len(), 5);
-    refused(&mut one, 2);
+    assert_eq!(sent(&mut one).len(), 4);
     refused(&mut one, 3);
     for token in [1, 4, 5] {
         assert_eq!(give(&mut one, syncack(token, 1)), Ok(Event::Matched { token }));

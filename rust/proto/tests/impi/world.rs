@@ -1,16 +1,19 @@
-//! Hosts of one process each, a wire each way between every two of them, and a program for each: the driver
-//! of the machines is here, with everything that is random from one seed.
+//! Hosts of one process each, a wire in each direction between every two of them, a program for each, and the
+//! driver of the machines. All random choices come from one seed.
+//!
+//! The machine requests no cancel, but other implementations do. Here the driver of a sender acts as one: it
+//! writes a Cancel in place of an empty message that the machine has counted, and hands the machine another
+//! counted packet in place of the answer.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use mpjdev_proto::envelope::{Envelope, Selector};
-use mpjdev_proto::impi::cancel::Cancelled;
 use mpjdev_proto::impi::fini::FiniState;
 use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_proto::impi::message_rx::ArrivalId;
 use mpjdev_proto::impi::message_tx::{Body, Mode, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
-use mpjdev_proto::impi::pair::{Abandoned, Pair, Settings};
+use mpjdev_proto::impi::pair::{Abandoned, Arrival, Event, Pair, Settings};
 use mpjdev_proto::impi::pair_error::SendError;
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_proto::matching::{Matcher, PostId, Posted};
@@ -26,14 +29,18 @@ pub(crate) struct Message {
     pub(crate) from: usize,
     pub(crate) to: usize,
     send: Send,
-    /// Its first packet has left.
+    /// Whether its srqid is sent even if it is short and standard.
+    cancellable: bool,
+    /// Its first packet was sent.
     left: bool,
     /// `send` was called.
     begun: bool,
     handed_over: bool,
     /// The sender knows of the match.
     pub(crate) acked: bool,
+    /// A Cancel was sent.
     pub(crate) asked: bool,
+    /// The Cancel was answered.
     pub(crate) answered: bool,
     forgotten: bool,
     pub(crate) cancelled: bool,
@@ -161,12 +168,12 @@ impl World {
         let (cid, tag) = (random.below(3) as u64, random.below(3) as i32 - 1);
         let cancellable = random.below(3) == 0;
         let rendezvous = !cancellable && random.below(4) == 0;
-        let send = Send { cid, lsrank: from as i32, tag, msglen, mode, cancellable, rendezvous, token: 0 };
+        let send = Send { cid, lsrank: from as i32, tag, msglen, mode, rendezvous, token: 0 };
         let selector = selector(from, &send);
         self.hosts[from].to_send.push_back(self.messages.len());
         let receives = &mut self.hosts[to].to_post;
         receives.insert(self.random.below(receives.len() + 1), selector);
-        self.messages.push(Message { from, to, send, ..Message::default() });
+        self.messages.push(Message { from, to, send, cancellable, ..Message::default() });
     }
 
     pub(crate) fn link(&mut self, host: usize, other: usize) -> &mut Link {
@@ -215,12 +222,17 @@ impl World {
         // Tokens are used again as soon as they may be.
         let token = (1..).find(|token| !self.hosts[host].tokens.contains_key(token)).expect("one is free");
         let send = Send { token, ..self.messages[number].send };
-        if self.random.below(2) == 0
+        let is_eager = self.messages[number].is_eager(self.settings().maxdatalen);
+        if (is_eager || self.random.below(2) == 0)
             && let Some(packet) = self.link(host, to).pair.try_send_now(&send)
         {
+            let packet = Packet { srqid: if is_eager { token } else { 0 }, ..packet };
             let body = Body { token, offset: 0, len: packet.len, last: true };
             self.begun(host, number, send);
             self.write(host, to, &packet, Some(body));
+            return;
+        }
+        if is_eager {
             return;
         }
         match self.link(host, to).pair.send(send) {
@@ -294,11 +306,9 @@ impl World {
     }
 
     fn forget(&mut self, host: usize) {
-        let Some((token, number)) = self.in_use(host) else { return };
+        let Some((_, number)) = self.in_use(host) else { return };
         let (message, m) = (&self.messages[number], self.settings().maxdatalen);
         if message.is_eager(m) && message.left && !message.is_pending(m) {
-            let to = message.to;
-            self.link(host, to).pair.forget(token);
             self.forgotten(number);
         }
     }
@@ -308,22 +318,43 @@ impl World {
         self.release(number);
     }
 
+    /// Requests the cancel of a message of one packet, as another implementation does.
     fn cancel(&mut self, host: usize) {
-        let Some((token, number)) = self.in_use(host) else { return };
-        let (to, m) = (self.messages[number].to, self.settings().maxdatalen);
-        let outcome = self.link(host, to).pair.cancel(token);
+        let m = self.settings().maxdatalen;
+        let is_open = |message: &Message| {
+            message.handed_over && !message.asked && (message.is_eager(m) || !message.acked)
+        };
+        let open = self.hosts[host].tokens.iter().filter(|(_, number)| is_open(&self.messages[**number]));
+        let open: Vec<(u64, usize)> = open.map(|(token, number)| (*token, *number)).collect();
+        let Some(&(token, number)) = open.get(self.random.below(open.len().max(1))) else { return };
+        let to = self.messages[number].to;
+        let Some(counted) = self.link(host, to).pair.try_send_now(&Send::default()) else { return };
+        let cancel = Packet { srqid: token, ..Packet::new(PacketType::Cancel, counted.src, counted.dest) };
+        self.messages[number].asked = true;
+        self.write(host, to, &cancel, None);
+    }
+
+    /// The answer to a cancel. A cancelled synchronous message leaves the machine by a SyncAck.
+    pub(crate) fn cancel_answered(&mut self, host: usize, from: usize, answer: &Packet) {
+        let number = self.hosts[host].tokens[&answer.srqid];
+        let (is_cancelled, m) = (answer.kind == PacketType::CancelYes, self.settings().maxdatalen);
         let message = &mut self.messages[number];
-        match outcome {
-            Cancelled::Here => {
-                assert!(!message.left, "{message:?}");
-                self.cancelled(number);
-            }
-            Cancelled::Asked => {
-                assert!(message.left && !message.answered, "{message:?}");
-                assert!(message.asked || message.is_eager(m) || !message.acked, "{message:?}");
-                message.asked = true;
-            }
-            Cancelled::TooLate => assert!(message.left && (message.acked || message.answered), "{message:?}"),
+        assert!(message.asked && !message.answered && !message.cancelled, "{message:?}");
+        assert_eq!((message.withdrawn, message.matched), (is_cancelled, !is_cancelled), "{message:?}");
+        message.answered = true;
+        let is_eager = message.is_eager(m);
+        let kind = if is_cancelled && !is_eager { PacketType::SyncAck } else { PacketType::Data };
+        let srqid = if kind == PacketType::SyncAck { answer.srqid } else { 0 };
+        let counted = Packet { srqid, ..Packet::new(kind, answer.src, answer.dest) };
+        let event = self.link(host, from).pair.handle_packet(&counted).expect("it is counted");
+        match event {
+            Event::Matched { token } => assert!(is_cancelled && token == answer.srqid),
+            event => assert!(matches!(event, Event::Arrived(Arrival { id: None, .. })), "{event:?}"),
+        }
+        match (is_cancelled, is_eager) {
+            (true, _) => self.cancelled(number),
+            (false, true) => self.forgotten(number),
+            (false, false) => self.release(number),
         }
     }
 
@@ -394,7 +425,7 @@ impl World {
         for (one, two) in [(host, other), (other, host)] {
             let m = self.settings().maxdatalen;
             let is_ours = |message: &&Message| (message.from, message.to) == (one, two);
-            let pending = self.messages.iter().filter(is_ours).filter(|message| message.is_pending(m));
+            let pending = self.messages.iter().filter(is_ours).filter(|message| message.is_incomplete(m));
             let mut sends: Vec<u64> = pending.map(|message| message.send.token).collect();
             sends.sort_unstable();
             let messages = &self.messages;
@@ -474,14 +505,18 @@ impl Message {
 
     /// Short and standard, and such that it can be cancelled.
     pub(crate) fn is_eager(&self, m: u32) -> bool {
-        self.send.cancellable && self.send.mode == Mode::Standard && !self.is_long(m)
+        self.cancellable && self.send.mode == Mode::Standard && !self.is_long(m)
     }
 
     /// Whether its sender waits for something.
     pub(crate) fn is_pending(&self, m: u32) -> bool {
+        self.is_incomplete(m) || (self.asked && !self.answered)
+    }
+
+    /// Whether the machine waits for something.
+    fn is_incomplete(&self, m: u32) -> bool {
         let is_waited_for = self.is_long(m) || self.send.mode == Mode::Synchronous;
-        let is_incomplete = !self.handed_over || (is_waited_for && !self.acked);
-        self.begun && !self.cancelled && (is_incomplete || (self.asked && !self.answered))
+        self.begun && !self.cancelled && (!self.handed_over || (is_waited_for && !self.acked))
     }
 
     pub(crate) fn envelope(&self) -> Envelope {

@@ -79,7 +79,7 @@ impl TcpTransport {
                 let what = BodyAction::Rest { rank: session.rank, token, offset: offset as usize, last };
                 (what, room.map_or(BodyTarget::Skipped, |slab| BodyTarget::Slab(slab, offset as usize)))
             }
-            Event::Matched { token } | Event::Cancelled { token } => {
+            Event::Matched { token } => {
                 let header = Header { kind: Kind::MatchAck, token: token - 1, ..Header::default() };
                 (BodyAction::Packet(session.rank, header), BodyTarget::Skipped)
             }
@@ -90,7 +90,7 @@ impl TcpTransport {
                 (BodyAction::Packet(session.rank, header), BodyTarget::Skipped)
             }
             Event::Fini => (BodyAction::Fini, BodyTarget::Skipped),
-            Event::NotCancelled { .. } | Event::Nothing => (BodyAction::Nothing, BodyTarget::Skipped),
+            Event::Nothing => (BodyAction::Nothing, BodyTarget::Skipped),
         };
         Ok(Body { target, len, done: 0, what })
     }

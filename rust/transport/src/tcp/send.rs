@@ -39,7 +39,6 @@ impl TcpTransport {
             msglen: len as u64,
             mode,
             rendezvous: header.kind == Kind::Rts,
-            cancellable: false,
             token: header.token + 1,
         };
         if let Some(packet) = session.pair.try_send_now(&send) {

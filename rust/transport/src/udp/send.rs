@@ -44,7 +44,6 @@ impl UdpTransport {
             len: len as u64,
             completion: if waits { Completion::Synchronous } else { Completion::Standard },
             rendezvous: header.kind == Kind::Rts,
-            cancellable: false,
             token: 0,
         };
         let is_put = self.put(session, &send, slab, owner);

@@ -38,8 +38,8 @@ use super::windows::SendWindow;
 /// harm.
 ///
 /// Commands: [`send`](Self::send), [`matched`](Self::matched), [`discard`](Self::discard),
-/// [`cancel`](Self::cancel), [`forget`](Self::forget), [`hold`](Self::hold), [`shorten`](Self::shorten),
-/// [`flush`](Self::flush), [`close`](Self::close), [`abort`](Self::abort). Inputs:
+/// [`cancel`](Self::cancel), [`hold`](Self::hold), [`shorten`](Self::shorten), [`flush`](Self::flush),
+/// [`close`](Self::close), [`abort`](Self::abort). Inputs:
 /// [`handle_datagram`](Self::handle_datagram), [`handle_drained`](Self::handle_drained),
 /// [`handle_timeout`](Self::handle_timeout). Outputs: [`poll_buffered`](Self::poll_buffered),
 /// [`poll_event`](Self::poll_event), [`poll_transmit`](Self::poll_transmit),
@@ -99,8 +99,7 @@ pub enum Verdict {
 /// An event for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The octets of this message are no longer needed. A standard message is complete, and unless it is
-    /// cancellable its token is free.
+    /// The octets of this message are no longer needed. A standard message is complete and its token is free.
     Released {
         /// Of the send.
         token: u64,
@@ -252,13 +251,7 @@ impl Connection {
 
     /// Cancels a message, or asks the peer to; then [`Event::Cancelled`] or [`Event::NotCancelled`] follows.
     pub fn cancel(&mut self, token: u64) -> Cancel {
-        // Nothing is sent behind the FIN.
-        if self.close.is_fin_sent() { Cancel::TooLate } else { self.message_tx.cancel(token) }
-    }
-
-    /// A cancellable message will not be cancelled: its token is free, unless a cancel is pending.
-    pub fn forget(&mut self, token: u64) {
-        self.message_tx.forget(token);
+        self.message_tx.cancel(token)
     }
 
     /// Stops or resumes the advance of the receive window, for a driver whose program does not consume. What

@@ -2,9 +2,9 @@
 //!
 //! | message | packets |
 //! |---|---|
-//! | fits a datagram | Short; synchronous or cancellable: with its id in REQUEST |
-//! | up to eager_max, standard, not cancellable | Long, in order |
-//! | longer, synchronous, cancellable or rendezvous | RequestSend of 8 octets; granted: Long, destination |
+//! | fits a datagram | Short; synchronous: with its id in REQUEST |
+//! | up to eager_max, standard | Long, in order |
+//! | longer, synchronous or rendezvous | RequestSend of 8 octets; granted: Long, destination |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -44,10 +44,6 @@ pub struct Send {
     /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however
     /// short it is.
     pub rendezvous: bool,
-    /// Whether a short standard message can be cancelled after it was sent; its token stays in use until
-    /// [`forget`](super::connection::Connection::forget). Synchronous and long messages can be cancelled
-    /// until they are matched in any case.
-    pub cancellable: bool,
     /// The driver's name of the message and its octets: not 0, and different from those of all pending sends.
     pub token: u64,
 }
@@ -104,8 +100,6 @@ struct ActiveSend {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Short and standard: sent, and still cancellable.
-    Eager,
     /// Waits for the grant.
     Unmatched,
     /// The grant was received.
@@ -129,7 +123,7 @@ pub enum Cancel {
     Done,
     /// The peer is asked.
     Asked,
-    /// It is matched, or is not cancellable, or the peer has sent its FIN.
+    /// It is matched, or short and standard, or the peer has sent its FIN.
     TooLate,
 }
 
@@ -176,8 +170,7 @@ impl MessageTx {
 
     /// Whether no message waits for the peer.
     pub(super) fn is_idle(&self) -> bool {
-        !self.has_queued()
-            && self.active.values().all(|active| active.phase == Phase::Eager && !active.is_cancel_requested)
+        !self.has_queued() && self.active.is_empty()
     }
 
     pub(super) fn push(&mut self, send: Send) -> Result<(), SendError> {
@@ -221,11 +214,11 @@ impl MessageTx {
 
     fn first_packet(&mut self, send: Send) -> Content {
         let (context_id, is_new) = self.context_ids.id_of(send.context);
-        let has_id = send.completion == Completion::Synchronous || send.cancellable;
-        let blocks = if is_new { CONTEXT_LEN } else { 0 } + if has_id { REQUEST_LEN } else { 0 };
+        let is_sync = send.completion == Completion::Synchronous;
+        let blocks = if is_new { CONTEXT_LEN } else { 0 } + if is_sync { REQUEST_LEN } else { 0 };
         let is_rendezvous = send.rendezvous && send.len > u64::from(RTS_DATA_LEN);
         let mut content = Content {
-            is_sync: send.completion == Completion::Synchronous,
+            is_sync,
             context_id,
             context: is_new.then_some(send.context),
             lrank: send.lrank,
@@ -236,19 +229,17 @@ impl MessageTx {
         if send.len + blocks as u64 <= self.room as u64 && !is_rendezvous {
             content.len = send.len as u32;
             content.is_last = true;
-            if has_id {
-                let is_sync = content.is_sync;
-                let phase = if is_sync { Phase::Unmatched } else { Phase::Eager };
-                content.block = Block::Request(self.assign_id(send, send.len, phase));
+            if is_sync {
+                content.block = Block::Request(self.assign_id(send, send.len));
             }
-        } else if send.len <= self.eager_len && !has_id && !is_rendezvous {
+        } else if send.len <= self.eager_len && !is_sync && !is_rendezvous {
             content.mode = Mode::Long;
             let part = Part { send, id: self.next_id(), offset: 0 };
             self.next_fragment(&mut content, part);
         } else {
             content.mode = Mode::RequestSend;
             content.len = RTS_DATA_LEN.min(u32::try_from(send.len).unwrap_or(u32::MAX));
-            content.block = Block::Request(self.assign_id(send, u64::from(content.len), Phase::Unmatched));
+            content.block = Block::Request(self.assign_id(send, u64::from(content.len)));
         }
         self.unreleased.insert(send.token);
         content
@@ -297,14 +288,14 @@ impl MessageTx {
     }
 
     /// Assigns an id that the peer may name.
-    fn assign_id(&mut self, send: Send, offset: u64, phase: Phase) -> Request {
+    fn assign_id(&mut self, send: Send, offset: u64) -> Request {
         let message_id = self.next_id();
         let active = ActiveSend {
             send,
             offset,
             granted: offset,
             destination_id: 0,
-            phase,
+            phase: Phase::Unmatched,
             is_cancel_requested: false,
         };
         self.active.insert(message_id, active);
@@ -363,7 +354,7 @@ impl MessageTx {
         let active = self.active.get_mut(&id).filter(|active| active.is_cancel_requested)?;
         let (token, phase) = (active.send.token, active.phase);
         if grant.granted == 0 {
-            if !matches!(phase, Phase::Eager | Phase::Unmatched) || may_leave_again(token) {
+            if phase != Phase::Unmatched || may_leave_again(token) {
                 return None;
             }
             self.remove(id);
@@ -382,7 +373,7 @@ impl MessageTx {
         let id = self.ids.get(&token).copied();
         let active = id.and_then(|id| Some((id, self.active.get_mut(&id)?)));
         let Some((message_id, active)) = active else { return Cancel::TooLate };
-        let is_open = matches!(active.phase, Phase::Eager | Phase::Unmatched) && !self.has_peer_finished;
+        let is_open = active.phase == Phase::Unmatched && !self.has_peer_finished;
         if active.is_cancel_requested || !is_open {
             return Cancel::TooLate;
         }
@@ -406,21 +397,8 @@ impl MessageTx {
         let active = self.active.get_mut(&id)?;
         let token = active.send.token;
         active.is_cancel_requested = false;
-        if active.phase == Phase::Eager {
-            self.remove(id);
-        } else {
-            self.remove_if_over(id);
-        }
+        self.remove_if_over(id);
         Some(Answer::NotCancelled(token))
-    }
-
-    /// A cancellable message will not be cancelled.
-    pub(super) fn forget(&mut self, token: u64) {
-        let Some(id) = self.ids.get(&token).copied() else { return };
-        let is_eager = |active: &ActiveSend| active.phase == Phase::Eager && !active.is_cancel_requested;
-        if self.active.get(&id).is_some_and(is_eager) {
-            self.remove(id);
-        }
     }
 
     fn remove(&mut self, id: u32) {
@@ -441,8 +419,7 @@ impl MessageTx {
 
     /// Tokens of all messages that are not complete, ascending.
     pub(super) fn pending(&self) -> Vec<u64> {
-        let is_pending = |active: &&ActiveSend| active.phase != Phase::Eager || active.is_cancel_requested;
-        let active = self.active.values().filter(is_pending).map(|active| active.send.token);
+        let active = self.active.values().map(|active| active.send.token);
         let queued = self.queue.iter().map(|send| send.token);
         let tokens: BTreeSet<u64> = active.chain(queued).chain(self.unreleased.iter().copied()).collect();
         tokens.into_iter().collect()

@@ -3,7 +3,7 @@
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::Event;
 use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
-use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Completion, Send};
 use mpjdev_proto::datagram::reliable::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -222,7 +222,7 @@ fn only_the_peers_reset_counts() {
 #[test]
 fn nothing_is_sent_after_the_last_packet() {
     let mut world = world(1, settings(), "delay=10us");
-    world.ends[0].plan.message = |number| Send { cancellable: true, ..short(number) };
+    world.ends[0].plan.message = |number| Send { completion: Completion::Synchronous, ..short(number) };
     world.ends[0].streams(5);
     world.run_to_completion(SECOND);
     close(&mut world, 0);

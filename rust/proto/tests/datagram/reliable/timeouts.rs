@@ -238,7 +238,7 @@ fn peer_with_a_held_window_is_not_failed() {
 fn unmatched_messages_hold_the_window() {
     let mut world = world(8, Settings { arrivals_max: 256, ..settings() }, "delay=10us,loss=1%");
     world.ends[0].streams(1000);
-    world.ends[0].plan.message = |number| Send { cancellable: true, ..short(number) };
+    world.ends[0].plan.message = |number| Send { completion: Completion::Synchronous, ..short(number) };
     world.ends[1].dawdles = u64::MAX;
     world.run_for(100 * MILLISECOND);
     let begun = world.ends[1].begun;

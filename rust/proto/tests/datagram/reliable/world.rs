@@ -449,7 +449,7 @@ pub(crate) fn for_seeds(seeds: std::ops::Range<u64>, run: impl Fn(u64) + std::pa
     }
 }
 
-/// A mix of standard, synchronous, cancellable and rendezvous messages.
+/// A mix of standard, synchronous and rendezvous messages.
 pub(crate) fn mixed(number: u64) -> Send {
     let plain =
         Send { tag: number as i32, token: number + 1, context: (number % 5) << 33, ..Send::default() };
@@ -458,11 +458,11 @@ pub(crate) fn mixed(number: u64) -> Send {
         1 => Send { len: 20, completion: Completion::Synchronous, ..plain },
         2 => Send { len: 5000, ..plain },
         3 => Send { len: 40_000, ..plain },
-        4 => Send { len: 30, cancellable: true, ..plain },
+        4 => Send { len: 30, completion: Completion::Synchronous, ..plain },
         5 => Send { len: 100, rendezvous: true, ..plain },
         6 => Send { len: 3000, completion: Completion::Synchronous, ..plain },
         7 => Send { len: 0, completion: Completion::Synchronous, ..plain },
-        8 => Send { len: 2000, cancellable: true, ..plain },
+        8 => Send { len: 2000, completion: Completion::Synchronous, ..plain },
         9 => Send { len: 5, rendezvous: true, ..plain },
         _ => Send { len: 1100 + number % 100, ..plain },
     }
