@@ -1,6 +1,7 @@
 #![doc = include_str!("../PROTOCOL.md")]
 #![forbid(unsafe_code)]
 
+mod arrival_table;
 pub mod collective;
 pub mod context;
 pub mod datagram;

@@ -3,34 +3,21 @@
 use std::collections::BTreeMap;
 
 pub use super::arrival::ArrivalId;
+use super::arrival::ArrivalTable;
 use super::event::{Control, Event};
 use super::packet::{Packet, PacketType};
 use super::pair_error::{NoSuchArrival, ProtocolError};
 
-/// An empty table with more slots than this releases its storage.
-const SLOTS_KEPT: usize = 64;
-
 #[derive(Debug)]
 pub(super) struct MessageRx {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    /// Messages; the other slots are free.
-    len: usize,
+    messages: ArrivalTable<Inbound>,
     /// Of them, those that no receive has matched.
     buffered: usize,
     /// Of them, those that are matched and not drained.
     wanted: usize,
-    /// Generation of the latest message.
-    generation: u32,
     /// The latest message with each srqid, if it is unmatched. A sender reuses an id only when its request
     /// has ended, so a cancel request never means an earlier message (IMPI 8.6, rule 4).
     latest: BTreeMap<u64, ArrivalId>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    generation: u32,
-    inbound: Option<Inbound>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,15 +42,7 @@ enum Phase {
 
 impl MessageRx {
     pub(super) fn new() -> Self {
-        Self {
-            slots: Vec::new(),
-            free: Vec::new(),
-            len: 0,
-            buffered: 0,
-            wanted: 0,
-            generation: 0,
-            latest: BTreeMap::new(),
-        }
+        Self { messages: ArrivalTable::new(), buffered: 0, wanted: 0, latest: BTreeMap::new() }
     }
 
     /// Messages that no receive has matched.
@@ -73,19 +52,16 @@ impl MessageRx {
 
     /// Long messages whose rest is drained.
     pub(super) fn drained_len(&self) -> usize {
-        self.len - self.buffered - self.wanted
+        self.messages.len() - self.buffered - self.wanted
     }
 
     /// Whether all matched messages are complete.
     pub(super) fn is_idle(&self) -> bool {
-        self.len == self.buffered
+        self.messages.len() == self.buffered
     }
 
     /// Stores a message that has begun.
     pub(super) fn insert(&mut self, packet: &Packet) -> ArrivalId {
-        self.generation = self.generation.wrapping_add(1).max(1);
-        self.len += 1;
-        self.buffered += 1;
         let inbound = Inbound {
             srqid: packet.srqid,
             msglen: packet.msglen,
@@ -93,46 +69,19 @@ impl MessageRx {
             is_synchronous: packet.kind == PacketType::DataSync,
             phase: Phase::Buffered,
         };
-        let slot = Slot { generation: self.generation, inbound: Some(inbound) };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.slots[place as usize] = slot;
-                place
-            }
-            None => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        let id = ArrivalId::new(place, self.generation);
+        let id = self.messages.insert(inbound).expect("arrivals_max is below 2^32");
+        self.buffered += 1;
         self.latest.insert(packet.srqid, id);
         id
     }
 
-    fn get(&mut self, id: ArrivalId) -> Option<&mut Inbound> {
-        let slot = self.slots.get_mut(id.place())?;
-        if slot.generation == id.generation() { slot.inbound.as_mut() } else { None }
-    }
-
-    fn remove(&mut self, id: ArrivalId) {
-        if let Some(slot) = self.slots.get_mut(id.place()) {
-            slot.inbound = None;
-            self.free.push(id.place() as u32);
-            self.len -= 1;
-        }
-        if self.len == 0 && self.slots.len() > SLOTS_KEPT {
-            self.slots = Vec::new();
-            self.free = Vec::new();
-        }
-    }
-
     pub(super) fn is_buffered(&mut self, id: ArrivalId) -> bool {
-        self.get(id).is_some_and(|inbound| inbound.phase == Phase::Buffered)
+        self.messages.get_mut(id).is_some_and(|inbound| inbound.phase == Phase::Buffered)
     }
 
     /// A receive has matched it; the answer, if its sender waits for one.
     pub(super) fn matched(&mut self, id: ArrivalId) -> Result<Option<Control>, NoSuchArrival> {
-        let inbound = self.get(id).ok_or(NoSuchArrival(id))?;
+        let inbound = self.messages.get_mut(id).ok_or(NoSuchArrival(id))?;
         if inbound.phase != Phase::Buffered {
             return Err(NoSuchArrival(id));
         }
@@ -142,7 +91,7 @@ impl MessageRx {
             inbound.phase = Phase::Matched { drained: false };
             self.wanted += 1;
         } else {
-            self.remove(id);
+            self.messages.remove(id);
         }
         self.buffered -= 1;
         if self.latest.get(&srqid) == Some(&id) {
@@ -155,7 +104,7 @@ impl MessageRx {
 
     /// Drains the rest of a matched long message; false if there is none.
     pub(super) fn drain(&mut self, id: ArrivalId) -> bool {
-        match self.get(id).map(|inbound| &mut inbound.phase) {
+        match self.messages.get_mut(id).map(|inbound| &mut inbound.phase) {
             Some(Phase::Matched { drained } | Phase::Open { drained }) if !*drained => *drained = true,
             _ => return false,
         }
@@ -165,7 +114,7 @@ impl MessageRx {
 
     /// The SyncAck of a long message is sent: its rest may follow.
     pub(super) fn syncack_left(&mut self, drqid: u64) {
-        let inbound = ArrivalId::of(drqid).and_then(|id| self.get(id));
+        let inbound = ArrivalId::of(drqid).and_then(|id| self.messages.get_mut(id));
         if let Some(inbound) = inbound
             && let Phase::Matched { drained } = inbound.phase
         {
@@ -178,7 +127,7 @@ impl MessageRx {
     pub(super) fn handle_continuation(&mut self, packet: &Packet) -> Result<Event, ProtocolError> {
         let Packet { drqid, len, .. } = *packet;
         let id = ArrivalId::of(drqid).ok_or(ProtocolError::Drqid { drqid })?;
-        let inbound = self.get(id).ok_or(ProtocolError::Drqid { drqid })?;
+        let inbound = self.messages.get_mut(id).ok_or(ProtocolError::Drqid { drqid })?;
         let Phase::Open { drained } = inbound.phase else { return Err(ProtocolError::Drqid { drqid }) };
         let Inbound { msglen, received, .. } = *inbound;
         if packet.msglen != msglen {
@@ -193,7 +142,7 @@ impl MessageRx {
         inbound.received += u64::from(len);
         let last = inbound.received == msglen;
         if last {
-            self.remove(id);
+            self.messages.remove(id);
             self.wanted -= usize::from(!drained);
         }
         if drained {
@@ -206,7 +155,7 @@ impl MessageRx {
     pub(super) fn withdraw(&mut self, srqid: u64) -> Option<ArrivalId> {
         let id = self.latest.remove(&srqid)?;
         self.buffered -= 1;
-        self.remove(id);
+        self.messages.remove(id);
         Some(id)
     }
 
@@ -214,39 +163,34 @@ impl MessageRx {
     /// ascending.
     pub(super) fn take_all(&mut self) -> (Vec<ArrivalId>, Vec<ArrivalId>) {
         let (mut receives, mut unmatched) = (Vec::new(), Vec::new());
-        for (place, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
-            let id = ArrivalId::new(place as u32, slot.generation);
-            match slot.inbound.map(|inbound| inbound.phase) {
-                Some(Phase::Buffered) => unmatched.push(id),
-                Some(Phase::Matched { drained: false } | Phase::Open { drained: false }) => receives.push(id),
-                _ => {}
+        for (id, inbound) in self.messages.iter() {
+            match inbound.phase {
+                Phase::Buffered => unmatched.push(id),
+                Phase::Matched { drained: false } | Phase::Open { drained: false } => receives.push(id),
+                Phase::Matched { drained: true } | Phase::Open { drained: true } => {}
             }
         }
         receives.sort_unstable();
         unmatched.sort_unstable();
+        self.messages.clear();
         self.latest.clear();
-        self.buffered = 0;
-        self.free.clear();
-        self.len = 0;
-        self.wanted = 0;
+        (self.buffered, self.wanted) = (0, 0);
         (receives, unmatched)
     }
 
     pub(super) fn syncacks_queued(&self) -> usize {
-        let matched = |slot: &&Slot| slot.inbound.is_some_and(|i| matches!(i.phase, Phase::Matched { .. }));
-        self.slots.iter().filter(matched).count()
+        let is_matched = |inbound: &Inbound| matches!(inbound.phase, Phase::Matched { .. });
+        self.messages.iter().filter(|(_, inbound)| is_matched(inbound)).count()
     }
 
     pub(super) fn check_invariants(&self) {
-        assert_eq!(self.len + self.free.len(), self.slots.len());
+        self.messages.check();
         let (mut buffered, mut latest, mut drained) = (0, 0, 0);
-        for (place, slot) in self.slots.iter().enumerate() {
-            let Some(inbound) = slot.inbound else { continue };
+        for (id, inbound) in self.messages.iter() {
             assert!(inbound.received <= inbound.msglen, "{inbound:?}");
             let is_partial = inbound.received < inbound.msglen;
             match inbound.phase {
                 Phase::Buffered => {
-                    let id = ArrivalId::new(place as u32, slot.generation);
                     buffered += 1;
                     latest += usize::from(self.latest.get(&inbound.srqid) == Some(&id));
                 }

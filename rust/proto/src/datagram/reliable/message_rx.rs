@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::Mode;
 pub use super::arrival::ArrivalId;
-use super::arrival::{GENERATION_MAX, SLOTS_MAX};
+use super::arrival::ArrivalTable;
 use super::content::{Block, Content};
 use super::context_ids::RxContextIds;
 use super::error::NoSuchArrival;
@@ -18,7 +18,7 @@ pub struct Arrival {
     /// [`matched`](super::connection::Connection::matched) in the same step in which a receive matches it, or
     /// [`discard`](super::connection::Connection::discard).
     pub id: Option<ArrivalId>,
-    /// The context it travels in.
+    /// The context of the message.
     pub context: u64,
     /// Rank of the sender in the communicator.
     pub lrank: u16,
@@ -57,23 +57,13 @@ pub enum Delivery {
 #[derive(Debug)]
 pub(super) struct MessageRx {
     context_ids: RxContextIds,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    len: usize,
-    /// Of them, those that no receive has matched.
+    messages: ArrivalTable<Inbound>,
+    /// Of these, those that no receive has matched.
     unmatched: usize,
-    /// Of the latest message, 1 to [`GENERATION_MAX`].
-    generation: u32,
     /// Unmatched messages that the peer may name, by message id.
     named: BTreeMap<u32, ArrivalId>,
     /// The eager message whose fragments are being received.
     eager: Option<(u32, ArrivalId)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    generation: u32,
-    inbound: Option<Inbound>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,11 +90,8 @@ impl MessageRx {
     pub(super) fn new() -> Self {
         Self {
             context_ids: RxContextIds::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            len: 0,
+            messages: ArrivalTable::new(),
             unmatched: 0,
-            generation: 0,
             named: BTreeMap::new(),
             eager: None,
         }
@@ -113,10 +100,10 @@ impl MessageRx {
     /// Messages that have ids.
     #[inline]
     pub(super) const fn len(&self) -> usize {
-        self.len
+        self.messages.len()
     }
 
-    /// Of them, those that no receive has matched.
+    /// Of these, those that no receive has matched.
     #[inline]
     pub(super) const fn unmatched_len(&self) -> usize {
         self.unmatched
@@ -124,7 +111,7 @@ impl MessageRx {
 
     /// Whether all matched messages are complete.
     pub(super) const fn is_idle(&self) -> bool {
-        self.len == self.unmatched
+        self.messages.len() == self.unmatched
     }
 
     /// A message begins, in the order of the packets. `None` if no honest peer sends that.
@@ -177,7 +164,7 @@ impl MessageRx {
             _ => return None,
         };
         let kind = if arrival.is_rendezvous { Kind::Rendezvous } else { Kind::Eager };
-        let id = self.insert(Inbound {
+        let id = self.messages.insert(Inbound {
             message_id,
             total: arrival.total,
             received: u64::from(content.len),
@@ -186,6 +173,7 @@ impl MessageRx {
             is_matched: false,
             is_discarded: false,
         })?;
+        self.unmatched += 1;
         arrival.id = Some(id);
         if is_named {
             self.named.insert(message_id, id);
@@ -196,10 +184,10 @@ impl MessageRx {
     }
 
     /// The next octets of an eager message, in the order of the packets. `None` if no honest peer sends that;
-    /// discarded octets give no delivery.
+    /// `Some(None)` for discarded octets.
     pub(super) fn continue_eager(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
         let (message_id, id) = self.eager?;
-        let inbound = self.get(id)?;
+        let inbound = self.messages.get_mut(id)?;
         let is_next = inbound.received == fragment.offset && inbound.total == fragment.total && len > 0;
         if message_id != fragment.message_id || !is_next {
             return None;
@@ -210,12 +198,12 @@ impl MessageRx {
     /// Octets of a message with a grant, in any order. `None` if there is no such message, or if they are not
     /// part of it.
     pub(super) fn accept_fragment(&mut self, fragment: &Fragment, len: u32) -> Option<Option<Delivery>> {
-        let id = ArrivalId::of(fragment.destination_id)?;
-        let inbound = self.get(id)?;
+        let id = ArrivalId::of(fragment.destination_id.into())?;
+        let inbound = self.messages.get_mut(id)?;
         let is_open = inbound.kind == Kind::Rendezvous && inbound.is_matched;
         let is_part = inbound.message_id == fragment.message_id && inbound.total == fragment.total;
-        // Only the sum is checked: a peer that sends one fragment twice and another never damages its own
-        // message.
+        // Only the sum is checked: a peer that sends one fragment twice and omits another damages only its
+        // own message.
         if !is_open || !is_part || len == 0 || u64::from(len) > inbound.total - inbound.received {
             return None;
         }
@@ -223,7 +211,7 @@ impl MessageRx {
     }
 
     fn add(&mut self, id: ArrivalId, offset: u64, len: u32) -> Option<Delivery> {
-        let inbound = self.get(id)?;
+        let inbound = self.messages.get_mut(id)?;
         inbound.received += u64::from(len);
         let is_last = inbound.received == inbound.total;
         let Inbound { kind, is_matched, is_discarded, .. } = *inbound;
@@ -231,14 +219,15 @@ impl MessageRx {
             self.eager = None;
         }
         if is_last && is_matched {
-            self.remove(id);
+            self.messages.remove(id);
         }
         (!is_discarded).then_some(Delivery::Continued { arrival: id, offset, len, is_last })
     }
 
-    /// A receive has matched it; the answer, if its sender waits for one.
+    /// A receive has matched the message. Returns the answer, if its sender waits for one.
     pub(super) fn matched(&mut self, id: ArrivalId) -> Result<Option<Content>, NoSuchArrival> {
-        let inbound = self.get(id).filter(|inbound| !inbound.is_matched).ok_or(NoSuchArrival(id))?;
+        let inbound =
+            self.messages.get_mut(id).filter(|inbound| !inbound.is_matched).ok_or(NoSuchArrival(id))?;
         inbound.is_matched = true;
         let Inbound { message_id, total, received, kind, is_synchronous, .. } = *inbound;
         self.unmatched -= 1;
@@ -247,7 +236,7 @@ impl MessageRx {
         }
         let is_whole = received == total;
         if is_whole {
-            self.remove(id);
+            self.messages.remove(id);
         }
         if !is_synchronous && kind == Kind::Eager {
             return Ok(None);
@@ -257,61 +246,31 @@ impl MessageRx {
         Ok(Some(Content { block, ..Content::new(Mode::OkToSend) }))
     }
 
-    /// The rest of a message is discarded; the answer, if it was not matched and its sender waits for one.
+    /// Discards the rest of a message. Returns the answer, if it was not matched and its sender waits for
+    /// one.
     pub(super) fn discard(&mut self, id: ArrivalId) -> Result<Option<Content>, NoSuchArrival> {
-        let inbound = self.get(id).filter(|inbound| !inbound.is_discarded).ok_or(NoSuchArrival(id))?;
+        let inbound =
+            self.messages.get_mut(id).filter(|inbound| !inbound.is_discarded).ok_or(NoSuchArrival(id))?;
         inbound.is_discarded = true;
         if inbound.is_matched { Ok(None) } else { self.matched(id) }
     }
 
-    /// The peer requests a cancel: the answer, and the message if it is cancelled.
+    /// The peer requests a cancel. Returns the answer, and the message if it is cancelled.
     pub(super) fn withdraw(&mut self, request: &Request) -> (Content, Option<ArrivalId>) {
         let taken = self.named.remove(&request.message_id);
         if let Some(id) = taken {
             self.unmatched -= 1;
-            self.remove(id);
+            self.messages.remove(id);
         }
         let granted = if taken.is_some() { 0 } else { u64::MAX };
         let block = Block::Grant(Grant { message_id: request.message_id, destination_id: 0, granted });
         (Content { block, ..Content::new(Mode::AntiSendOk) }, taken)
     }
 
-    fn insert(&mut self, inbound: Inbound) -> Option<ArrivalId> {
-        let slot_index = match self.free.pop() {
-            Some(slot_index) => slot_index,
-            None if self.slots.len() < SLOTS_MAX => {
-                let slot_index = self.slots.len() as u32;
-                self.slots.push(Slot { generation: 0, inbound: None });
-                slot_index
-            }
-            None => return None,
-        };
-        self.generation = self.generation % GENERATION_MAX + 1;
-        self.slots[slot_index as usize] = Slot { generation: self.generation, inbound: Some(inbound) };
-        self.len += 1;
-        self.unmatched += 1;
-        Some(ArrivalId::new(slot_index, self.generation))
-    }
-
-    fn get(&mut self, id: ArrivalId) -> Option<&mut Inbound> {
-        let slot = self.slots.get_mut(id.slot_index())?;
-        if slot.generation == id.generation() { slot.inbound.as_mut() } else { None }
-    }
-
-    fn remove(&mut self, id: ArrivalId) {
-        if let Some(slot) = self.slots.get_mut(id.slot_index())
-            && slot.inbound.take().is_some()
-        {
-            self.free.push(id.slot_index() as u32);
-            self.len -= 1;
-        }
-    }
-
     pub(super) fn check(&self) {
-        let inbound = || self.slots.iter().filter_map(|slot| slot.inbound.as_ref());
-        assert_eq!(inbound().count(), self.len);
+        self.messages.check();
+        let inbound = || self.messages.iter().map(|(_, inbound)| inbound);
         assert_eq!(inbound().filter(|inbound| !inbound.is_matched).count(), self.unmatched);
-        assert_eq!(self.slots.len(), self.len + self.free.len());
         assert!(self.named.len() <= self.unmatched);
         for inbound in inbound() {
             assert!(inbound.received <= inbound.total, "{inbound:?}");

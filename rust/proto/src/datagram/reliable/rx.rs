@@ -3,7 +3,7 @@
 use super::super::header::Mode;
 use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
-use super::arrival::SLOTS_MAX;
+use super::arrival::ArrivalId;
 use super::connection::{Connection, Event, Verdict};
 use super::content::{Block, Content};
 use super::message_rx::{Arrival, Delivery};
@@ -77,7 +77,7 @@ impl Connection {
         understood.flatten()
     }
 
-    /// `None`: no honest peer sends that.
+    /// `None` if no honest peer sends that.
     fn try_accept(&mut self, content: &Content) -> Option<Option<Delivery>> {
         if content.is_fin {
             self.close.peer_finished()?;
@@ -140,12 +140,12 @@ impl Connection {
     /// Holds the window while another full window could exceed a limit.
     ///
     /// Unmatched messages hold the window until they are matched. Answers that wait for the peer's window do
-    /// not, else two ends could wait for each other for ever: an honest peer causes no more answers than it
-    /// keeps sends (a choice of ours).
+    /// not, since two ends could deadlock. An honest peer causes at most one answer for each of its pending
+    /// sends (a choice of ours).
     pub(super) fn settle(&mut self) {
         let more = usize::from(self.settings.receive_window);
         let is_full = self.message_rx.unmatched_len() + more >= self.settings.arrivals_max
-            || self.message_rx.len() + more >= SLOTS_MAX
+            || self.message_rx.len() + more >= ArrivalId::SLOTS_MAX
             || self.message_tx.answers() + more >= self.settings.answers_max();
         let next = self.packet_rx.next();
         let window = self.packet_rx.window();

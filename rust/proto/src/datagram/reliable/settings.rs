@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::super::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN, WINDOW_MAX};
 use super::super::sequence::FullSequence;
-use super::arrival::SLOTS_MAX;
+use super::arrival::ArrivalId;
 use super::congestion::Algorithm;
 use super::rtt::Timing;
 use super::time::{MILLISECOND, Nanos, SECOND};
@@ -19,11 +19,11 @@ pub struct Path {
     pub window: u32,
     /// The largest congestion window, in packets.
     pub window_max: u32,
-    /// Octets in a second of a private link with a declared rate, at which it is paced.
+    /// The declared rate of a private link in octets per second, which paces it.
     pub rate: Option<u64>,
     /// Limits of the timer.
     pub timing: Timing,
-    /// Longest delay of an ack; the peer learns it at setup.
+    /// Longest delay of an ack; sent to the peer at setup.
     pub max_ack_delay: Nanos,
 }
 
@@ -55,16 +55,15 @@ const WINDOW_LIMIT: u32 = 2048;
 /// (5.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The id that this end has given the connection: received packets have it.
+    /// The id that this end chose for the connection: received packets have it.
     pub ours: u64,
-    /// The id that the peer has given it: sent packets have it.
+    /// The id that the peer chose: sent packets have it.
     pub theirs: u64,
-    /// Our first sequence number.
+    /// The first sequence number of this end.
     pub first_ours: FullSequence,
     /// The peer's first sequence number.
     pub first_theirs: FullSequence,
-    /// Octets of a datagram at most, from the header on, as both ends have agreed; at least
-    /// [`DATAGRAM_LEN_MIN`].
+    /// Most octets of a datagram, header included, as agreed; at least [`DATAGRAM_LEN_MIN`].
     pub datagram_len_max: usize,
     /// Packets that the peer may send ahead: its share of this end's socket ([`super::windows::Shares`]); at
     /// least 1.
@@ -80,7 +79,7 @@ pub struct Settings {
     pub trusts_resets: bool,
     /// A round trip that was measured before (5.10: a UDP echo).
     pub first_rtt: Option<Nanos>,
-    /// Packets after which an ack is sent at once; 0: a quarter of the window (5.6).
+    /// Packets after which an ack is sent at once; 0 for a quarter of the window (5.6).
     pub ack_every: u16,
     /// Whether sent packets have a CRC32C.
     pub checked: bool,
@@ -96,24 +95,24 @@ pub struct Settings {
     pub dead_after: Nanos,
 }
 
-/// The shortest datagram with room for a fragment of an octet, whatever blocks it needs.
+/// The shortest datagram with room for a fragment of one octet and all blocks.
 pub const DATAGRAM_LEN_MIN: usize =
     FIXED_LEN + CONTEXT_LEN + FRAGMENT_LEN + TRAILER_LEN + RTS_DATA_LEN as usize;
-/// Octets of a rendezvous that its RTS carries: what a receiver needs to judge the message (as over IMPI).
+/// Octets of a rendezvous in its RTS, from which a receiver knows the length of the message (as over IMPI).
 pub const RTS_DATA_LEN: u32 = 8;
 /// The default of [`Settings::dead_after`] (5.8).
 pub const DEAD_AFTER: Nanos = 30 * SECOND;
 /// The default of [`Settings::eager_max`] (5.9).
 pub const EAGER_MAX: u32 = 16 * 1024;
-/// The most arrivals that have ids.
-pub const ARRIVALS_MAX: usize = SLOTS_MAX - 1;
+/// Most arrivals with ids.
+pub const ARRIVALS_MAX: usize = ArrivalId::SLOTS_MAX - 1;
 /// Settings with which a connection cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// No fragment fits.
     #[error("datagrams of {datagram_len_max} octets are too short, {DATAGRAM_LEN_MIN} are needed")]
     DatagramLen {
-        /// Octets of a datagram at most.
+        /// Most octets of a datagram.
         datagram_len_max: usize,
     },
     /// Nothing can be received, or sequence numbers become ambiguous.
@@ -137,7 +136,7 @@ pub enum SettingsError {
          {ARRIVALS_MAX}"
     )]
     ArrivalsMax {
-        /// Most unmatched messages that the peer makes us keep.
+        /// Most unmatched messages of the peer.
         arrivals_max: usize,
         /// Packets that the peer may send ahead.
         receive_window: u16,
@@ -145,7 +144,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// For a path of which nothing else is known, numbers and windows to be filled in.
+    /// Default settings for a path. The caller fills in ids, numbers and windows.
     #[must_use]
     pub const fn new(path: Path) -> Self {
         Self {
@@ -198,7 +197,7 @@ impl Settings {
         self.datagram_len_max - FIXED_LEN - if self.checked { TRAILER_LEN } else { 0 }
     }
 
-    /// Answers that wait at most: each message of the peer may have one for its match and one for its cancel.
+    /// Most answers that wait: each message of the peer may have one for its match and one for its cancel.
     pub(super) const fn answers_max(&self) -> usize {
         self.peer_sends_max.saturating_mul(2).saturating_add(self.receive_window as usize * 2)
     }
