@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::impi::message_rx::ArrivalId;
-use mpjdev_proto::impi::message_tx::{Body, Mode, Send};
+use mpjdev_proto::impi::message_tx::{Body, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Event, Pair, Settings, Transmit};
 use mpjdev_proto::impi::{Dialect, Proc};
@@ -14,10 +15,10 @@ const THEIRS: Proc = Proc { host_id: [2; 16], pid: 2 };
 /// Runs calls and packets of three octets each. The first octet of the input selects the settings.
 ///
 /// Invariants, after each step: the machine's own, with its bounds. Flow control holds in both directions.
-/// First packets are sent in order, the octets of each message once and in order. Each event occurs once and has
-/// a cause. Every cancel request and every match has at most one answer, and exactly one when no output is
-/// pending. After a failure exactly the pending operations are returned. An answer to a cancel is an error, since
-/// the machine requests none. An error of the peer ends the run.
+/// First packets are sent in order, the octets of each message once and in order. Each event occurs once and
+/// has one cause. Every cancel request and every match has at most one answer, and exactly one when no output
+/// is pending. After a failure exactly the pending operations are returned. An answer to a cancel is an
+/// error, since the machine requests none. An error of the peer ends the run.
 pub fn pair(input: &[u8]) {
     let Some((&settings, calls)) = input.split_first() else { return };
     let mut model = Model::new(usize::from(settings));
@@ -166,7 +167,7 @@ impl Model {
     fn next_send(&self, a: u8, b: u8) -> Send {
         Send {
             msglen: u64::from(b) % 30,
-            mode: if a % 2 == 1 { Mode::Synchronous } else { Mode::Standard },
+            completion: if a % 2 == 1 { Completion::Synchronous } else { Completion::Standard },
             rendezvous: a & 6 == 4,
             token: self.sends.len() as u64 + 1,
             ..Send::default()
@@ -184,7 +185,7 @@ impl Model {
     fn send_now(&mut self, a: u8, b: u8) {
         let send = self.next_send(a, b);
         if let Some(packet) = self.pair.try_send_now(&send) {
-            assert!(!self.finished && send.mode == Mode::Standard);
+            assert!(!self.finished && send.completion == Completion::Standard);
             self.sends.insert(send.token, Outgoing { send, ..Outgoing::default() });
             let body = Body { token: send.token, offset: 0, len: packet.len, last: true };
             self.sent(Transmit { packet, body: Some(body) });
@@ -366,7 +367,7 @@ impl Outgoing {
     }
 
     fn is_pending(&self, maxdatalen: u32) -> bool {
-        let is_waited_for = self.is_long(maxdatalen) || self.send.mode == Mode::Synchronous;
+        let is_waited_for = self.is_long(maxdatalen) || self.send.completion == Completion::Synchronous;
         !self.left || self.offset < self.send.msglen || (is_waited_for && !self.matched)
     }
 }

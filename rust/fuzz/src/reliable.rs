@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::layout::SACK_WORDS_MAX;
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
-use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos};
 use mpjdev_proto::datagram::sequence::FullSequence;

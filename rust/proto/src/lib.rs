@@ -3,6 +3,7 @@
 
 mod arrival_table;
 pub mod collective;
+pub mod completion;
 pub mod context;
 pub mod datagram;
 pub mod envelope;

@@ -5,19 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use super::event::Event;
 use super::packet::{Packet, PacketType};
 use super::pair_error::{ProtocolError, SendError};
+use crate::completion::Completion;
 
-/// The completion of a send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// When its octets are handed over: standard, buffered and ready mode (IMPI 8.2).
-    #[default]
-    Standard,
-    /// When a receive has matched it as well.
-    Synchronous,
-}
-
-/// Octets of a rendezvous in its first packet. Not 0: a single packet behind it would look like a short
-/// message.
+/// Octets of a rendezvous in its first packet. Not 0: a rest in one packet would look like a short message.
 pub const RTS_DATA_LEN: u32 = 8;
 
 /// A message to be sent.
@@ -25,17 +15,17 @@ pub const RTS_DATA_LEN: u32 = 8;
 pub struct Send {
     /// Context id.
     pub cid: u64,
-    /// Rank of the sender in the communicator; the draft does not carry it.
+    /// Rank of the sender in the communicator; not sent in the draft.
     pub lsrank: i32,
     /// Tag.
     pub tag: i32,
     /// Octets of the message.
     pub msglen: u64,
     /// Its completion.
-    pub mode: Mode,
-    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however
-    /// short it is. On the wire it is a long message with a short first packet. IMPI 8.3 fills the first
-    /// packet, so this is for ranks of this project only; it bounds the memory at the receiver.
+    pub completion: Completion,
+    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, whatever
+    /// its length. On the wire it is a long message with a short first packet. IMPI 8.3 fills the first
+    /// packet, so this is for ranks of this project only. It bounds the memory at the receiver.
     pub rendezvous: bool,
     /// The driver's name of the message and its octets, and its srqid: not 0, and different from those of all
     /// sends that are not complete.
@@ -58,11 +48,11 @@ pub struct Body {
     pub offset: u64,
     /// Their number; 0 in an empty message.
     pub len: u32,
-    /// Whether all octets of the message have been handed over with these.
+    /// Whether these are the last octets of the message.
     pub last: bool,
 }
 
-/// Sends of one pair.
+/// The sends of one pair.
 #[derive(Debug)]
 pub(super) struct MessageTx {
     maxdatalen: u32,
@@ -73,7 +63,7 @@ pub(super) struct MessageTx {
     active: BTreeMap<u64, Active>,
     /// Matched long messages with octets to send, in the order of their SyncAcks.
     tails: VecDeque<u64>,
-    /// Whether the rest of a long message is next, if both a first packet and such a rest wait.
+    /// Whether the rest of a long message is next, if both a first packet and a rest wait.
     is_tails_turn: bool,
     /// The number of messages whose first packet is sent.
     seqnum: u64,
@@ -136,7 +126,8 @@ impl MessageTx {
         packet.len = send.msglen as u32;
     }
 
-    /// Fills in the next packet with data; returns its body. A packet of a rest waits until `is_there`.
+    /// Fills in the next packet with data; returns its body. A packet of a rest waits until `is_there` holds
+    /// for its octets.
     pub(super) fn poll(&mut self, packet: &mut Packet, is_there: impl Fn(&Body) -> bool) -> Option<Body> {
         let is_tail = (self.queue.is_empty() || self.is_tails_turn)
             && self.next_tail().is_some_and(|body| is_there(&body));
@@ -154,7 +145,7 @@ impl MessageTx {
             (false, true) => self.maxdatalen,
             (_, false) => send.msglen as u32,
         };
-        if is_long || send.mode == Mode::Synchronous {
+        if is_long || send.completion == Completion::Synchronous {
             packet.kind = PacketType::DataSync;
             packet.srqid = send.token;
             let (seqnum, offset) = (self.seqnum, u64::from(packet.len));
@@ -165,7 +156,7 @@ impl MessageTx {
         Some(Body { token: send.token, offset: 0, len: packet.len, last: !is_long })
     }
 
-    /// The next octets of the rest that is first in turn.
+    /// The next octets of the first rest in the queue.
     fn next_tail(&self) -> Option<Body> {
         let token = *self.tails.front()?;
         let Active { send, offset, .. } = *self.active.get(&token)?;

@@ -2,13 +2,13 @@
 //!
 //! The driver moves octets; the machine sees headers only. The driver does the following:
 //!
-//! - it reads a header, [`parse`](super::packet::Packet::parse)s it, gives it to the pair of its source and
-//!   destination, and takes the [`data_len`](super::packet::Packet::data_len) octets behind it where the
-//!   event says, or nowhere;
+//! - it reads a header, [`parse`](super::packet::Packet::parse)s it, passes it to the pair of its source and
+//!   destination, and stores or drops the [`data_len`](super::packet::Packet::data_len) octets behind it, as
+//!   the event states;
 //! - it matches arrivals with its receives ([`crate::matching`]) and calls [`Pair::matched`] in the same
 //!   step;
-//! - while [`Pair::wants_to_send`], it asks [`Pair::poll_transmit`] and writes the header and, without a
-//!   packet in between, the octets of the message that it names.
+//! - while [`Pair::wants_to_send`], it polls [`Pair::poll_transmit`] and writes the header and, directly
+//!   behind it, the octets of the body.
 //!
 //! A Fini is sent between hosts, not processes: [`super::fini`] handles it.
 
@@ -18,10 +18,11 @@ use super::event::Control;
 pub use super::event::{Arrival, Event};
 use super::flow::Flow;
 use super::message_rx::{ArrivalId, MessageRx};
-use super::message_tx::{Body, MessageTx, Mode, Send};
+use super::message_tx::{Body, MessageTx, Send};
 use super::packet::{Packet, PacketType};
 use super::pair_error::{NoSuchArrival, ProtocolError, SendError, SettingsError};
 use super::{Dialect, Proc};
+use crate::completion::Completion;
 
 /// The settings that both ends agree on at start-up, and the limits of one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +55,10 @@ pub struct Settings {
 ///
 /// After a [`ProtocolError`] the channel must be closed: the two ends no longer agree.
 ///
-/// Order: ProtoAcks are sent first, whatever the flow is; then SyncAcks and answers to cancel requests, in the
-/// order in which they arose; then first packets of messages in the order of [`send`](Self::send), in
-/// turn with the rest of the long messages that are matched. So a long message holds up no other, and none
-/// overtakes another's first packet (IMPI 8.4).
+/// Order: ProtoAcks are sent first, whatever the flow is; then SyncAcks and answers to cancel requests, in
+/// the order in which they arose; then first packets of messages in the order of [`send`](Self::send), in
+/// turn with the rests of matched long messages. So a long message delays no other, and no message overtakes
+/// another's first packet (IMPI 8.4).
 #[derive(Debug)]
 pub struct Pair {
     settings: Settings,
@@ -80,8 +81,8 @@ pub struct Transmit {
     pub body: Option<Body>,
 }
 
-/// The operations that were pending when a channel was lost. For the machine octets are received or sent with
-/// their header, so the driver adds what it was reading or writing.
+/// The operations that were pending when a channel was lost. The machine counts octets as received or sent
+/// with their header, so the driver adds the message that it was reading or writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abandoned {
     /// Tokens of sends, ascending: those not sent, not matched, or not handed over completely.
@@ -93,7 +94,7 @@ pub struct Abandoned {
 }
 
 impl Pair {
-    /// Nothing sent, nothing received.
+    /// A pair with nothing sent and nothing received.
     ///
     /// # Errors
     /// Settings that contradict each other, named.
@@ -116,7 +117,7 @@ impl Pair {
         &self.settings
     }
 
-    /// Counters of the flow, both ways.
+    /// Counters of the flow in both directions.
     pub const fn flow(&self) -> &Flow {
         &self.flow
     }
@@ -139,7 +140,7 @@ impl Pair {
     #[inline]
     #[must_use]
     pub fn try_send_now(&mut self, send: &Send) -> Option<Packet> {
-        let plain = send.mode == Mode::Standard && !self.finished;
+        let plain = send.completion == Completion::Standard && !self.finished;
         let short = send.msglen <= u64::from(self.settings.maxdatalen);
         let first = self.flow.is_open() && !self.flow.is_ack_due() && !self.has_queued();
         if !(plain && short && first) {
@@ -192,7 +193,7 @@ impl Pair {
         if was_buffered || is_drained { Ok(()) } else { Err(NoSuchArrival(arrival)) }
     }
 
-    /// Holds ProtoAcks back, or no longer: for a driver whose memory for unexpected messages is full.
+    /// Holds or releases ProtoAcks, for a driver whose memory for unexpected messages is full.
     pub fn hold_acks(&mut self, hold: bool) {
         self.is_held_by_driver = hold;
         self.settle();
@@ -298,7 +299,7 @@ impl Pair {
     }
 
     /// As [`poll_transmit`](Self::poll_transmit). A packet of a long message's rest waits until `is_there`
-    /// says that the driver has its octets. Other packets are sent meanwhile, except rests of later messages.
+    /// returns true for its octets. Other packets are sent meanwhile, except rests of later messages.
     pub fn poll_transmit_if(&mut self, is_there: impl Fn(&Body) -> bool) -> Option<Transmit> {
         if self.flow.poll_protoack() {
             return Some(Transmit { packet: self.packet(PacketType::ProtoAck), body: None });
@@ -344,7 +345,7 @@ impl Pair {
     /// most hiwater packets are in flight; a peer that sends more violates the flow.
     ///
     /// Answers have a bound of their own. Both ends may queue the answers to all unmatched messages at the
-    /// same time, and neither may hold ProtoAcks then, else both would wait for ever.
+    /// same time, and must not hold ProtoAcks then, since they would deadlock.
     fn settle(&mut self) {
         let Settings { arrivals_max, hiwater, .. } = self.settings;
         let more = hiwater as usize;

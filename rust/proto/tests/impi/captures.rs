@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::impi::Dialect;
-use mpjdev_proto::impi::message_tx::{Mode, Send};
+use mpjdev_proto::impi::message_tx::Send;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Event, Pair, Settings};
 
@@ -84,8 +85,8 @@ fn is_first(packet: &Packet) -> bool {
 fn send(pair: &mut Pair, packet: &Packet) {
     let Packet { cid, lsrank, tag, msglen, srqid, .. } = *packet;
     let is_synchronous = packet.kind == PacketType::DataSync && u64::from(packet.len) == msglen;
-    let mode = if is_synchronous { Mode::Synchronous } else { Mode::Standard };
-    pair.send(Send { cid, lsrank, tag, msglen, mode, token: srqid, ..Send::default() }).unwrap();
+    let completion = if is_synchronous { Completion::Synchronous } else { Completion::Standard };
+    pair.send(Send { cid, lsrank, tag, msglen, completion, token: srqid, ..Send::default() }).unwrap();
 }
 
 fn receive(pair: &mut Pair, packet: &Packet, place: &str) {
@@ -122,7 +123,7 @@ fn essence(packet: &Packet) -> Packet {
 
 /// Proves that we handle what LAM sends, and send what it sends, in the barrier at the end of each job.
 #[test]
-fn the_smallest_job() {
+fn captured_smallest_job_is_replayed() {
     let conversation = Conversation::of_lam("impi-hello");
     assert_eq!(conversation.replay(0, true), []);
     assert_eq!(conversation.replay(1, true), []);
@@ -130,7 +131,7 @@ fn the_smallest_job() {
 
 /// Proves the same of a short synchronous message.
 #[test]
-fn a_short_synchronous_message() {
+fn captured_short_synchronous_message_is_replayed() {
     let conversation = Conversation::of_lam("impi-ssend");
     assert_eq!(conversation.replay(0, true), []);
     assert_eq!(conversation.replay(1, true), []);
@@ -138,7 +139,7 @@ fn a_short_synchronous_message() {
 
 /// Proves the same of a long message of 150000 octets; the sender echoes LAM's drqid.
 #[test]
-fn a_long_message() {
+fn captured_long_message_is_replayed() {
     let conversation = Conversation::of_lam("impi-long");
     assert_eq!(conversation.replay(0, true), []);
     assert_eq!(conversation.replay(1, true), []);
@@ -146,7 +147,7 @@ fn a_long_message() {
 
 /// Proves the same of 45 messages: ProtoAcks leave where LAM's do.
 #[test]
-fn many_short_messages() {
+fn captured_short_messages_are_replayed() {
     let conversation = Conversation::of_lam("impi-many");
     assert_eq!(conversation.replay(0, true), []);
     assert_eq!(conversation.replay(1, true), []);
@@ -154,7 +155,7 @@ fn many_short_messages() {
 
 /// Proves the same of collective operations, which are messages like others.
 #[test]
-fn collective_operations() {
+fn captured_collective_operations_are_replayed() {
     let conversation = Conversation::of_lam("impi-collective");
     assert_eq!(conversation.replay(0, true), []);
     assert_eq!(conversation.replay(1, true), []);
@@ -163,7 +164,7 @@ fn collective_operations() {
 /// Proves that we stop where LAM stops when ProtoAcks are missing, and continue as far as LAM for each one.
 /// The other host delays its ProtoAcks by hand: ours are the same, earlier.
 #[test]
-fn flow_control() {
+fn captured_flow_control_is_replayed() {
     let vector = vectors::read("impi-flow");
     let conversation = Conversation { vector, maxdatalen: 1000, ackmark: 3, hiwater: 5, ahead: Some(41) };
     assert_eq!(conversation.replay(0, true), []);
@@ -173,7 +174,7 @@ fn flow_control() {
 
 /// Proves that the conversations hold the packets that the tests above are about.
 #[test]
-fn captures_have_the_packets_that_they_demonstrate() {
+fn captures_have_their_documented_packets() {
     let count = |name: &str, kind: PacketType| {
         vectors::read(name).packets.iter().filter(|d| d.packet.kind == kind).count()
     };

@@ -1,7 +1,8 @@
 //! One machine, and the packets of a peer that is written down.
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::impi::message_rx::ArrivalId;
-use mpjdev_proto::impi::message_tx::{Mode, Send};
+use mpjdev_proto::impi::message_tx::Send;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Arrival, Event, Pair, Settings, Transmit};
 use mpjdev_proto::impi::pair_error::ProtocolError;
@@ -39,7 +40,7 @@ pub(crate) fn standard(token: u64, msglen: u64) -> Send {
 }
 
 pub(crate) fn synchronous(token: u64, msglen: u64) -> Send {
-    Send { mode: Mode::Synchronous, ..standard(token, msglen) }
+    Send { completion: Completion::Synchronous, ..standard(token, msglen) }
 }
 
 /// A packet of the peer.

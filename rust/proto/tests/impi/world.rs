@@ -7,11 +7,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::impi::fini::FiniState;
 use mpjdev_proto::impi::layout::HEADER_LEN;
 use mpjdev_proto::impi::message_rx::ArrivalId;
-use mpjdev_proto::impi::message_tx::{Body, Mode, Send};
+use mpjdev_proto::impi::message_tx::{Body, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::pair::{Abandoned, Arrival, Event, Pair, Settings};
 use mpjdev_proto::impi::pair_error::SendError;
@@ -164,11 +165,11 @@ impl World {
         let from = random.below(self.hosts.len());
         let to = (from + 1 + random.below(self.hosts.len() - 1)) % self.hosts.len();
         let msglen = [0, 1, m - 1, m, m + 1, 2 * m, 3 * m + 2][random.below(7)] as u64;
-        let mode = if random.below(3) == 0 { Mode::Synchronous } else { Mode::Standard };
+        let completion = if random.below(3) == 0 { Completion::Synchronous } else { Completion::Standard };
         let (cid, tag) = (random.below(3) as u64, random.below(3) as i32 - 1);
         let cancellable = random.below(3) == 0;
         let rendezvous = !cancellable && random.below(4) == 0;
-        let send = Send { cid, lsrank: from as i32, tag, msglen, mode, rendezvous, token: 0 };
+        let send = Send { cid, lsrank: from as i32, tag, msglen, completion, rendezvous, token: 0 };
         let selector = selector(from, &send);
         self.hosts[from].to_send.push_back(self.messages.len());
         let receives = &mut self.hosts[to].to_post;
@@ -505,7 +506,7 @@ impl Message {
 
     /// Short and standard, and such that it can be cancelled.
     pub(crate) fn is_eager(&self, m: u32) -> bool {
-        self.cancellable && self.send.mode == Mode::Standard && !self.is_long(m)
+        self.cancellable && self.send.completion == Completion::Standard && !self.is_long(m)
     }
 
     /// Whether its sender waits for something.
@@ -515,7 +516,7 @@ impl Message {
 
     /// Whether the machine waits for something.
     fn is_incomplete(&self, m: u32) -> bool {
-        let is_waited_for = self.is_long(m) || self.send.mode == Mode::Synchronous;
+        let is_waited_for = self.is_long(m) || self.send.completion == Completion::Synchronous;
         self.begun && !self.cancelled && (!self.handed_over || (is_waited_for && !self.acked))
     }
 

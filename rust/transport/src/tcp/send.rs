@@ -3,7 +3,8 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use mpjdev_proto::impi::message_tx::{Mode, Send};
+use mpjdev_proto::completion::Completion;
+use mpjdev_proto::impi::message_tx::Send;
 
 use super::channel::Channel;
 use super::channel_state::{Backlog, TxState};
@@ -31,13 +32,14 @@ impl TcpTransport {
         if !session.pair.flow().is_open() || session.pair.wants_to_send() {
             return false;
         }
-        let mode = if header.kind == Kind::Eager { Mode::Standard } else { Mode::Synchronous };
+        let completion =
+            if header.kind == Kind::Eager { Completion::Standard } else { Completion::Synchronous };
         let send = Send {
             cid: header.context,
             lsrank: self.net.rank as i32,
             tag: header.tag,
             msglen: len as u64,
-            mode,
+            completion,
             rendezvous: header.kind == Kind::Rts,
             token: header.token + 1,
         };

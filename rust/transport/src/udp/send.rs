@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use mpjdev_buffer::octets::copy_in;
 use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, LRANK_MAX};
-use mpjdev_proto::datagram::reliable::message_tx::{Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::Send;
 use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos};
 
 use super::peer::{Peer, PeerSession};

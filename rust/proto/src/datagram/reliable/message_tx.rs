@@ -17,21 +17,12 @@ use super::content::{Block, Content};
 use super::context_ids::TxContextIds;
 use super::error::SendError;
 use super::settings::{RTS_DATA_LEN, Settings};
-
-/// The completion of a send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Completion {
-    /// When its octets are no longer needed.
-    #[default]
-    Standard,
-    /// When a receive has matched it as well.
-    Synchronous,
-}
+use crate::completion::Completion;
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Send {
-    /// The context it travels in.
+    /// The context of the message.
     pub context: u64,
     /// Rank of the sender in the communicator, at most 2047 (2.2).
     pub lrank: u16,
@@ -41,14 +32,14 @@ pub struct Send {
     pub len: u64,
     /// Its completion.
     pub completion: Completion,
-    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, however
-    /// short it is.
+    /// Whether it is a rendezvous: only its first [`RTS_DATA_LEN`] octets are sent before the match, whatever
+    /// its length.
     pub rendezvous: bool,
-    /// The driver's name of the message and its octets: not 0, and different from those of all pending sends.
+    /// The driver's name of the message: not 0, and different from those of all pending sends.
     pub token: u64,
 }
 
-/// Messages of one connection, and answers to the peer.
+/// Sends of one connection, and answers to the peer.
 #[derive(Debug)]
 pub(super) struct MessageTx {
     /// Octets for blocks and user data in a packet.
@@ -62,7 +53,7 @@ pub(super) struct MessageTx {
     eager: Option<Part>,
     /// Messages whose id the peer may still name.
     active: BTreeMap<u32, ActiveSend>,
-    /// Their ids.
+    /// Their ids, by token.
     ids: BTreeMap<u64, u32>,
     /// Messages with granted octets that are not sent.
     granted: VecDeque<u32>,
@@ -70,7 +61,7 @@ pub(super) struct MessageTx {
     is_granted_turn: bool,
     /// Packets without a message.
     controls: VecDeque<Content>,
-    /// Of those, answers.
+    /// Of these, answers.
     answers: usize,
     last_id: u32,
     /// Whether the peer has sent its FIN, and so answers nothing.
@@ -121,7 +112,7 @@ pub(super) enum Answer {
 pub enum Cancel {
     /// Nothing was sent: the message is removed and its token is free.
     Done,
-    /// The peer is asked.
+    /// A cancel request is queued.
     Asked,
     /// It is matched, or short and standard, or the peer has sent its FIN.
     TooLate,
@@ -313,7 +304,7 @@ impl MessageTx {
         }
     }
 
-    /// A packet was acked; the token of the message whose octets are no longer needed.
+    /// A packet was acked. Returns the token of the message whose octets are no longer needed.
     pub(super) fn acknowledged(&mut self, content: &Content) -> Option<u64> {
         if !content.is_last || content.token == 0 {
             return None;
@@ -364,7 +355,7 @@ impl MessageTx {
         self.refuse_cancel(id)
     }
 
-    /// Cancels a message, or asks the peer to.
+    /// Cancels a message, or requests its cancel from the peer.
     pub(super) fn cancel(&mut self, token: u64) -> Cancel {
         if let Some(place) = self.queue.iter().position(|send| send.token == token) {
             self.queue.remove(place);

@@ -1,9 +1,10 @@
 //! The end of connections (5.12, 7 and 9; 5.8).
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::Event;
 use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
-use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -80,7 +81,7 @@ fn close_delivers_the_pending_messages() {
 /// Proves that the acknowledgment of the last FIN may be lost: the other end still answers, or its reset
 /// does.
 #[test]
-fn the_last_acknowledgment_may_be_lost() {
+fn close_completes_when_the_last_acknowledgment_is_lost() {
     // For less long than the end that closes first lingers, and for longer.
     for lost_for in [40 * MILLISECOND, 300 * MILLISECOND] {
         let mut world = world(1, settings(), "delay=10us");
@@ -139,7 +140,7 @@ fn peer_that_never_closes_is_reported_at_the_close_deadline() {
 
 /// Proves that a peer from which nothing comes is dead after 30 s, if it owes something, and only then.
 #[test]
-fn a_silent_peer_is_dead_after_30_seconds() {
+fn silent_peer_fails_after_30_seconds() {
     let mut world = world(1, settings(), "delay=10us");
     world.ends[0].streams(10);
     world.run_to_completion(SECOND);
@@ -196,7 +197,7 @@ fn stale_packets_are_ignored_and_answered_with_a_reset() {
 
 /// Proves that resets of others end nothing, and that one of the peer does at once.
 #[test]
-fn only_the_peers_reset_counts() {
+fn reset_without_the_connection_id_is_ignored() {
     let mut world = world(1, settings(), "delay=10us");
     world.ends[0].streams(1000);
     world.run_until(SECOND, |world| world.ends[1].complete > 10);

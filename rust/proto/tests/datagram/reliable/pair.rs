@@ -1,12 +1,13 @@
 //! Two connections without a network: what happens when a driver does one thing between two others.
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::Grant;
 use mpjdev_proto::datagram::header::Mode;
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, Delivery};
-use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
@@ -86,7 +87,7 @@ fn packet_acked_and_later_reported_missing_is_probed_again() {
 /// Two datagrams leave at the second expiry and at each later one, also if only one packet is in flight: a
 /// packet without a message then asks for an ack as well.
 #[test]
-fn a_lone_packet_is_probed_by_two_datagrams_from_the_second_expiry_on() {
+fn lone_packet_is_probed_by_two_datagrams_from_the_second_expiry_on() {
     let [mut a, _] = pair();
     a.send(short(0)).expect("there is room");
     assert_eq!(packets(&mut a, 0).len(), 1);
@@ -185,7 +186,7 @@ fn reset_is_believed_only_if_it_names_the_last_packet() {
 /// Proves that a message that is not taken changes nothing: what was sent before and after it comes as if it
 /// had not been.
 #[test]
-fn sends_that_are_refused_change_nothing() {
+fn refused_send_changes_nothing() {
     let settings = Settings { sends_max: 2, ..Settings::new(Path::PRIVATE) };
     let mut end = Connection::new(settings, 0).expect("settings");
     end.send(short(0)).expect("there is room");
@@ -216,7 +217,8 @@ fn cancel_that_crosses_the_fin_of_the_peer_is_refused() {
         let first = Send { completion: Completion::Synchronous, ..short(0) };
         a.send(first).expect("there is room");
         let [message] = packets(&mut a, 0)[..] else { panic!("a packet") };
-        let Verdict::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) = b.handle_datagram(0, &message)
+        let Verdict::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) =
+            b.handle_datagram(0, &message)
         else {
             panic!("it arrives")
         };

@@ -1,11 +1,12 @@
 //! The rules of acknowledgments and of what leaves (5.3 to 5.8), one by one, without a network.
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::{Extension, Request, Sack};
 use mpjdev_proto::datagram::header::Header;
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
-use mpjdev_proto::datagram::reliable::message_tx::{Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::Send;
 use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
@@ -181,7 +182,7 @@ fn each_quarter_of_a_full_window_requests_an_ack() {
 /// Proves that a packet is lost when one that left three later has come, or an eighth more than a round trip
 /// has passed, and not before; and that it asks when it leaves again (5.5).
 #[test]
-fn a_packet_is_lost_behind_three_others_or_behind_a_round_trip() {
+fn packet_is_lost_three_behind_or_a_round_trip_behind_an_acked_one() {
     let mut end = end(settings());
     send(&mut end, 0..4);
     assert_eq!(left(&mut end, 0).len(), 4);
@@ -230,7 +231,7 @@ fn ack_of_a_retransmitted_packet_is_no_rtt_sample() {
 
 /// Proves that a window that is not used does not grow (5.7).
 #[test]
-fn only_windows_that_are_used_grow() {
+fn unused_window_does_not_grow() {
     let mut end = end(Settings { first_rtt: Some(RTT), ..Settings::new(Path::UNKNOWN) });
     let window = end.counters().congestion_window;
     for number in 0..100 {

@@ -1,9 +1,10 @@
 //! Packets that are not sent: acks that nobody needs, retransmissions of packets that are not lost (5.12, 4
 //! to 6).
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Verdict};
 use mpjdev_proto::datagram::reliable::counters::Counters;
-use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -36,7 +37,7 @@ fn receiver_that_pauses_gets_all_messages() {
 /// Proves that a stream in one direction needs about four acknowledgments a window, and sends nothing again
 /// (5.12, 5).
 #[test]
-fn a_stream_in_one_direction_needs_four_acknowledgments_a_window() {
+fn one_way_stream_gets_four_acks_a_window() {
     for window in [8, 64, 256] {
         let settings = Settings { receive_window: window, send_window: window, ..settings() };
         let path = Path { window: u32::from(window), window_max: u32::from(window), ..settings.path };
@@ -68,7 +69,7 @@ fn slow_stream_is_acked_before_the_pto() {
 
 /// Proves that a ping-pong has no packet but its messages (5.12, 6; 3.2).
 #[test]
-fn a_ping_pong_has_no_packet_but_its_messages() {
+fn ping_pong_has_no_packets_except_its_messages() {
     for window in [4, 16, 64] {
         let mut world =
             world(4, Settings { receive_window: window, send_window: window, ..settings() }, "delay=10us");
@@ -130,7 +131,7 @@ fn slow_ping_pong(path: Path, thinks: &[Nanos]) -> [[Counters; 2]; 2] {
 /// answer, always or now and then, and look meanwhile whether more has come: but for the first turns, as long
 /// as they answer within max_ack_delay.
 #[test]
-fn a_slow_ping_pong_has_no_packet_but_its_messages() {
+fn slow_ping_pong_has_no_packets_except_its_messages() {
     for (path, thinks) in [
         (Path::PRIVATE, &[200 * MICROSECOND][..]),
         (Path::PRIVATE, &[0, 30 * MICROSECOND, 0, 900 * MICROSECOND, 60 * MICROSECOND]),
@@ -202,7 +203,7 @@ fn packets_of_a_drained_socket_are_acked_after_50_us() {
 /// Proves that a program that does not consume stops its peer, that the peer probes seldom, and that it
 /// continues by itself when the report of the open window is lost (5.4).
 #[test]
-fn a_held_window_stops_the_peer_until_it_is_open_again() {
+fn held_window_stops_the_peer_until_it_is_released() {
     let mut world = world(6, settings(), "delay=10us");
     world.ends[0].streams(1000);
     world.run_until(SECOND, |world| world.ends[1].complete > 100);

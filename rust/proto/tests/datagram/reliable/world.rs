@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::network::{Impairment, Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
 use mpjdev_proto::datagram::reliable::content::Body;
 use mpjdev_proto::datagram::reliable::error::Failure;
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
-use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Completion, Send};
+use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::resets::Resets;
 use mpjdev_proto::datagram::reliable::settings::Settings;
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, Nanos, SECOND};
