@@ -17,6 +17,7 @@
 //! follow on communicators of their own from the same rank, with the number modulo `TAG_UB` + 1 as tag, so
 //! halves never mix.
 
+use byteorder::{ByteOrder, LittleEndian};
 use thiserror::Error;
 
 use crate::send_policy::HEADERS_LEN;
@@ -68,9 +69,7 @@ impl Rts {
         let mut octets = [0; RTS_LEN];
         let flag = if self.is_synchronous { SYNCHRONOUS } else { 0 };
         let values = [self.number, self.first_len | flag, self.second_len];
-        for (field, value) in octets.chunks_exact_mut(4).zip(values) {
-            field.copy_from_slice(&value.to_le_bytes());
-        }
+        LittleEndian::write_u32_into(&values, &mut octets);
         octets
     }
 
@@ -80,10 +79,10 @@ impl Rts {
     /// The number is 0, the first message is shorter than its headers, or one of them is longer than any can
     /// be.
     pub fn parse(octets: &[u8; RTS_LEN]) -> Result<Rts, RtsError> {
-        let field =
-            |at: usize| u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
-        let (number, first_len, second_len) = (field(0), field(4) & !SYNCHRONOUS, field(8));
-        let is_synchronous = field(4) & SYNCHRONOUS != 0;
+        let mut fields = [0; 3];
+        LittleEndian::read_u32_into(octets, &mut fields);
+        let [number, flagged_len, second_len] = fields;
+        let (first_len, is_synchronous) = (flagged_len & !SYNCHRONOUS, flagged_len & SYNCHRONOUS != 0);
         let is_sound =
             number > 0 && first_len as usize >= HEADERS_LEN && second_len <= i32::MAX.cast_unsigned();
         match is_sound {
@@ -97,33 +96,33 @@ impl Rts {
 mod tests {
     use super::*;
 
-    /// The octets stand where the diagram says.
+    /// Proves that the fields have the offsets of the diagram.
     #[test]
     fn rts_fields_are_at_their_offsets() {
-        let announcement = Rts { number: 0x0102_0304, first_len: 5000, second_len: 7, is_synchronous: false };
-        let octets = announcement.emit();
+        let rts = Rts { number: 0x0102_0304, first_len: 5000, second_len: 7, is_synchronous: false };
+        let octets = rts.emit();
         assert_eq!(octets, [4, 3, 2, 1, 0x88, 0x13, 0, 0, 7, 0, 0, 0]);
-        assert_eq!(Rts::parse(&octets), Ok(announcement));
-        let synchronous = Rts { is_synchronous: true, ..announcement };
+        assert_eq!(Rts::parse(&octets), Ok(rts));
+        let synchronous = Rts { is_synchronous: true, ..rts };
         let octets = synchronous.emit();
         assert_eq!(octets, [4, 3, 2, 1, 0x88, 0x13, 0, 0x80, 7, 0, 0, 0]);
         assert_eq!(Rts::parse(&octets), Ok(synchronous));
     }
 
-    /// The largest message there can be is announced; what is larger, or shorter than its headers, or has no
-    /// number, is not.
+    /// Proves that the RTS of the largest message is accepted, and one with a longer message, a message
+    /// shorter than its headers, or number 0 is refused.
     #[test]
     fn rts_with_impossible_values_is_refused() {
         let parse = |number, first_len, second_len| {
-            let announcement = Rts { number, first_len, second_len, is_synchronous: false };
-            Rts::parse(&announcement.emit()).is_ok()
+            let rts = Rts { number, first_len, second_len, is_synchronous: false };
+            Rts::parse(&rts.emit()).is_ok()
         };
         let max = i32::MAX.cast_unsigned();
         assert!(parse(1, 16, 0) && parse(u32::MAX, max, max));
         assert!(!parse(0, 16, 0) && !parse(1, 15, 0) && !parse(1, 16, max + 1));
     }
 
-    /// A message is eager up to [`EAGER_MAX`] octets, and without a secondary payload.
+    /// Proves that a message is eager up to [`EAGER_MAX`] octets and without a secondary payload.
     #[test]
     fn messages_are_eager_up_to_the_limit_without_secondary_payload() {
         assert!(is_eager(HEADERS_LEN, 0) && is_eager(EAGER_MAX, 0));

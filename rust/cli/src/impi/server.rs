@@ -232,7 +232,7 @@ impl ServerDriver {
             match output {
                 Output::Send { conn, octets } => {
                     if let Some(peer) = self.peers.get_mut(&conn) {
-                        peer.queue.push_back(Bytes::from_owner(octets));
+                        peer.queue.push_back(octets);
                     }
                 }
                 Output::Close { conn, fault } => self.close(conn, fault),

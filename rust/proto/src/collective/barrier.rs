@@ -2,25 +2,30 @@
 
 use std::ops::Range;
 
+use byteorder::{BigEndian, ByteOrder};
+
 use super::{Action, Collective, ProtocolError, tag};
 use crate::context::ContextError;
 
-/// Nobody leaves before everybody has entered.
+/// Octets of a rank in a message.
+const RANK_LEN: usize = 4;
+
+/// A barrier: no rank leaves before all have entered.
 ///
 /// Dissemination (Hensgen, Finkel, Manber 1988): in round k = 0, 1, ... while 2^k < size, each rank sends an
 /// empty message to the rank 2^k above it and waits for the one from the rank 2^k below it, modulo size.
-/// After round k a rank knows that 2^(k+1) ranks have entered, itself included. ceil(log2 size) rounds, no
-/// root that all would wait for.
+/// After round k a rank knows that 2^(k+1) ranks have entered, itself included. It takes ceil(log2 size)
+/// rounds and has no root.
 ///
 /// A rank whose source has finished without entering continues, and names the source in its later messages.
-/// The names reach all ranks, as the news of each entering does.
+/// The name reaches all ranks, as the entries do.
 #[derive(Debug, Clone)]
 pub struct Barrier {
-    /// The first of the ranks that take part, how many do, and this one's place among them.
+    /// The first participating rank, their number, and this rank's index among them.
     first: u32,
     count: u32,
-    place: u32,
-    /// Ranks of the communicator, any of which may have ended.
+    index: u32,
+    /// Ranks of the communicator.
     size: u32,
     round: u32,
     step: Step,
@@ -55,7 +60,7 @@ impl Barrier {
         assert!(members.contains(&rank) && members.end <= size, "rank {rank} of {members:?}, {size} in all");
         let count = members.end - members.start;
         let step = if count == 1 { Step::Done } else { Step::Send };
-        Self { first: members.start, count, place: rank - members.start, size, round: 0, step, ended: None }
+        Self { first: members.start, count, index: rank - members.start, size, round: 0, step, ended: None }
     }
 
     /// Records a rank of the communicator that has ended. This rank still takes part, so that all ranks
@@ -64,7 +69,7 @@ impl Barrier {
         self.ended = self.ended.or(Some(rank));
     }
 
-    /// A rank that has finished without entering: then the barrier has failed, whatever its result.
+    /// A rank that has finished without entering. Then the barrier has failed, whatever its result.
     #[must_use]
     pub fn ended(&self) -> Option<u32> {
         self.ended
@@ -81,19 +86,19 @@ impl Barrier {
     }
 
     fn dest(&self) -> u32 {
-        self.rank_at(u64::from(self.place) + self.distance())
+        self.rank_at(u64::from(self.index) + self.distance())
     }
 
     fn source(&self) -> u32 {
-        self.rank_at(u64::from(self.place) + u64::from(self.count) - self.distance())
+        self.rank_at(u64::from(self.index) + u64::from(self.count) - self.distance())
     }
 
-    /// The payload for the next rank: empty, or the rank that has left.
-    fn news(&self) -> Vec<u8> {
+    /// The payload for the next rank: empty, or the rank that has ended.
+    fn payload(&self) -> Vec<u8> {
         self.ended.map_or(Vec::new(), |rank| rank.to_be_bytes().to_vec())
     }
 
-    /// The member at the place `number`, modulo how many there are.
+    /// The participant with the index `number`, modulo their number.
     fn rank_at(&self, number: u64) -> u32 {
         self.first + (number % u64::from(self.count)) as u32
     }
@@ -110,7 +115,7 @@ impl Collective for Barrier {
         match self.step {
             Step::Send => {
                 self.step = Step::Receive;
-                Some(Action::Send { dest: self.dest(), tag: self.tag(), octets: self.news() })
+                Some(Action::Send { dest: self.dest(), tag: self.tag(), octets: self.payload() })
             }
             Step::Receive => {
                 self.step = Step::Wait;
@@ -124,15 +129,16 @@ impl Collective for Barrier {
         if self.step != Step::Wait || source != self.source() || tag != self.tag() {
             return Err(ProtocolError::NotAskedFor { source_rank: source, tag });
         }
-        match (octets.is_empty(), octets.try_into().map(u32::from_be_bytes)) {
-            (true, _) => {}
-            (false, Ok(rank)) if rank < self.size => self.note_ended(rank),
-            (false, Ok(rank)) => {
-                let value = u64::from(rank);
-                return Err(ProtocolError::Field { source_rank: source, tag, field: "rank", value });
-            }
-            (false, Err(_)) => {
-                let actual = octets.len();
+        match octets.len() {
+            0 => {}
+            RANK_LEN => match BigEndian::read_u32(octets) {
+                rank if rank < self.size => self.note_ended(rank),
+                rank => {
+                    let value = u64::from(rank);
+                    return Err(ProtocolError::Field { source_rank: source, tag, field: "rank", value });
+                }
+            },
+            actual => {
                 return Err(ProtocolError::Length { source_rank: source, tag, actual, expected: 0 });
             }
         }
@@ -149,7 +155,7 @@ impl Collective for Barrier {
         awaited
     }
 
-    /// A barrier asks for no contexts.
+    /// A barrier requests no contexts.
     fn handle_contexts(&mut self, _contexts: Result<Vec<u64>, ContextError>) {}
 
     fn result(&self) -> Option<()> {
@@ -161,7 +167,7 @@ impl Collective for Barrier {
 mod tests {
     use super::*;
 
-    /// Rank 1 of 6: distances 1, 2, 4, each round's receive only after the round before.
+    /// Proves that rank 1 of 6 uses the distances 1, 2, 4, and receives round by round.
     #[test]
     fn barrier_sends_to_doubling_distances() {
         let mut barrier = Barrier::new(1, 6);
@@ -176,7 +182,7 @@ mod tests {
         assert_eq!(barrier.result(), Some(()));
     }
 
-    /// Place 1 of 3, which are the ranks 4 to 6 of 9; any of the 9 may be named as ended.
+    /// Proves that index 1 of the ranks 4 to 6 of 9 sends to these only, and accepts any of the 9 as ended.
     #[test]
     fn barrier_of_some_ranks_sends_to_no_other() {
         let mut barrier = Barrier::among(4..7, 5, 9);
@@ -191,7 +197,7 @@ mod tests {
         assert_eq!((barrier.result(), barrier.ended()), (Some(()), Some(8)), "the first that was heard of");
     }
 
-    /// A communicator of one rank has nobody to wait for.
+    /// Proves that a barrier of one rank completes at once.
     #[test]
     fn barrier_of_one_rank_is_done_at_once() {
         let mut barrier = Barrier::new(0, 1);
@@ -199,7 +205,7 @@ mod tests {
         assert_eq!(barrier.result(), Some(()));
     }
 
-    /// The greatest size has 32 rounds, and nothing overflows on the way.
+    /// Proves that the largest size takes 32 rounds without overflow.
     #[test]
     fn barrier_of_the_largest_size_takes_32_rounds() {
         let mut barrier = Barrier::new(u32::MAX - 1, u32::MAX);
@@ -213,8 +219,8 @@ mod tests {
         assert_eq!(barrier.result(), Some(()));
     }
 
-    /// Wrong sender, wrong round, octets that should not be there, a message after the end: errors, and no
-    /// step is taken.
+    /// Proves that a wrong sender, a wrong round, unexpected octets and a message after the end are errors
+    /// without effect.
     #[test]
     fn barrier_refuses_an_unexpected_message() {
         let mut barrier = Barrier::new(0, 2);

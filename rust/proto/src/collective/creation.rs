@@ -10,19 +10,19 @@ use crate::context::ContextError;
 
 /// Makes new communicators out of one: `MPI_Comm_dup`, `MPI_Comm_create`, `MPI_Comm_split`.
 ///
-/// Every rank of the parent takes part. In create and split each tells rank 0 what it was called with; rank 0
-/// decides, allocates a context id for each new communicator, and tells every rank its verdict. In dup there
-/// is nothing to ask, so rank 0 begins with its verdicts. Where there are new communicators, all ranks
-/// confirm their verdicts, and rank 0 settles: before that nobody has a new communicator, and a rank that
-/// gives up after its confirmation knows which one ([`confirmed`](Self::confirmed)). All to one and one to
-/// all is linear in the size at rank 0; a tree would be faster for many ranks, but creation is rare, and so
-/// each request is judged where its sender is known, by one page of code.
+/// Every rank of the parent takes part. In create and split each sends its arguments to rank 0; rank 0
+/// decides, allocates a context id for each new communicator, and sends every rank its verdict. Dup has no
+/// arguments, so rank 0 begins with the verdicts. If there are new communicators, all ranks confirm their
+/// verdicts, and rank 0 settles. No rank has a new communicator before the settlement, and a rank that gives
+/// up after its confirmation knows which one it might get ([`confirmed`](Self::confirmed)). The cost at rank
+/// 0 is linear in the size. A tree would be faster for many ranks, but creation is rare, and this way each
+/// request is checked where its sender is known.
 ///
-/// A rank can get its settlement, and send in the new communicator, before another has got its own: such a
-/// message waits as unexpected in a context that its receiver does not use yet.
+/// A rank can receive its settlement, and send in the new communicator, before another rank has its own. Such
+/// a message is unexpected in a context that its receiver does not use yet.
 ///
-/// What goes wrong for all ranks alike (different ids, bad ids, no context ids left, a damaged request) is an
-/// outcome, the same [`Refusal`] on every rank, and the parent can be used on.
+/// A failure of all ranks (different ids, bad ids, no context ids left, a damaged request) is an outcome: the
+/// same [`Refusal`] on every rank, and the parent stays usable.
 #[derive(Debug, Clone)]
 pub struct Creation {
     rank: u32,
@@ -32,27 +32,27 @@ pub struct Creation {
     stage: Stage,
 }
 
-/// A new communicator as one of its members sees it.
+/// A new communicator, at one of its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Communicator {
     /// Its context id.
     pub context: u64,
     /// The parent's ranks of its members, in the order of their new ranks.
     pub members: Vec<u32>,
-    /// This rank's new rank: its place in `members`.
+    /// This rank's new rank: its index in `members`.
     pub rank: u32,
 }
 
-/// Why there are no new communicators; the same on every rank.
+/// Why there is no new communicator; the same on every rank.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Some ranks passed other ids to create than rank 0 did.
+    /// Some ranks passed other ids to create than rank 0.
     #[error("all ranks must pass the same ids to create; ranks {ranks:?} passed others than rank 0")]
     DifferentIds {
         /// These ranks, ascending.
         ranks: Vec<u32>,
     },
-    /// An id is no rank of the parent.
+    /// An id is not a rank of the parent.
     #[error("id {id} at position {position} is no rank of a communicator of {size}")]
     IdOutOfRange {
         /// The first such position in the ids, from 0.
@@ -62,10 +62,10 @@ pub enum Refusal {
         /// The parent's size.
         size: u32,
     },
-    /// An id is there twice.
+    /// An id is repeated.
     #[error("id {id} at position {position} is there before")]
     RepeatedId {
-        /// The first position that holds an earlier id again.
+        /// The first position of a repeated id.
         position: usize,
         /// The value there.
         id: i32,
@@ -79,7 +79,7 @@ pub enum Refusal {
         /// These ranks, ascending.
         ranks: Vec<u32>,
     },
-    /// The requests of some ranks could not be understood.
+    /// The requests of some ranks were damaged.
     #[error("the requests of ranks {ranks:?} were damaged")]
     Damaged {
         /// These ranks, ascending.
@@ -87,7 +87,7 @@ pub enum Refusal {
     },
 }
 
-/// The operation as this rank was called.
+/// The operation and its arguments at this rank.
 #[derive(Debug, Clone)]
 enum Kind {
     Dup,
@@ -97,24 +97,24 @@ enum Kind {
 
 #[derive(Debug, Clone)]
 enum Stage {
-    /// Rank 0: requests are missing.
+    /// Rank 0: waits for requests.
     Gather {
         requests: Vec<Gathered>,
         missing: u32,
     },
-    /// Rank 0: these new communicators need context ids.
+    /// Rank 0: waits for the context ids of these communicators.
     Allocate {
         groups: Vec<Vec<u32>>,
     },
-    /// Rank 0: confirmations are missing, of the ranks marked here.
+    /// Rank 0: waits for the confirmations of the ranks marked here.
     Confirm {
         made: Option<Communicator>,
         awaited: Vec<bool>,
         ended: Vec<u32>,
     },
-    /// Other ranks: the verdict is missing.
+    /// Other ranks: waits for the verdict.
     AwaitVerdict,
-    /// Other ranks: the settlement is missing.
+    /// Other ranks: waits for the settlement.
     AwaitSettlement(Option<Communicator>),
     Done(Result<Option<Communicator>, Refusal>),
 }
@@ -139,10 +139,10 @@ impl Creation {
         Self::begin(rank, size, Kind::Dup)
     }
 
-    /// A communicator of the parent's ranks `ids`, in this order; ranks that are not among them get `None`.
+    /// A communicator of the parent's ranks `ids`, in this order; other ranks get `None`.
     ///
-    /// All ranks of the parent must pass the same ids; whether they do, and whether the ids are different
-    /// ranks of the parent, is found out together, so that no rank waits for one that has given up.
+    /// All ranks of the parent must pass the same ids. Rank 0 checks that, and that the ids are different
+    /// ranks of the parent, so that all ranks get the same outcome and none waits for one that has given up.
     ///
     /// # Panics
     /// When `rank` is not below `size`.
@@ -162,7 +162,7 @@ impl Creation {
         Self::begin(rank, size, Kind::Split(SplitRequest { color, key }))
     }
 
-    /// The new communicator of a rank that has confirmed its verdict, while the settlement is missing: other
+    /// The new communicator of a rank that has confirmed its verdict and waits for the settlement: other
     /// ranks may have this communicator already.
     #[must_use]
     pub fn confirmed(&self) -> Option<&Communicator> {
@@ -262,7 +262,7 @@ impl Creation {
         }
     }
 
-    /// Tells every rank what it has become.
+    /// Sends every rank its verdict.
     fn announce(&mut self, contexts: &[u64]) {
         let Stage::Allocate { groups } = &self.stage else {
             return;
@@ -293,7 +293,7 @@ impl Creation {
             Some(awaited) if *awaited => *awaited = false,
             _ => return Err(from.not_asked_for()),
         }
-        // It has come, whatever stands in it.
+        // It was received, whatever its contents.
         self.settle_when_all_confirmed();
         if octets.is_empty() { Ok(()) } else { Err(from.length(octets.len(), 0)) }
     }
@@ -340,7 +340,7 @@ impl Creation {
         let outcome = self.outcome(&verdict).map_err(|(field, value)| from.field(field, value))?;
         self.stage = match outcome {
             Ok(made) => {
-                // The receive first: who has confirmed can be settled with.
+                // The receive first: a rank that has confirmed can receive its settlement.
                 self.actions.push_back(Action::Receive { source: ROOT, tag: tag::SETTLEMENT });
                 let octets = Vec::new();
                 self.actions.push_back(Action::Send { dest: ROOT, tag: tag::CONFIRMATION, octets });
@@ -519,7 +519,7 @@ impl Kind {
         }
     }
 
-    /// Compares the members that rank 0 announces with what this rank knows of them.
+    /// Checks the members in the verdict against this rank's arguments.
     fn check_members(&self, members: &[u32], size: u32) -> Result<(), Misfit> {
         let unfit = ("count", members.len() as u64);
         let known: Vec<u32> = match self {
@@ -537,7 +537,7 @@ impl Kind {
         }
     }
 
-    /// Tells whether this rank can end up without a communicator.
+    /// Whether this rank can end up without a communicator.
     fn may_leave_out(&self, rank: u32, size: u32) -> bool {
         match self {
             Self::Dup => false,
@@ -547,7 +547,7 @@ impl Kind {
     }
 }
 
-/// The ranks, ascending, whose request is like this.
+/// The ranks, ascending, whose request matches.
 fn ranks_where(requests: &[Gathered], is: impl Fn(Gathered) -> bool) -> Vec<u32> {
     let numbered = (0..).zip(requests);
     numbered.filter(|(_, request)| is(**request)).map(|(rank, _)| rank).collect()
@@ -570,7 +570,7 @@ fn groups_by_color(requests: &[Gathered]) -> Vec<Vec<u32>> {
     groups.collect()
 }
 
-/// The ids as ranks: each below the size, none twice.
+/// The ids as ranks: each below the size and unique.
 fn checked_ids(ids: &[i32], size: u32) -> Result<Vec<u32>, Refusal> {
     let mut seen = vec![false; size as usize];
     let mut ranks = Vec::new();

@@ -1,6 +1,11 @@
 //! The payloads of communicator creation: emit, and parse with every octet checked. Big-endian; a choice of
 //! ours.
 
+use std::ops::Range;
+
+use byteorder::{BigEndian, ByteOrder};
+use bytes::BufMut;
+
 use super::ProtocolError;
 use crate::context::{WORLD, is_communicator};
 
@@ -16,9 +21,9 @@ pub const fn payload_len_max(size: u32) -> usize {
 pub(super) fn emit_ids(ids: &[i32], size: u32) -> Vec<u8> {
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     let mut octets = Vec::with_capacity(payload_len_max(size));
-    octets.extend(count.to_be_bytes());
+    octets.put_u32(count);
     if count <= size {
-        octets.extend(ids.iter().flat_map(|id| id.to_be_bytes()));
+        ids.iter().for_each(|id| octets.put_i32(*id));
     }
     octets
 }
@@ -32,25 +37,26 @@ pub(super) struct SplitRequest {
 
 impl SplitRequest {
     pub(super) fn emit(self) -> Vec<u8> {
-        [self.color.to_be_bytes(), self.key.to_be_bytes()].concat()
+        let mut octets = Vec::with_capacity(SPLIT_REQUEST_LEN);
+        octets.put_i32(self.color);
+        octets.put_i32(self.key);
+        octets
     }
 
     pub(super) fn parse(from: From, octets: &[u8]) -> Result<Self, ProtocolError> {
-        match octets.as_chunks() {
-            ([color, key], []) => {
-                Ok(Self { color: i32::from_be_bytes(*color), key: i32::from_be_bytes(*key) })
-            }
-            _ => Err(from.length(octets.len(), SPLIT_REQUEST_LEN)),
+        if octets.len() != SPLIT_REQUEST_LEN {
+            return Err(from.length(octets.len(), SPLIT_REQUEST_LEN));
         }
+        Ok(Self { color: BigEndian::read_i32(octets), key: BigEndian::read_i32(&octets[4..]) })
     }
 }
 
 /// Checks that a create request is well formed, before it is compared.
 pub(super) fn check_ids(from: From, octets: &[u8], size: u32) -> Result<(), ProtocolError> {
-    let Some((count, ids)) = octets.split_first_chunk() else {
+    let Some((count, ids)) = octets.split_at_checked(IDS_HEADER_LEN) else {
         return Err(from.length(octets.len(), IDS_HEADER_LEN));
     };
-    let count = u32::from_be_bytes(*count);
+    let count = BigEndian::read_u32(count);
     let sent = if count <= size { count as usize } else { 0 };
     if ids.len() == RANK_LEN * sent {
         Ok(())
@@ -88,10 +94,10 @@ impl Verdict {
         // Ranks are below the size, a u32, and each is there once.
         let count = ranks.len() as u32;
         let mut octets = Vec::with_capacity(VERDICT_HEADER_LEN + RANK_LEN * ranks.len());
-        octets.extend([self.status(), 0, 0, 0]);
-        octets.extend(count.to_be_bytes());
-        octets.extend(context.to_be_bytes());
-        octets.extend(ranks.iter().flat_map(|rank| rank.to_be_bytes()));
+        octets.put_slice(&[self.status(), 0, 0, 0]);
+        octets.put_u32(count);
+        octets.put_u64(context);
+        ranks.iter().for_each(|rank| octets.put_u32(*rank));
         octets
     }
 
@@ -121,9 +127,8 @@ impl Verdict {
         let Some((header, ranks)) = octets.split_first_chunk::<VERDICT_HEADER_LEN>() else {
             return Err(from.length(octets.len(), VERDICT_HEADER_LEN));
         };
-        let [status, _, _, _, c0, c1, c2, c3, context @ ..] = *header;
-        let count = u32::from_be_bytes([c0, c1, c2, c3]);
-        let context = u64::from_be_bytes(context);
+        let (status, count) = (header[STATUS_OCTET], BigEndian::read_u32(&header[COUNT_FIELD]));
+        let context = BigEndian::read_u64(&header[CONTEXT_FIELD]);
         if count > size {
             return Err(from.field("count", u64::from(count)));
         }
@@ -156,8 +161,8 @@ impl Verdict {
 
 /// Ranks below the size, no two alike. `octets` has been checked to hold at most `size` of them.
 fn parse_ranks(from: From, octets: &[u8], size: u32) -> Result<Vec<u32>, ProtocolError> {
-    let (chunks, _) = octets.as_chunks();
-    let ranks: Vec<u32> = chunks.iter().map(|rank| u32::from_be_bytes(*rank)).collect();
+    let mut ranks = vec![0; octets.len() / RANK_LEN];
+    BigEndian::read_u32_into(octets, &mut ranks);
     let mut sorted = ranks.clone();
     sorted.sort_unstable();
     if let Some(last) = sorted.last().filter(|last| **last >= size) {
@@ -206,6 +211,9 @@ mod status {
 
 /// Status, three unused octets, count, context.
 const VERDICT_HEADER_LEN: usize = 16;
+const STATUS_OCTET: usize = 0;
+const COUNT_FIELD: Range<usize> = 4..8;
+const CONTEXT_FIELD: Range<usize> = 8..16;
 
 /// The count before the ids of a create request.
 const IDS_HEADER_LEN: usize = 4;

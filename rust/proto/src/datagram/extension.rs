@@ -1,4 +1,4 @@
-//! The extension: what reliable packets have between header and user data.
+//! The extension of reliable packets, between header and user data.
 //!
 //! ```text
 //!     31                            16 15                            0
@@ -26,10 +26,12 @@
 //!    +---+---+---+---+---+---+---+---+---+---+---+---+---+---+---+---+
 //! ```
 //!
-//! Numbers without a length have 4 octets; all are unsigned, in network byte order. Reserved bits are 0; a
-//! packet in which they are not is refused. A choice of ours, from what section 5.2 asks for.
+//! Numbers without a length have 4 octets; all are unsigned, in network byte order. A packet with reserved
+//! bits that are not 0 is refused. The layout is a choice of ours; section 5.2 has the fields.
 
 use std::fmt;
+
+use byteorder::{BigEndian, ByteOrder};
 
 use super::error::PacketError;
 use super::layout::*;
@@ -37,9 +39,9 @@ use super::layout::*;
 /// A message and its length (5.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// Number of the message; its sender chooses it.
+    /// Id of the message, chosen by its sender.
     pub message_id: u32,
-    /// Octets of the whole message: nothing to allocate before they come.
+    /// Octets of the whole message, as its sender states: nothing to allocate before they arrive.
     pub total: u64,
 }
 
@@ -48,18 +50,18 @@ pub struct Request {
 pub struct Grant {
     /// The message, as its sender named it.
     pub message_id: u32,
-    /// The destination of its octets. The receiver chooses it, and each fragment states it.
+    /// The destination id of its octets, chosen by the receiver. Each fragment has it.
     pub destination_id: u32,
-    /// Octets of the message that may have left in all, from its beginning.
+    /// Octets of the message that may be sent, from its beginning.
     pub granted: u64,
 }
 
-/// The part of a message that the user data are (5.9).
+/// The position of the user data in a message (5.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fragment {
     /// The message, as its sender names it.
     pub message_id: u32,
-    /// The destination of its octets, as the grant named it; 0 in a message that needs no grant.
+    /// The destination id of the grant; 0 in a message that needs no grant.
     pub destination_id: u32,
     /// Octets of the whole message.
     pub total: u64,
@@ -76,11 +78,10 @@ pub struct Sack {
 }
 
 impl Sack {
-    /// Packets that a bitmap of the largest size reports.
+    /// Packets that the largest bitmap covers.
     pub const REACH_MAX: u64 = SACK_WORDS_MAX as u64 * u64::BITS as u64;
 
-    /// A bitmap with these words, of which there may be [`SACK_WORDS_MAX`], and with a word of zeros if there
-    /// are none.
+    /// A bitmap of at most [`SACK_WORDS_MAX`] words; without words it has one of zeros.
     #[must_use]
     pub fn new(words: &[u64]) -> Self {
         let count = words.len().clamp(1, SACK_WORDS_MAX);
@@ -89,14 +90,14 @@ impl Sack {
         sack
     }
 
-    /// Its words. Bit k of word w, bit 0 the least, is the packet 64 w + k + 1 behind the acknowledgment
-    /// number.
+    /// Its words. Bit k of word w, bit 0 the least significant, is the packet 64 w + k + 1 behind the
+    /// acknowledgment number.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words[..usize::from(self.count)]
     }
 
-    /// Packets behind the acknowledgment number's that it tells of.
+    /// Packets behind the acknowledgment number that it covers.
     #[must_use]
     pub const fn reach(&self) -> u64 {
         self.count as u64 * u64::BITS as u64
@@ -113,11 +114,11 @@ impl fmt::Debug for Sack {
     }
 }
 
-/// The extension of a reliable packet. What begins from [`Extension::new`] has neither flags nor blocks.
+/// The extension of a reliable packet. [`Extension::new`] has neither flags nor blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
-    /// The connection, by the number that the receiver of the packet gave it at setup: packets with another
-    /// one are not of this connection (5.1).
+    /// The connection id that the receiver of the packet chose at setup. Packets with another id belong to
+    /// another connection (5.1).
     pub connection: u64,
     /// The upper 16 bits of the sequence number; 0 if there is none.
     pub seq_high: u16,
@@ -125,42 +126,40 @@ pub struct Extension {
     pub ack_high: u16,
     /// Packets that the other end may send beyond the acknowledgment number (5.4).
     pub window: u16,
-    /// ACK_REQ: the receiver is to acknowledge at once (5.6).
+    /// ACK_REQ: requests an immediate acknowledgment (5.6).
     pub ack_req: bool,
-    /// NAK: the packet that the acknowledgment number names is missing, and a later one has come (5.5).
+    /// NAK: the packet with the acknowledgment number is missing, and a later one was received (5.5).
     pub nak: bool,
-    /// FIN: no message follows, now or later; consumes a sequence number (5.8).
+    /// FIN: the last packet of the sender; consumes a sequence number (5.8).
     pub fin: bool,
-    /// RST: the sender of this packet knows no such connection (5.8).
+    /// RST: the connection is unknown to the sender (5.8).
     pub rst: bool,
     /// ECN_ECHO: reserved for the echo of congestion marks (5.7). Always clear when sent, ignored when
     /// received.
     pub ecn_echo: bool,
-    /// DUPLICATE: a packet came that had come before, since the last acknowledgment (5.5).
+    /// DUPLICATE: a duplicate was received since the last acknowledgment (5.5).
     pub duplicate: bool,
-    /// SYNC: the sender of this message waits for its match, which a grant for its message id states.
+    /// SYNC: the sender of this message waits for its match, which a grant with its message id reports.
     pub sync: bool,
-    /// SACK: which packets have come out of order. The one that the acknowledgment number names is missing
-    /// (5.5).
+    /// SACK: the packets received out of order. The packet with the acknowledgment number is missing (5.5).
     pub sack: Option<Sack>,
-    /// CONTEXT: the context that the context id of the header stands for, in this direction, from this packet
-    /// on.
+    /// CONTEXT: the context of the header's context id, in this direction, from this packet on.
     pub context: Option<u64>,
-    /// REQUEST: the message that this packet begins, or asks a grant for (5.9).
+    /// REQUEST: the message that this packet begins or whose cancel it requests (5.9).
     pub request: Option<Request>,
-    /// GRANT: the answer (5.9).
+    /// GRANT: the answer to a request (5.9).
     pub grant: Option<Grant>,
-    /// FRAGMENT: what the user data are (5.9).
+    /// FRAGMENT: the position of the user data in their message (5.9).
     pub fragment: Option<Fragment>,
-    /// DELAY: how long the latest packet that is acknowledged has waited for that, in microseconds; 65535 is
-    /// that or more (5.3).
+    /// DELAY: the time from the receipt of the latest acknowledged packet to this acknowledgment, in
+    /// microseconds, at most 65535 (5.3).
     pub delay_us: Option<u16>,
     /// CHECKED: a CRC32C of the packet follows the user data (5.1).
     pub checked: bool,
 }
 
 impl Extension {
-    /// One without flags and blocks.
+    /// An extension without flags and blocks.
     #[inline]
     #[must_use]
     pub const fn new(connection: u64, window: u16) -> Self {
@@ -186,7 +185,7 @@ impl Extension {
         }
     }
 
-    /// The flags that it has on the wire.
+    /// The flags on the wire.
     #[inline]
     #[must_use]
     pub const fn flags(&self) -> u16 {
@@ -206,7 +205,7 @@ impl Extension {
             | flag(self.checked, CHECKED)
     }
 
-    /// Octets that it has on the wire, with its blocks.
+    /// Octets on the wire, blocks included.
     #[inline]
     #[must_use]
     pub const fn octets_len(&self) -> usize {
@@ -217,21 +216,21 @@ impl Extension {
         EXTENSION_LEN + blocks_len(self.flags()) + sack
     }
 
-    /// Reads an extension at the front of what follows the header, and gives the octets behind it.
+    /// Reads an extension from the octets behind the header; returns it and the octets behind it.
     ///
     /// # Errors
-    /// The octets end before it does; something reserved is not 0.
+    /// The octets end too early; reserved bits are not 0.
     pub fn parse(octets: &[u8]) -> Result<(Self, &[u8]), PacketError> {
         let mut reader = Reader { octets, at: 0 };
-        let connection = u64::from_be_bytes(reader.take("connection id")?);
-        let flags = u16::from_be_bytes(reader.take("flags")?);
+        let connection = reader.number("connection id")?;
+        let flags = reader.half("flags")?;
         reserved("flags", u32::from(flags & FLAGS_RESERVED))?;
         let has = |bit: u16| flags & bit != 0;
         let mut extension = Self {
             connection,
-            window: u16::from_be_bytes(reader.take("window")?),
-            seq_high: u16::from_be_bytes(reader.take("sequence number")?),
-            ack_high: u16::from_be_bytes(reader.take("acknowledgment number")?),
+            window: reader.half("window")?,
+            seq_high: reader.half("sequence number")?,
+            ack_high: reader.half("acknowledgment number")?,
             ack_req: has(ACK_REQ),
             nak: has(NAK),
             fin: has(FIN),
@@ -278,55 +277,55 @@ impl Extension {
         Ok(())
     }
 
-    /// Writes it to the front of these octets, and gives how many it has: [`octets_len`](Self::octets_len).
+    /// Writes it to the front of `octets`; returns its length, [`octets_len`](Self::octets_len).
     ///
     /// # Errors
-    /// There is no room; then nothing is written.
+    /// `octets` is too short; then nothing is written.
     pub fn emit(&self, octets: &mut [u8]) -> Result<usize, PacketError> {
         let (len, capacity) = (self.octets_len(), octets.len());
         let Some(octets) = octets.get_mut(..len) else {
             return Err(PacketError::Capacity { len, capacity });
         };
         let mut writer = Writer { octets, at: 0 };
-        writer.put(self.connection.to_be_bytes());
-        writer.put(self.flags().to_be_bytes());
-        writer.put(self.window.to_be_bytes());
-        writer.put(self.seq_high.to_be_bytes());
-        writer.put(self.ack_high.to_be_bytes());
+        writer.put_u64(self.connection);
+        writer.put_u16(self.flags());
+        writer.put_u16(self.window);
+        writer.put_u16(self.seq_high);
+        writer.put_u16(self.ack_high);
         if let Some(sack) = &self.sack {
-            writer.put(u16::from(sack.count).to_be_bytes());
-            writer.put([0; 2]);
-            sack.words().iter().for_each(|word| writer.put(word.to_be_bytes()));
+            writer.put_u16(u16::from(sack.count));
+            writer.put_u16(0);
+            sack.words().iter().for_each(|word| writer.put_u64(*word));
         }
         if let Some(context) = self.context {
-            writer.put(context.to_be_bytes());
+            writer.put_u64(context);
         }
         if let Some(Request { message_id, total }) = self.request {
-            writer.put(message_id.to_be_bytes());
-            writer.put([0; 4]);
-            writer.put(total.to_be_bytes());
+            writer.put_u32(message_id);
+            writer.put_u32(0);
+            writer.put_u64(total);
         }
         if let Some(Grant { message_id, destination_id, granted }) = self.grant {
-            writer.put(message_id.to_be_bytes());
-            writer.put(destination_id.to_be_bytes());
-            writer.put(granted.to_be_bytes());
+            writer.put_u32(message_id);
+            writer.put_u32(destination_id);
+            writer.put_u64(granted);
         }
         if let Some(Fragment { message_id, destination_id, total, offset }) = self.fragment {
-            writer.put(message_id.to_be_bytes());
-            writer.put(destination_id.to_be_bytes());
-            writer.put(total.to_be_bytes());
-            writer.put(offset.to_be_bytes());
+            writer.put_u32(message_id);
+            writer.put_u32(destination_id);
+            writer.put_u64(total);
+            writer.put_u64(offset);
         }
         if let Some(delay_us) = self.delay_us {
-            writer.put(delay_us.to_be_bytes());
-            writer.put([0; 2]);
+            writer.put_u16(delay_us);
+            writer.put_u16(0);
         }
         debug_assert_eq!(writer.at, len);
         Ok(len)
     }
 }
 
-/// Reads fields one behind the other.
+/// Reads consecutive fields.
 struct Reader<'a> {
     octets: &'a [u8],
     at: usize,
@@ -343,12 +342,16 @@ impl Reader<'_> {
         Ok(*octets)
     }
 
+    fn half(&mut self, field: &'static str) -> Result<u16, PacketError> {
+        Ok(BigEndian::read_u16(&self.take::<2>(field)?))
+    }
+
     fn id(&mut self, field: &'static str) -> Result<u32, PacketError> {
-        Ok(u32::from_be_bytes(self.take(field)?))
+        Ok(BigEndian::read_u32(&self.take::<4>(field)?))
     }
 
     fn number(&mut self, field: &'static str) -> Result<u64, PacketError> {
-        Ok(u64::from_be_bytes(self.take(field)?))
+        Ok(BigEndian::read_u64(&self.take::<8>(field)?))
     }
 
     #[cold]
@@ -367,16 +370,26 @@ impl Reader<'_> {
     }
 }
 
-/// Writes fields one behind the other; there is room for them.
+/// Writes consecutive fields; there is room for them.
 struct Writer<'a> {
     octets: &'a mut [u8],
     at: usize,
 }
 
 impl Writer<'_> {
-    fn put<const N: usize>(&mut self, field: [u8; N]) {
-        self.octets[self.at..self.at + N].copy_from_slice(&field);
-        self.at += N;
+    fn put_u16(&mut self, value: u16) {
+        BigEndian::write_u16(&mut self.octets[self.at..], value);
+        self.at += 2;
+    }
+
+    fn put_u32(&mut self, value: u32) {
+        BigEndian::write_u32(&mut self.octets[self.at..], value);
+        self.at += 4;
+    }
+
+    fn put_u64(&mut self, value: u64) {
+        BigEndian::write_u64(&mut self.octets[self.at..], value);
+        self.at += 8;
     }
 }
 

@@ -13,7 +13,9 @@
 //!    +---------------------------------------------------------------+
 //! ```
 //!
-//! Network byte order (2.2). A number that is not valid goes out 0 and is ignored coming in.
+//! Network byte order (2.2). A number that is not valid is sent as 0 and ignored when received.
+
+use byteorder::{BigEndian, ByteOrder};
 
 use super::error::PacketError;
 use super::layout::*;
@@ -23,20 +25,20 @@ use super::sequence::Sequence;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Mode {
-    /// A message, whole in this packet; packets without a message have this mode as well.
+    /// A whole message, or no message.
     #[default]
     Short = 0,
-    /// A message in several packets that needs no grant.
+    /// A part of a message in several packets.
     Long = 1,
-    /// A message that needs a grant: its envelope.
+    /// The envelope of a message that needs a grant.
     RequestSend = 2,
     /// The sender exposes a message for a get.
     DoGet = 3,
     /// The grant.
     OkToSend = 4,
-    /// The sender wants its message back.
+    /// The sender requests a cancel.
     AntiSend = 5,
-    /// The answer to that.
+    /// The answer.
     AntiSendOk = 6,
     /// The end of a get.
     DoneGet = 7,
@@ -46,14 +48,14 @@ pub enum Mode {
     Flow = 9,
     /// Credit of packets.
     ProtoAck = 10,
-    /// The answer to that.
+    /// The answer.
     AckProto = 11,
     /// The end of a rendezvous.
     DoneSend = 12,
 }
 
 impl Mode {
-    /// All of them, by number.
+    /// All modes, by number.
     pub const ALL: [Self; 13] = [
         Self::Short,
         Self::Long,
@@ -70,7 +72,7 @@ impl Mode {
         Self::DoneSend,
     ];
 
-    /// The mode with this number, if there is one.
+    /// The mode with this number.
     #[inline]
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
@@ -84,8 +86,7 @@ impl Mode {
         self as u8
     }
 
-    /// Whether a packet of this mode is matched with receives; the others go to the handlers of their modes
-    /// (2.3).
+    /// Whether a packet of this mode is matched with receives; others are handled by mode (2.3).
     #[inline]
     #[must_use]
     pub const fn is_matched(self) -> bool {
@@ -93,16 +94,15 @@ impl Mode {
     }
 }
 
-/// The first word: what makes messages reliable.
+/// The first word: sequence and acknowledgment number.
 ///
-/// A packet has at least one of the two. With a sequence number it carries a message, or the end of messages;
-/// without one it is a pure acknowledgment (2).
+/// A packet has at least one of the two. With a sequence number it carries a message or a FIN; without one it
+/// is a pure acknowledgment (2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// The sequence number, if SEQ is set.
     pub seq: Option<Sequence>,
-    /// The next sequence number that is expected from the other end, if ACK is set: all before it have come
-    /// (2).
+    /// The next sequence number expected from the other end, if ACK is set: all before it were received (2).
     pub ack: Option<Sequence>,
 }
 
@@ -113,7 +113,7 @@ pub struct Header {
     pub numbers: Numbers,
     /// The purpose of the packet.
     pub mode: Mode,
-    /// The communicator, as both ends call it.
+    /// The id of the context, which both ends know.
     pub context_id: u16,
     /// Rank of the sender in the communicator, at most [`LRANK_MAX`].
     pub lrank: u16,
@@ -124,7 +124,7 @@ pub struct Header {
 }
 
 impl Numbers {
-    /// Those of a pure acknowledgment.
+    /// The numbers of a pure acknowledgment.
     #[inline]
     #[must_use]
     pub const fn ack(ack: Sequence) -> Self {
@@ -166,36 +166,36 @@ impl Header {
     /// Neither number is valid; the mode is unknown; user data without a sequence number.
     #[inline]
     pub fn parse(octets: &[u8; HEADER_LEN]) -> Result<Self, PacketError> {
-        let code = (word(octets, MODE_FIELD.start) >> MODE_SHIFT) as u8;
+        let word = BigEndian::read_u32(&octets[MODE_FIELD]);
+        let code = (word >> MODE_SHIFT) as u8;
         let header = Self {
-            numbers: Numbers::from_word(word(octets, NUMBERS_FIELD.start)),
+            numbers: Numbers::from_word(BigEndian::read_u32(&octets[NUMBERS_FIELD])),
             mode: Mode::from_code(code).ok_or(PacketError::Mode { code })?,
-            context_id: (word(octets, MODE_FIELD.start) >> CONTEXT_ID_SHIFT) as u16,
-            lrank: word(octets, MODE_FIELD.start) as u16 & LRANK_MAX,
-            tag: word(octets, TAG_FIELD.start) as i32,
-            len: word(octets, LEN_FIELD.start),
+            context_id: (word >> CONTEXT_ID_SHIFT) as u16,
+            lrank: word as u16 & LRANK_MAX,
+            tag: BigEndian::read_i32(&octets[TAG_FIELD]),
+            len: BigEndian::read_u32(&octets[LEN_FIELD]),
         };
         header.check()?;
         Ok(header)
     }
 
-    /// Writes it; every octet is written. Only one that [`check`](Self::check)s means to its reader what it
-    /// means here.
+    /// Writes all octets. Only a header that passes [`check`](Self::check) is parsed as the same header.
     #[inline]
     pub fn emit(&self, octets: &mut [u8; HEADER_LEN]) {
         let mode = u32::from(self.mode.code()) << MODE_SHIFT;
         let context_id = u32::from(self.context_id) << CONTEXT_ID_SHIFT;
-        octets[NUMBERS_FIELD].copy_from_slice(&self.numbers.to_word().to_be_bytes());
         let lrank = u32::from(self.lrank & LRANK_MAX);
-        octets[MODE_FIELD].copy_from_slice(&(mode | context_id | lrank).to_be_bytes());
-        octets[TAG_FIELD].copy_from_slice(&self.tag.to_be_bytes());
-        octets[LEN_FIELD].copy_from_slice(&self.len.to_be_bytes());
+        BigEndian::write_u32(&mut octets[NUMBERS_FIELD], self.numbers.to_word());
+        BigEndian::write_u32(&mut octets[MODE_FIELD], mode | context_id | lrank);
+        BigEndian::write_i32(&mut octets[TAG_FIELD], self.tag);
+        BigEndian::write_u32(&mut octets[LEN_FIELD], self.len);
     }
 
-    /// Whether it may be a header.
+    /// Checks that this is a valid header.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse), and an lrank that has no room.
+    /// As [`parse`](Self::parse), and an lrank of more than 11 bits.
     #[inline]
     pub const fn check(&self) -> Result<(), PacketError> {
         if self.lrank > LRANK_MAX {
@@ -207,12 +207,6 @@ impl Header {
             _ => Ok(()),
         }
     }
-}
-
-/// Four octets of the header as a number.
-#[inline]
-fn word(octets: &[u8; HEADER_LEN], at: usize) -> u32 {
-    u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
 }
 
 const _: () = {

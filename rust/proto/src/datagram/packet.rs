@@ -1,12 +1,14 @@
-//! A whole datagram: parsed from its octets, and emitted into those of its sender.
+//! A whole datagram: parse and emit.
 //!
 //! ```text
 //!   U-Net     header 16 | user data
 //!   reliable  header 16 | extension 16 | blocks | user data | CRC32C 4, if CHECKED
 //! ```
 //!
-//! A packet is a datagram: len must be what is there, neither less nor more. What a peer sends is refused by
-//! the same rules by which nothing else is written, [`Packet::check`].
+//! A packet is a whole datagram, and len must match its user data. [`Packet::check`] has the rules for both
+//! parse and emit.
+
+use byteorder::{BigEndian, ByteOrder};
 
 use super::error::PacketError;
 use super::extension::{Extension, Fragment};
@@ -14,10 +16,10 @@ use super::header::{Header, Mode, Numbers};
 use super::layout::{HEADER_LEN, SEQUENCE_BITS, TRAILER_LEN};
 use super::sequence::{FullSequence, Sequence};
 
-/// Reads a U-Net packet: its header, and its user data.
+/// Reads a U-Net packet: header and user data.
 ///
 /// # Errors
-/// It is too short for a header; the header is none; len is not what follows.
+/// Too few octets for a header; an invalid header; a len that does not match the user data.
 #[inline]
 pub fn parse_unet(octets: &[u8]) -> Result<(Header, &[u8]), PacketError> {
     let (header, data) = split_header(octets)?;
@@ -26,10 +28,10 @@ pub fn parse_unet(octets: &[u8]) -> Result<(Header, &[u8]), PacketError> {
     Ok((header, data))
 }
 
-/// Writes a U-Net packet to the front of these octets, and gives how many it has.
+/// Writes a U-Net packet to the front of `octets`; returns its length.
 ///
 /// # Errors
-/// The header is none, or its len is not that of the data; there is no room. Then nothing is written.
+/// An invalid header; a len that does not match the data; `octets` is too short. Then nothing is written.
 #[inline]
 pub fn emit_unet(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
     header.check()?;
@@ -43,19 +45,18 @@ pub fn emit_unet(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<usiz
 /// A reliable packet without its user data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// As in U-Net packets.
+    /// The header.
     pub header: Header,
     /// The extension.
     pub extension: Extension,
 }
 
 impl Packet {
-    /// Reads a reliable packet, and its user data. Whether connection, numbers and ids are known is for the
-    /// machines to say.
+    /// Reads a reliable packet and its user data. The machines check connection, numbers and ids.
     ///
     /// # Errors
-    /// It is cut; something reserved is not 0; len is not what is there; the CRC32C is wrong; it says what no
-    /// packet may, see [`check`](Self::check).
+    /// Octets are missing; reserved bits are not 0; len does not match the user data; the CRC32C does not
+    /// match; [`check`](Self::check) fails.
     pub fn parse(octets: &[u8]) -> Result<(Self, &[u8]), PacketError> {
         let (header, rest) = split_header(octets)?;
         let (extension, mut data) = Extension::parse(rest)?;
@@ -106,19 +107,18 @@ impl Packet {
         HEADER_LEN + self.extension.octets_len()
     }
 
-    /// Octets behind the user data: 4 if it is checked, else none.
+    /// Octets behind the user data: 4 with CHECKED, else 0.
     #[inline]
     #[must_use]
     pub const fn trailer_len(&self) -> usize {
         if self.extension.checked { TRAILER_LEN } else { 0 }
     }
 
-    /// Writes what goes in front of the user data to the front of these octets, and gives how many octets
-    /// that is. For those who send the user data from where they are; behind them belongs [`checksum`] if the
-    /// packet is checked.
+    /// Writes header, extension and blocks to the front of `octets`; returns their length. For drivers that
+    /// send user data from their own memory. With CHECKED a [`checksum`] must follow the user data.
     ///
     /// # Errors
-    /// See [`check`](Self::check); there is no room. Then nothing is written.
+    /// As [`check`](Self::check); `octets` is too short. Then nothing is written.
     pub fn emit_head(&self, octets: &mut [u8]) -> Result<usize, PacketError> {
         self.check()?;
         let (head, rest) = room(octets, self.head_len())?.split_at_mut(HEADER_LEN);
@@ -127,10 +127,11 @@ impl Packet {
         Ok(self.head_len())
     }
 
-    /// Writes the whole packet to the front of these octets, and gives how many it has.
+    /// Writes the whole packet to the front of `octets`; returns its length.
     ///
     /// # Errors
-    /// See [`check`](Self::check); len is not that of the data; there is no room. Then nothing is written.
+    /// As [`check`](Self::check); len does not match the data; `octets` is too short. Then nothing is
+    /// written.
     pub fn emit(&self, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
         self.check()?;
         check_len(&self.header, data)?;
@@ -140,16 +141,16 @@ impl Packet {
         octets[head_len..data_end].copy_from_slice(data);
         let (body, trailer) = octets.split_at_mut(data_end);
         if self.extension.checked {
-            trailer.copy_from_slice(&checksum([&*body]).to_be_bytes());
+            BigEndian::write_u32(trailer, checksum([&*body]));
         }
         Ok(octets.len())
     }
 
-    /// Whether it may be a packet, apart from the length of its user data.
+    /// Checks that this is a valid packet, apart from the length of its user data.
     ///
     /// # Errors
-    /// The header is none; what needs SEQ or ACK is there without it; FIN or RST is together with a message;
-    /// a block is missing that mode or SYNC needs; the user data would end behind the end of their message.
+    /// An invalid header; a field that needs SEQ or ACK without it; FIN or RST with a message; mode or SYNC
+    /// without its block; user data that reach past the end of their message.
     pub const fn check(&self) -> Result<(), PacketError> {
         if let Err(error) = self.header.check() {
             return Err(error);
@@ -180,7 +181,7 @@ impl Packet {
         self.check_blocks(*mode, *len)
     }
 
-    /// The first thing that only a packet with a message has.
+    /// The first field that only packets with a message have.
     const fn message_field(&self) -> Option<&'static str> {
         let Extension { sync, context, request, grant, fragment, .. } = &self.extension;
         Some(match self.header {
@@ -195,7 +196,7 @@ impl Packet {
         })
     }
 
-    /// The first thing that only a packet with an acknowledgment has.
+    /// The first field that only packets with an acknowledgment have.
     const fn ack_field(&self) -> Option<&'static str> {
         Some(match &self.extension {
             Extension { nak: true, .. } => "NAK",
@@ -206,7 +207,7 @@ impl Packet {
         })
     }
 
-    /// Blocks that must be there, and what they say of the user data.
+    /// Checks that required blocks are present, and the user data against them.
     const fn check_blocks(&self, mode: Mode, len: u32) -> Result<(), PacketError> {
         let Extension { sync, request, grant, fragment, .. } = &self.extension;
         match mode {
@@ -251,26 +252,25 @@ const fn split(number: Option<FullSequence>) -> (Option<Sequence>, u16) {
     }
 }
 
-/// The CRC32C of these octets, one part behind the other: what a checked packet ends with, in network byte
-/// order.
+/// The CRC32C of the concatenated parts. A packet with CHECKED ends with it, in network byte order.
 #[must_use]
 pub fn checksum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u32 {
     parts.into_iter().fold(0, crc32c::crc32c_append)
 }
 
-/// The CRC32C of what has this one with these octets behind it: for those who have a packet in pieces.
+/// Extends a CRC32C by `octets`, for packets in several pieces.
 #[must_use]
 pub fn checksum_on(before: u32, octets: &[u8]) -> u32 {
     crc32c::crc32c_append(before, octets)
 }
 
-/// Takes the trailer off what follows the head, if it is that of the whole packet.
+/// Removes the trailer from `rest`, if it is the checksum of the whole packet.
 fn checked<'a>(octets: &[u8], rest: &'a [u8]) -> Result<&'a [u8], PacketError> {
     let Some((data, trailer)) = rest.split_last_chunk::<TRAILER_LEN>() else {
         let end = octets.len() - rest.len() + TRAILER_LEN;
         return Err(PacketError::Cut { field: "CRC32C", end, len: octets.len() });
     };
-    let found = u32::from_be_bytes(*trailer);
+    let found = BigEndian::read_u32(trailer);
     let computed = checksum([&octets[..octets.len() - TRAILER_LEN]]);
     if found == computed { Ok(data) } else { Err(PacketError::Checksum { found, computed }) }
 }

@@ -24,6 +24,9 @@
 //! All integers are big-endian, signed ones in two's complement (IMPI 2). The unused field goes out zero and
 //! is ignored coming in. Only data packets have anything behind the header.
 
+use std::ops::Range;
+
+use byteorder::{BigEndian, ByteOrder};
 use thiserror::Error;
 
 use super::layout::*;
@@ -37,13 +40,13 @@ pub enum PacketType {
     Data = TYPE_DATA,
     /// A short synchronous message, or the first part of a long one.
     DataSync = TYPE_DATASYNC,
-    /// The receiver has taken `ackmark` counted packets off the channel.
+    /// The receiver has read `ackmark` counted packets from the channel.
     ProtoAck = TYPE_PROTOACK,
-    /// The message has been matched by a receive.
+    /// A receive has matched the message.
     SyncAck = TYPE_SYNCACK,
-    /// The sender wants its message back.
+    /// The sender requests a cancel.
     Cancel = TYPE_CANCEL,
-    /// The message was not matched, and is gone.
+    /// The message was not matched and is removed.
     CancelYes = TYPE_CANCELYES,
     /// The message was matched.
     CancelNo = TYPE_CANCELNO,
@@ -99,17 +102,17 @@ pub struct Packet {
     pub src: Proc,
     /// The process that this packet is for.
     pub dest: Proc,
-    /// The sender's request id, from whatever side the packet comes.
+    /// The sender's request id, in packets of both ends.
     pub srqid: u64,
     /// The receiver's request id.
     pub drqid: u64,
     /// Octets of the whole message.
     pub msglen: u64,
-    /// Rank of the sender in the communicator. The draft has none: it stays behind when a packet goes out,
-    /// and is 0 in one that has come; the rank there follows from `src`.
+    /// Rank of the sender in the communicator. The draft has no field for it: it is 0 in received packets,
+    /// and the rank follows from `src`.
     pub lsrank: i32,
-    /// The tag. In the draft it has 8 octets on the wire, and the values of these 4: the largest tag of a job
-    /// is negotiated as a number of 4 octets in both dialects (IMPI 3.3, C_TAGUB).
+    /// The tag. In the draft it has 8 octets on the wire but fits 4: the largest tag of a job is negotiated
+    /// as a number of 4 octets in both dialects (IMPI 3.3, C_TAGUB).
     pub tag: i32,
     /// Context id.
     pub cid: u64,
@@ -121,7 +124,7 @@ pub struct Packet {
     pub dtype: u64,
 }
 
-/// A header that is none.
+/// An invalid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PacketError {
     /// The type is not one of the dialect's.
@@ -132,7 +135,7 @@ pub enum PacketError {
         /// The dialect.
         dialect: Dialect,
     },
-    /// The tag of a draft packet with data is no tag that a job can have.
+    /// The tag of a draft packet with data does not fit 4 octets.
     #[error("tag {tag} does not fit 32 bits")]
     Tag {
         /// The tag field.
@@ -141,7 +144,7 @@ pub enum PacketError {
 }
 
 impl Packet {
-    /// A packet of this type between these processes; all else is 0.
+    /// A packet of this type between these processes; all other fields are 0.
     #[inline]
     pub const fn new(kind: PacketType, src: Proc, dest: Proc) -> Self {
         Self {
@@ -161,43 +164,41 @@ impl Packet {
         }
     }
 
-    /// Reads a header. Whether its lengths and ids make sense is for the machine of the pair to say, which
-    /// knows the messages.
+    /// Reads a header. The machine of the pair checks lengths and ids.
     ///
     /// # Errors
-    /// An unknown type; a tag of the draft that does not fit 32 bits in a packet with data. Where the field
-    /// means nothing such a tag is read as 0.
+    /// An unknown type; in the draft, a tag above 32 bits in a packet with data. In other packets such a tag
+    /// is read as 0.
     #[inline]
     pub fn parse(octets: &[u8; HEADER_LEN], dialect: Dialect) -> Result<Self, PacketError> {
-        let code = u32::from_be_bytes(field(octets, TYPE_FIELD));
+        let code = BigEndian::read_u32(&octets[TYPE_FIELD]);
         let kind = PacketType::from_code(code, dialect).ok_or(PacketError::Type { code, dialect })?;
         let (lsrank, tag) = match dialect {
-            Dialect::Final => (
-                i32::from_be_bytes(field(octets, LSRANK_FIELD)),
-                i32::from_be_bytes(field(octets, TAG_FIELD)),
-            ),
-            Dialect::Draft => (0, draft_tag(i64::from_be_bytes(field(octets, DRAFT_TAG_FIELD)), kind)?),
+            Dialect::Final => {
+                (BigEndian::read_i32(&octets[LSRANK_FIELD]), BigEndian::read_i32(&octets[TAG_FIELD]))
+            }
+            Dialect::Draft => (0, draft_tag(BigEndian::read_i64(&octets[DRAFT_TAG_FIELD]), kind)?),
         };
         Ok(Self {
             kind,
-            len: u32::from_be_bytes(field(octets, LEN_FIELD)),
+            len: BigEndian::read_u32(&octets[LEN_FIELD]),
             src: Proc {
-                host_id: field(octets, SRC_HOST_ID_FIELD),
-                pid: i64::from_be_bytes(field(octets, SRC_PID_FIELD)),
+                host_id: host_id(octets, SRC_HOST_ID_FIELD),
+                pid: BigEndian::read_i64(&octets[SRC_PID_FIELD]),
             },
             dest: Proc {
-                host_id: field(octets, DEST_HOST_ID_FIELD),
-                pid: i64::from_be_bytes(field(octets, DEST_PID_FIELD)),
+                host_id: host_id(octets, DEST_HOST_ID_FIELD),
+                pid: BigEndian::read_i64(&octets[DEST_PID_FIELD]),
             },
-            srqid: u64::from_be_bytes(field(octets, SRQID_FIELD)),
-            drqid: u64::from_be_bytes(field(octets, DRQID_FIELD)),
-            msglen: u64::from_be_bytes(field(octets, MSGLEN_FIELD)),
+            srqid: BigEndian::read_u64(&octets[SRQID_FIELD]),
+            drqid: BigEndian::read_u64(&octets[DRQID_FIELD]),
+            msglen: BigEndian::read_u64(&octets[MSGLEN_FIELD]),
             lsrank,
             tag,
-            cid: u64::from_be_bytes(field(octets, CID_FIELD)),
-            seqnum: u64::from_be_bytes(field(octets, SEQNUM_FIELD)),
-            count: i64::from_be_bytes(field(octets, COUNT_FIELD)),
-            dtype: u64::from_be_bytes(field(octets, DTYPE_FIELD)),
+            cid: BigEndian::read_u64(&octets[CID_FIELD]),
+            seqnum: BigEndian::read_u64(&octets[SEQNUM_FIELD]),
+            count: BigEndian::read_i64(&octets[COUNT_FIELD]),
+            dtype: BigEndian::read_u64(&octets[DTYPE_FIELD]),
         })
     }
 
@@ -212,43 +213,43 @@ impl Packet {
             "{:?} in {dialect:?}",
             self.kind
         );
-        octets[TYPE_FIELD].copy_from_slice(&self.kind.code().to_be_bytes());
-        octets[LEN_FIELD].copy_from_slice(&self.len.to_be_bytes());
+        BigEndian::write_u32(&mut octets[TYPE_FIELD], self.kind.code());
+        BigEndian::write_u32(&mut octets[LEN_FIELD], self.len);
         octets[SRC_HOST_ID_FIELD].copy_from_slice(&self.src.host_id);
-        octets[SRC_PID_FIELD].copy_from_slice(&self.src.pid.to_be_bytes());
+        BigEndian::write_i64(&mut octets[SRC_PID_FIELD], self.src.pid);
         octets[DEST_HOST_ID_FIELD].copy_from_slice(&self.dest.host_id);
-        octets[DEST_PID_FIELD].copy_from_slice(&self.dest.pid.to_be_bytes());
-        octets[SRQID_FIELD].copy_from_slice(&self.srqid.to_be_bytes());
-        octets[DRQID_FIELD].copy_from_slice(&self.drqid.to_be_bytes());
-        octets[MSGLEN_FIELD].copy_from_slice(&self.msglen.to_be_bytes());
+        BigEndian::write_i64(&mut octets[DEST_PID_FIELD], self.dest.pid);
+        BigEndian::write_u64(&mut octets[SRQID_FIELD], self.srqid);
+        BigEndian::write_u64(&mut octets[DRQID_FIELD], self.drqid);
+        BigEndian::write_u64(&mut octets[MSGLEN_FIELD], self.msglen);
         match dialect {
             Dialect::Final => {
-                octets[LSRANK_FIELD].copy_from_slice(&self.lsrank.to_be_bytes());
-                octets[TAG_FIELD].copy_from_slice(&self.tag.to_be_bytes());
+                BigEndian::write_i32(&mut octets[LSRANK_FIELD], self.lsrank);
+                BigEndian::write_i32(&mut octets[TAG_FIELD], self.tag);
             }
-            Dialect::Draft => octets[DRAFT_TAG_FIELD].copy_from_slice(&i64::from(self.tag).to_be_bytes()),
+            Dialect::Draft => BigEndian::write_i64(&mut octets[DRAFT_TAG_FIELD], i64::from(self.tag)),
         }
-        octets[CID_FIELD].copy_from_slice(&self.cid.to_be_bytes());
-        octets[SEQNUM_FIELD].copy_from_slice(&self.seqnum.to_be_bytes());
-        octets[COUNT_FIELD].copy_from_slice(&self.count.to_be_bytes());
-        octets[DTYPE_FIELD].copy_from_slice(&self.dtype.to_be_bytes());
+        BigEndian::write_u64(&mut octets[CID_FIELD], self.cid);
+        BigEndian::write_u64(&mut octets[SEQNUM_FIELD], self.seqnum);
+        BigEndian::write_i64(&mut octets[COUNT_FIELD], self.count);
+        BigEndian::write_u64(&mut octets[DTYPE_FIELD], self.dtype);
         octets[RESERVED_FIELD].fill(0);
     }
 
-    /// Octets of user data behind the header: `len` in data packets, 0 in all others, whatever their `len`
-    /// is; LAM puts 128 there (IMPI 7.2). Compare with maxdatalen before reading as many.
+    /// Octets of user data behind the header: `len` in data packets, 0 in all others, where LAM sets `len` to
+    /// 128 (IMPI 7.2). Compare it with maxdatalen before reading.
     #[inline]
     pub const fn data_len(&self) -> u32 {
         if self.kind.has_data() { self.len } else { 0 }
     }
 }
 
-/// The octets of a field. The ranges are constants inside the header, so nothing is checked at run time.
+/// A host id. The ranges are constants inside the header, so nothing is checked at run time.
 #[inline(always)]
-fn field<const N: usize>(octets: &[u8; HEADER_LEN], range: std::ops::Range<usize>) -> [u8; N] {
-    let mut field = [0; N];
-    field.copy_from_slice(&octets[range]);
-    field
+fn host_id(octets: &[u8; HEADER_LEN], range: Range<usize>) -> [u8; 16] {
+    let mut host_id = [0; 16];
+    host_id.copy_from_slice(&octets[range]);
+    host_id
 }
 
 #[inline]
@@ -260,5 +261,5 @@ fn draft_tag(tag: i64, kind: PacketType) -> Result<i32, PacketError> {
     }
 }
 
-/// A packet in memory takes no more room than on the wire: it is copied about as freely.
+/// A packet is not larger in memory than on the wire: copies are cheap.
 const _: () = assert!(size_of::<Packet>() <= HEADER_LEN);

@@ -50,7 +50,7 @@ fn each_combination_of_methods_has_its_outcome() {
 }
 
 #[test]
-fn a_server_of_the_draft_compares_the_key_unless_none_is_needed() {
+fn draft_server_compares_the_key_unless_none_is_needed() {
     let wrong = Auth { none: false, key: Some(OTHER_KEY) };
     let met = |enabled| [NO_KEY, WITH_KEY, BOTH, wrong].map(|offered| meet(offered, enabled, Dialect::Draft));
     assert_eq!(met(NO_KEY), [Ok(()), Ok(()), Ok(()), Ok(())]);
@@ -67,7 +67,7 @@ fn every_other_key_is_wrong() {
 }
 
 #[test]
-fn an_auth_of_the_other_dialect_is_named() {
+fn auth_of_the_other_dialect_is_refused() {
     let auth = |dialect, len: usize| {
         let mut watched = Watched::new(server(1, BOTH, dialect));
         watched.connect(0, 0);
@@ -92,7 +92,7 @@ fn client_refuses_a_method_that_it_did_not_offer() {
         let mut client = Client::new(Settings { auth, ..settings(0) }).expect("sound");
         assert!(client.poll_output().is_some());
         let result = client.handle_octets(&[which.to_be_bytes(), len.to_be_bytes()].concat());
-        let said: Vec<Vec<u8>> = std::iter::from_fn(|| client.poll_output()).collect();
+        let said: Vec<Vec<u8>> = std::iter::from_fn(|| client.poll_output()).map(Vec::from).collect();
         assert_eq!(result.is_err(), said.is_empty(), "{which}, {len}");
         (result, said.len())
     };
@@ -117,7 +117,7 @@ fn client_refuses_a_method_that_it_did_not_offer() {
 /// Proves that methods nobody here knows, which others may have, change nothing: what a server chooses is
 /// known, enabled and offered, or it refuses.
 #[test]
-fn a_server_ignores_methods_that_it_does_not_know() {
+fn server_ignores_unknown_methods() {
     let private = (2..32).map(|bit| 1u32 << bit).chain([0, 0xffff_0000, 0xffff_fffc]);
     for (private, known) in private.flat_map(|private| (0..4).map(move |known| (private, known))) {
         for enabled in [NO_KEY, WITH_KEY, BOTH] {
@@ -145,7 +145,7 @@ fn client_and_server_without_a_method_are_refused() {
 }
 
 #[test]
-fn neither_key_nor_octets_of_it_are_printed() {
+fn key_is_not_printed() {
     let client = Client::new(Settings { auth: WITH_KEY, ..settings(0) }).expect("sound");
     let text = format!("{client:?} {:?}", server(1, WITH_KEY, Dialect::Final));
     assert!(!text.contains("81985529216486895") && !text.contains("123456789abcdef"), "{text}");

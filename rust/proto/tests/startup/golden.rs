@@ -70,7 +70,7 @@ fn converse(vector: &Vector, client: usize, piece_len: usize) -> Vec<Event> {
                 if octets.starts_with(b"FINI") {
                     machine.finish().expect("it runs");
                 }
-                assert_eq!(machine.poll_output().as_ref(), Some(octets), "{name}");
+                assert_eq!(machine.poll_output().as_deref(), Some(&octets[..]), "{name}");
             }
             Step::Reply(to, octets) | Step::Relayed(to, octets) if *to == client => {
                 assert_eq!(machine.poll_output(), None, "{name}");
@@ -178,7 +178,7 @@ fn tables(name: &'static str) -> Tables {
 /// Proves the tables of the smallest job, and of one with different numbers per client, against the captures
 /// of the jobs.
 #[test]
-fn captured_jobs_have_the_tables_that_their_numbers_give() {
+fn captured_jobs_give_the_documented_tables() {
     let client = |at: u32| JobClient { versions: vec![Version::V0_0], hosts: at..at + 1, procs: at..at + 1 };
     let host = |client: u32, address, port, ackmark, hiwater| JobHost {
         client,

@@ -109,7 +109,7 @@ fn valid_replies_are_accepted() {
 
 /// Proves that each contradiction is found and named with the client and the value.
 #[test]
-fn contradictions_are_found_and_named() {
+fn contradictory_replies_are_refused() {
     let with = |label, numbers: &[u32]| error(sound().with(label, 7, u32s(numbers)));
     let value = |label, client, value| TableError::Value { label, client, value };
     for label in [Label::C_NHOSTS, Label::C_NPROCS, Label::C_DATALEN] {
@@ -152,7 +152,7 @@ fn disagreement_error_has_the_value_of_each_client() {
 /// Proves that every label's data must have exactly the length that mask and counts give: no octet more, none
 /// less.
 #[test]
-fn data_have_the_length_that_mask_and_counts_give() {
+fn data_of_a_wrong_length_are_refused() {
     for (label, mask, data) in sound().replies {
         for actual in [data.len() - 1, data.len() + 1, data.len() - 4, data.len() + 4, 0] {
             let mut changed = data.clone();
@@ -172,7 +172,7 @@ fn data_have_the_length_that_mask_and_counts_give() {
 }
 
 #[test]
-fn versions_are_cut_where_a_list_begins() {
+fn version_lists_are_split_at_0_0() {
     let with = |numbers: &[u32]| sound().with(Label::C_VERSION, 7, u32s(numbers));
     let tables = with(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 0]).heard().expect("three lists");
     let version = |major, minor| Version { major, minor };
@@ -224,7 +224,7 @@ fn omitted_label_has_its_default() {
 
 /// Proves that a client without hosts, which has none by leaving that label out, takes part with nothing.
 #[test]
-fn a_client_without_hosts_contributes_nothing() {
+fn client_without_hosts_contributes_nothing() {
     let mut said = sound();
     for (label, mask, data) in &mut said.replies {
         let one = match *label {
@@ -244,7 +244,7 @@ fn a_client_without_hosts_contributes_nothing() {
 }
 
 #[test]
-fn masks_name_clients_of_the_job_and_this_one() {
+fn mask_with_other_clients_or_without_this_one_is_refused() {
     for label in Label::ALL {
         let (_, _, data) = sound().replies.into_iter().find(|reply| reply.0 == label).expect("it is there");
         let mask = |mask| sound().with(label, mask, data.clone()).heard().err();
@@ -257,7 +257,7 @@ fn masks_name_clients_of_the_job_and_this_one() {
 
 /// Proves that labels of others are ignored wherever they come, and that their order is that of all.
 #[test]
-fn unknown_labels_are_ignored_and_known_ones_come_in_their_order() {
+fn unknown_label_is_ignored_and_label_out_of_order_refused() {
     let others = sound().and(1, 2, b"x").and(0x1001, 0xffff_ffff, b"").and(0x7fff_ffff, 6, &[0; 100]);
     assert_eq!(others.heard(), sound().heard());
     let done = Said { done: vec![1, 2, 3], ..sound() };
@@ -277,7 +277,7 @@ fn unknown_labels_are_ignored_and_known_ones_come_in_their_order() {
 }
 
 #[test]
-fn the_rank_is_one_of_the_size() {
+fn job_without_room_for_the_rank_is_refused() {
     for size in [0, -1, i32::MIN, 33, i32::MAX] {
         assert_eq!(Said { size, ..sound() }.heard(), Err(ClientError::Size { rank: 0, size }));
     }
@@ -320,7 +320,7 @@ fn commands_out_of_turn_are_errors() {
 }
 
 #[test]
-fn a_client_finishes_once_and_only_when_it_runs() {
+fn finish_is_refused_before_the_job_runs_and_sent_once() {
     let mut client = Client::new(settings(0)).expect("sound");
     assert_eq!(client.finish(), Err(ClientError::NotRunning));
     client.handle_octets(&sound().octets()).expect("sound");
@@ -328,13 +328,13 @@ fn a_client_finishes_once_and_only_when_it_runs() {
     for _ in 0..2 {
         client.finish().expect("it runs");
     }
-    let said: Vec<Vec<u8>> = std::iter::from_fn(|| client.poll_output()).collect();
+    let said: Vec<Vec<u8>> = std::iter::from_fn(|| client.poll_output()).map(Vec::from).collect();
     assert_eq!(said, [message(b"FINI", &[])]);
     assert_eq!((client.handle_octets(b"anything that comes late"), client.handle_eof()), (Ok(()), Ok(())));
 }
 
 #[test]
-fn settings_that_no_client_may_have_are_refused() {
+fn invalid_client_settings_are_refused() {
     let refused = |change: &dyn Fn(&mut Settings)| {
         let mut settings = settings(0);
         change(&mut settings);

@@ -9,11 +9,11 @@ use super::layout::{AUTH_KEY, AUTH_NONE};
 pub struct Key(pub u64);
 
 impl Key {
-    /// Whether this is the key, in a time that does not tell how much of it is right.
+    /// Whether the keys are equal, in constant time.
     #[must_use]
     pub fn is(self, other: Key) -> bool {
         let pairs = self.0.to_be_bytes().into_iter().zip(other.0.to_be_bytes());
-        // Else the compiler may see that one difference is enough.
+        // Prevents the compiler from stopping at the first difference.
         let different = pairs.fold(0, |different, (a, b)| std::hint::black_box(different | (a ^ b)));
         different == 0
     }
@@ -25,17 +25,17 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The methods that a side has: those that its user has enabled (IMPI 5.2).
+/// The methods of authentication that the user has enabled (IMPI 5.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Auth {
     /// No authentication at all.
     pub none: bool,
-    /// A key, which travels in clear.
+    /// A key, sent in clear.
     pub key: Option<Key>,
 }
 
 impl Auth {
-    /// Whether there is no method at all; a client without one must not begin to talk (IMPI 5.2).
+    /// Whether there is no method; a client without one must not send anything (IMPI 5.2).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.mask() == 0
@@ -47,8 +47,7 @@ impl Auth {
         u32::from(self.none) << AUTH_NONE | u32::from(self.key.is_some()) << AUTH_KEY
     }
 
-    /// The number of the strongest method that these and an offered mask have in common; a server's choice
-    /// (IMPI 5.2).
+    /// The number of the strongest method in common with an offered mask: the server's choice (IMPI 5.2).
     #[must_use]
     pub fn strongest(&self, offered_mask: u32) -> Option<i32> {
         [AUTH_KEY, AUTH_NONE].into_iter().find(|method| self.mask() & offered_mask & (1 << method) != 0)
@@ -70,7 +69,7 @@ mod tests {
         );
     }
 
-    /// All sets of both sides; the table is IMPI 5.2 with "the strongest common one".
+    /// Proves the choice for all sets of methods at both ends (IMPI 5.2).
     #[test]
     fn strongest_common_method_is_chosen() {
         let set = |mask: u32| Auth { none: mask & 1 != 0, key: (mask & 2 != 0).then_some(Key(5)) };

@@ -1,7 +1,9 @@
-//! The client's machine (IMPI 5.6).
+//! The state machine of a client (IMPI 5.6).
 
 use std::collections::VecDeque;
 
+use byteorder::{BigEndian, ByteOrder};
+use bytes::Bytes;
 use thiserror::Error;
 
 use super::layout::{
@@ -13,16 +15,16 @@ use super::settings::{Settings, SettingsError};
 use super::tables::{Gathering, Reply, TableError, Tables};
 use crate::impi::Dialect;
 
-/// A client's side of the connection to the startup server, from its first octet to its last.
+/// A client's end of the connection to the startup server.
 ///
-/// The calling order: [`poll_output`](Self::poll_output) and [`poll_event`](Self::poll_event) until both give
-/// `None`, sending the octets in order; then wait for octets, or for the end of the stream, hand them in with
+/// The calling order: [`poll_output`](Self::poll_output) and [`poll_event`](Self::poll_event) until both
+/// return `None`, sending the octets in order; then wait for octets or the end of the stream, pass them to
 /// [`handle_octets`](Self::handle_octets) or [`handle_eof`](Self::handle_eof), and begin again. After
-/// [`Event::Done`] nothing comes any more; the connection stays open until the job has ended here, and
-/// [`finish`](Self::finish) says so. Deadlines are the driver's.
+/// [`Event::Done`] the server sends nothing. The connection stays open until the job has ended at this
+/// client, which calls [`finish`](Self::finish). The driver has the deadlines.
 ///
-/// An error is the end: the driver closes the connection, and the job has failed for this client. Every later
-/// input gives the same error again.
+/// An error is final: the driver closes the connection, and the job has failed for this client. Every later
+/// input returns the same error.
 ///
 /// ```text
 ///   Auth ----> Join ----> Labels ----> Done ----> Running ----> Finished
@@ -43,7 +45,7 @@ pub struct Client {
     /// Octets of data in the replies so far.
     total_len: usize,
     gathering: Option<Gathering>,
-    outputs: VecDeque<Vec<u8>>,
+    outputs: VecDeque<Bytes>,
     events: VecDeque<Event>,
     failure: Option<ClientError>,
 }
@@ -56,7 +58,7 @@ pub enum Event {
         /// Clients of the job.
         size: u32,
     },
-    /// Start-up has ended; the mesh is to be built (IMPI 5.8).
+    /// Start-up is complete; the mesh can be built (IMPI 5.8).
     Done(Box<Tables>),
 }
 
@@ -65,7 +67,7 @@ pub enum Event {
 pub enum Stage {
     /// AUTH is sent.
     Auth,
-    /// Its rank is sent; the others join.
+    /// Its rank is sent; the other clients join.
     Join,
     /// Labels are sent and answered.
     Labels,
@@ -78,7 +80,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The likely reason of a server that closes the connection at this stage.
+    /// The likely reason why a server closes the connection at this stage.
     fn hint(self) -> &'static str {
         match self {
             Stage::Auth => "during authentication; it may have no method in common with this client",
@@ -114,7 +116,7 @@ pub enum ClientError {
         /// The methods offered.
         offered_mask: u32,
     },
-    /// A command that has no place there.
+    /// A command that is not permitted at this stage.
     #[error("the startup server sends {command} out of turn ({stage:?})")]
     Unexpected {
         /// The command.
@@ -122,7 +124,7 @@ pub enum ClientError {
         /// The stage of this client.
         stage: Stage,
     },
-    /// A command with another length than it has.
+    /// A command with a wrong length.
     #[error("the startup server sends {command} with {len} octets")]
     Len {
         /// The command.
@@ -136,7 +138,7 @@ pub enum ClientError {
         /// The octets announced.
         total_len: usize,
     },
-    /// The job has another size than this client's rank needs.
+    /// The size of the job does not include this client's rank, or is too large.
     #[error("this client has rank {rank}, the job has {size} clients")]
     Size {
         /// This client's rank.
@@ -144,7 +146,7 @@ pub enum ClientError {
         /// The size.
         size: i32,
     },
-    /// A reply that is not the one to the label asked about.
+    /// A reply to another label than the expected one.
     #[error("the startup server answers {label}, the turn is {expected}'s")]
     Label {
         /// The label of the reply.
@@ -170,7 +172,7 @@ pub enum ClientError {
         /// This client's rank.
         rank: u32,
     },
-    /// The replies make no tables.
+    /// The replies are inconsistent.
     #[error(transparent)]
     Table(#[from] TableError),
     /// [`Client::finish`] before start-up was done.
@@ -179,10 +181,10 @@ pub enum ClientError {
 }
 
 impl Client {
-    /// A client that has the octets ready with which it begins.
+    /// A client with its first octets queued.
     ///
     /// # Errors
-    /// Settings that no client may have; nothing must be sent then.
+    /// Invalid settings; then nothing may be sent.
     pub fn new(settings: Settings) -> Result<Client, SettingsError> {
         settings.check()?;
         let (stage, first_len) = match settings.dialect {
@@ -215,7 +217,7 @@ impl Client {
     }
 
     /// Octets to send, in order.
-    pub fn poll_output(&mut self) -> Option<Vec<u8>> {
+    pub fn poll_output(&mut self) -> Option<Bytes> {
         self.outputs.pop_front()
     }
 
@@ -224,10 +226,10 @@ impl Client {
         self.events.pop_front()
     }
 
-    /// Takes in octets of the server, in any pieces.
+    /// Octets of the server were received, in any pieces.
     ///
     /// # Errors
-    /// The server breaks the protocol, or the clients do not fit together.
+    /// The server violates the protocol, or the clients' labels are inconsistent.
     pub fn handle_octets(&mut self, mut octets: &[u8]) -> Result<(), ClientError> {
         self.alive()?;
         while self.stage != Stage::Finished
@@ -240,10 +242,10 @@ impl Client {
         Ok(())
     }
 
-    /// Takes in the end of the server's octets.
+    /// The server has closed its stream.
     ///
     /// # Errors
-    /// It is too early for that.
+    /// The job has not ended.
     pub fn handle_eof(&mut self) -> Result<(), ClientError> {
         self.alive()?;
         match self.stage {
@@ -252,12 +254,11 @@ impl Client {
         }
     }
 
-    /// Says that all has ended well here: FINI, after which the connection is to be closed (IMPI 5.8). Once
-    /// is enough.
+    /// Queues FINI: all processes of this client have finished. Then the driver closes the connection (IMPI
+    /// 5.8). A second call has no effect.
     ///
     /// # Errors
-    /// Start-up was not done, or has failed; then there is nothing to say, and closing the connection says
-    /// it.
+    /// Start-up is not complete, or has failed; then the driver only closes the connection.
     pub fn finish(&mut self) -> Result<(), ClientError> {
         self.alive()?;
         match self.stage {
@@ -282,7 +283,7 @@ impl Client {
     }
 
     fn handle_piece(&mut self, piece: &[u8]) -> Result<(), ClientError> {
-        // Whatever is left out below begins with a command.
+        // By default a command follows.
         self.reader.want(CMD_LEN);
         if let Some(cmd) = self.begun.take() {
             return self.handle_payload(cmd.command, piece);
@@ -299,7 +300,7 @@ impl Client {
         Ok(())
     }
 
-    /// Whether a command has its place here, before its payload is waited for.
+    /// Checks that a command is permitted, before its payload is received.
     fn check(&mut self, cmd: Cmd) -> Result<(), ClientError> {
         let Cmd { command, len } = cmd;
         let data_len = match (self.stage, command) {
@@ -307,7 +308,7 @@ impl Client {
             (Stage::Labels | Stage::Done, Command::Coll) if len as usize >= CHDR_LEN => {
                 len as usize - CHDR_LEN
             }
-            // LAM skips what comes with it (IMPI 5.6).
+            // LAM skips its payload (IMPI 5.6).
             (Stage::Done, Command::Done) => len as usize,
             (Stage::Join, Command::Impi) | (Stage::Labels | Stage::Done, Command::Coll) => {
                 return Err(ClientError::Len { command, len });
@@ -322,18 +323,16 @@ impl Client {
         Ok(())
     }
 
-    /// IMPI_Server_auth. There is no reply to what it asks for: silence is success (IMPI 5.2). Its length is
-    /// ignored: the method alone says what follows, and LAM names 8 whatever it asks for.
+    /// IMPI_Server_auth. The server does not confirm success (IMPI 5.2). Its length field is ignored: the
+    /// method determines what follows, and LAM sends 8 with any method.
     fn handle_method(&mut self, which: i32) -> Result<(), ClientError> {
         let offered_mask = self.settings.auth.mask();
         let payload = match which {
-            AUTH_NONE if self.settings.auth.none => Vec::new(),
-            AUTH_KEY if self.settings.auth.key.is_some() => self.settings.key_payload().to_vec(),
+            AUTH_NONE if self.settings.auth.none => None,
+            AUTH_KEY if self.settings.auth.key.is_some() => Some(self.settings.key_payload()),
             _ => return Err(ClientError::Method { which, offered_mask }),
         };
-        if !payload.is_empty() {
-            self.outputs.push_back(payload);
-        }
+        self.outputs.extend(payload);
         self.send_rank();
         self.stage = Stage::Join;
         Ok(())
@@ -348,7 +347,7 @@ impl Client {
     }
 
     fn handle_size(&mut self, payload: &[u8]) -> Result<(), ClientError> {
-        let size = i32::from_be_bytes(*payload.first_chunk().expect("checked"));
+        let size = BigEndian::read_i32(payload);
         let rank = self.settings.rank;
         match u32::try_from(size) {
             Ok(size) if rank < size && size <= CLIENTS_MAX => {
@@ -370,7 +369,7 @@ impl Client {
             return Err(ClientError::Order { label, before: self.last_label });
         }
         self.last_label = label;
-        // Others may know labels that this client does not (IMPI 5.4).
+        // Other clients may send labels that are unknown here (IMPI 5.4).
         if label.name().is_none() {
             return Ok(());
         }

@@ -1,24 +1,26 @@
-//! Every constant of the startup protocol, and its smallest structures (IMPI 3.1 to 3.3, 4). Big-endian
-//! throughout.
+//! Every constant of the startup protocol, and its smallest structures (IMPI 3.1 to 3.3, 4). All numbers are
+//! big-endian.
 
 use std::fmt;
 
+use byteorder::{BigEndian, ByteOrder};
+use bytes::{BufMut, Bytes, BytesMut};
 use thiserror::Error;
 
-/// Clients of a job at most: client_mask has as many bits (IMPI 3.5).
+/// Most clients of a job: the bits of client_mask (IMPI 3.5).
 pub const CLIENTS_MAX: u32 = 32;
-/// Octets of all COLL payloads of a job together, at most. A choice of ours (IMPI 18).
+/// Most octets of all COLL payloads of a job. A choice of ours (IMPI 18).
 pub const COLL_TOTAL_MAX: usize = 32 << 20;
-/// Hosts of a job at most. A choice of ours.
+/// Most hosts of a job. A choice of ours.
 pub const HOSTS_MAX: u32 = 1 << 16;
-/// Processes of a job at most. A choice of ours; what they announce fits into [`COLL_TOTAL_MAX`].
+/// Most processes of a job. A choice of ours; their labels fit [`COLL_TOTAL_MAX`].
 pub const PROCS_MAX: u32 = 1 << 20;
 
 /// Octets of IMPI_Cmd: command and length (IMPI 4).
 pub const CMD_LEN: usize = 8;
 /// Octets of IMPI_Client_auth: auth_mask (IMPI 4).
 pub const CLIENT_AUTH_LEN: usize = 4;
-/// Octets of IMPI_Server_auth, which has no IMPI_Cmd in front: which and len (IMPI 4, 5).
+/// Octets of IMPI_Server_auth, which is sent without IMPI_Cmd: which and len (IMPI 4, 5).
 pub const SERVER_AUTH_LEN: usize = 8;
 /// Octets of IMPI_Auth_key (IMPI 4). The draft's whole AUTH payload (IMPI 5.2).
 pub const AUTH_KEY_LEN: usize = 8;
@@ -45,7 +47,7 @@ pub const MAXLINEAR_DEFAULT: u32 = 4;
 /// C_DATALEN of a client that does not send that label (IMPI 5.4).
 pub const DATALEN_DEFAULT: u32 = 1;
 
-// What one process announces, label by label, fits for as many as there may be.
+// The labels of the most processes and hosts fit.
 const _: () = assert!(PROCS_MAX as usize * (16 + 8) + HOSTS_MAX as usize * (16 + 4 * 4) <= COLL_TOTAL_MAX);
 // Four ASCII octets each (IMPI 3.1).
 const _: () = assert!(Command::Auth.code() == 0x4155_5448 && Command::Fini.code() == 0x4649_4E49);
@@ -61,15 +63,15 @@ pub enum Command {
     Coll,
     /// No more labels.
     Done,
-    /// The client has ended well.
+    /// The client has finished.
     Fini,
 }
 
 impl Command {
-    /// All of them.
+    /// All commands.
     pub const ALL: [Command; 5] = [Command::Auth, Command::Impi, Command::Coll, Command::Done, Command::Fini];
 
-    /// Its name, which is what stands on the wire.
+    /// Its name, the four octets on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -103,7 +105,7 @@ impl fmt::Display for Command {
     }
 }
 
-/// IMPI_Cmd, what stands before every payload but those of authentication (IMPI 4).
+/// IMPI_Cmd, the header of every payload except those of authentication (IMPI 4).
 ///
 /// ```text
 ///    0                4                8
@@ -115,11 +117,11 @@ impl fmt::Display for Command {
 pub struct Cmd {
     /// The command.
     pub command: Command,
-    /// Octets that follow; at most 2^31 - 1, nothing more is checked.
+    /// Octets that follow, at most 2^31 - 1.
     pub len: u32,
 }
 
-/// Eight octets that are no IMPI_Cmd.
+/// An invalid IMPI_Cmd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CmdError {
     /// There is no such command.
@@ -142,7 +144,7 @@ impl Cmd {
     /// Reads the eight octets.
     ///
     /// # Errors
-    /// No such command, or a negative length.
+    /// An unknown command, or a negative length.
     pub fn parse(octets: [u8; CMD_LEN]) -> Result<Cmd, CmdError> {
         let [code, len] = int4s(octets);
         let command = Command::from_code(code).ok_or(CmdError::Unknown { code })?;
@@ -152,22 +154,22 @@ impl Cmd {
         }
     }
 
-    /// A whole message: the eight octets and this payload in its parts.
+    /// A whole command: the header and the concatenated parts of its payload.
     ///
     /// # Panics
     /// With a payload of 2^31 octets.
     #[must_use]
-    pub fn emit(command: Command, payload: &[&[u8]]) -> Vec<u8> {
+    pub fn emit(command: Command, payload: &[&[u8]]) -> Bytes {
         let len: usize = payload.iter().map(|part| part.len()).sum();
-        let mut octets = Vec::with_capacity(CMD_LEN + len);
-        octets.extend(command.code().to_be_bytes());
-        octets.extend(i32::try_from(len).expect("a payload is shorter").to_be_bytes());
-        payload.iter().for_each(|part| octets.extend_from_slice(part));
-        octets
+        let mut octets = BytesMut::with_capacity(CMD_LEN + len);
+        octets.put_i32(command.code());
+        octets.put_i32(i32::try_from(len).expect("a payload is shorter"));
+        payload.iter().for_each(|part| octets.put_slice(part));
+        octets.freeze()
     }
 }
 
-/// The label of a COLL payload (IMPI 3.3); there may be others than those named here.
+/// The label of a COLL payload (IMPI 3.3). Clients may send other labels than these.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(pub i32);
 
@@ -203,7 +205,7 @@ impl Label {
     /// Process ids, 8 octets each; the draft's have 4.
     pub const P_PID: Label = Label(0x3100);
 
-    /// Those that every client sends, ascending, each once (IMPI 5.4).
+    /// The labels that every client sends, ascending, each once (IMPI 5.4).
     pub const ALL: [Label; 14] = [
         Label::C_VERSION,
         Label::C_NHOSTS,
@@ -221,7 +223,7 @@ impl Label {
         Label::P_PID,
     ];
 
-    /// Its name, without the IMPI_ before it, if it has one.
+    /// Its name without the prefix IMPI_, if it has one.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         const NAMES: [&str; 14] = [
@@ -269,20 +271,21 @@ pub struct Version {
 }
 
 impl Version {
-    /// 0.0, the only one there is, which every client has (IMPI 5.5).
+    /// 0.0, the only version, which every client has (IMPI 5.5).
     pub const V0_0: Version = Version { major: 0, minor: 0 };
 
     /// Its eight octets.
     #[must_use]
     pub fn emit(self) -> [u8; 8] {
-        (u64::from(self.major) << 32 | u64::from(self.minor)).to_be_bytes()
+        let mut octets = [0; 8];
+        BigEndian::write_u32_into(&[self.major, self.minor], &mut octets);
+        octets
     }
 
     /// The version of eight octets.
     #[must_use]
     pub fn parse(octets: [u8; 8]) -> Version {
-        let both = u64::from_be_bytes(octets);
-        Version { major: (both >> 32) as u32, minor: both as u32 }
+        Version { major: BigEndian::read_u32(&octets[..4]), minor: BigEndian::read_u32(&octets[4..]) }
     }
 }
 
@@ -294,11 +297,10 @@ impl fmt::Display for Version {
 
 /// The two Int4 of eight octets.
 pub(super) fn int4s(octets: [u8; 8]) -> [i32; 2] {
-    let both = i64::from_be_bytes(octets);
-    [(both >> 32) as i32, both as i32]
+    [BigEndian::read_i32(&octets[..4]), BigEndian::read_i32(&octets[4..])]
 }
 
-/// A number as the four characters it stands for, if they are such.
+/// A command code as four characters, if these are printable, else as a number.
 fn quoted(code: i32) -> String {
     let octets = code.to_be_bytes();
     if octets.iter().all(|octet| octet.is_ascii_graphic() || *octet == b' ') {

@@ -1,8 +1,10 @@
-//! Pieces of a stream, each of a length that its reader names before.
+//! Pieces of a stream, each of a length that is set before.
 
-/// Gathers octets into the piece that is wanted next.
+use bytes::Bytes;
+
+/// Collects octets into pieces.
 ///
-/// Memory is taken for octets that have come, never for those that a length promises.
+/// Memory is allocated for received octets, never for announced ones.
 #[derive(Debug)]
 pub(super) struct Reader {
     piece: Vec<u8>,
@@ -20,18 +22,18 @@ impl Reader {
         self.wanted_len = len;
     }
 
-    /// Whether no octet of the next piece has come.
+    /// Whether no octet of the next piece was received.
     pub(super) fn is_empty(&self) -> bool {
         self.piece.is_empty()
     }
 
-    /// Takes what it wants from the front of `octets`; gives the piece once it is whole.
-    pub(super) fn take(&mut self, octets: &mut &[u8]) -> Option<Vec<u8>> {
+    /// Takes octets from the front of `octets`; returns the piece once it is complete.
+    pub(super) fn take(&mut self, octets: &mut &[u8]) -> Option<Bytes> {
         let missing_len = self.wanted_len - self.piece.len();
         let (taken, left) = octets.split_at(missing_len.min(octets.len()));
         self.piece.extend_from_slice(taken);
         *octets = left;
-        (self.piece.len() == self.wanted_len).then(|| std::mem::take(&mut self.piece))
+        (self.piece.len() == self.wanted_len).then(|| std::mem::take(&mut self.piece).into())
     }
 }
 
@@ -39,7 +41,7 @@ impl Reader {
 mod tests {
     use super::*;
 
-    /// Proves that pieces come out alike however the stream is cut, and that nothing is taken beyond them.
+    /// Proves that the pieces do not depend on how the stream is cut, and that no octet beyond them is taken.
     #[test]
     fn stream_cut_anywhere_gives_the_same_pieces() {
         let stream: Vec<u8> = (0..30).collect();
@@ -65,7 +67,7 @@ mod tests {
         }
     }
 
-    /// Proves that a promised length costs nothing.
+    /// Proves that an announced length allocates nothing.
     #[test]
     fn reader_allocates_for_received_octets_only() {
         let mut reader = Reader::new(usize::MAX);

@@ -1,4 +1,4 @@
-//! The server's machine (IMPI 5.2 to 5.8).
+//! The state machine of the startup server (IMPI 5.2 to 5.8).
 
 mod exchange;
 mod fault;
@@ -7,7 +7,9 @@ pub use fault::{Failure, Fault, Ranks};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+
+use byteorder::{BigEndian, ByteOrder};
+use bytes::Bytes;
 
 use super::layout::{
     AUTH_KEY, AUTH_KEY_LEN, CLIENT_AUTH_LEN, CLIENTS_MAX, CMD_LEN, COLL_LEN, Cmd, Command, IMPI_LEN, Label,
@@ -33,25 +35,24 @@ pub struct ServerSettings {
 /// Times in milliseconds, and a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// For a connection to say its rank.
+    /// For a connection to send its rank.
     pub join_ms: u64,
-    /// From the start until the job runs; none is no limit.
+    /// From the start until the job runs; `None` is no limit.
     pub form_ms: Option<u64>,
-    /// From the last client's joining until the job runs.
+    /// From the join of the last client until the job runs.
     pub exchange_ms: u64,
     /// For the other clients to finish after one was lost.
     pub grace_ms: u64,
-    /// Connections that have not said their rank, at a time; one more evicts one of them.
+    /// Most connections that have not sent their rank; one more evicts one of them.
     pub strangers_max: usize,
 }
 
-/// The startup server of one job, over connections that its driver numbers, each number once.
+/// The startup server of one job. Its driver numbers the connections, each number once.
 ///
-/// The calling order: [`poll_output`](Self::poll_output) until it gives `None`, carrying out each; then wait
-/// for a connection, octets, the end of a stream or [`next_deadline`](Self::next_deadline), hand that in with
-/// the `handle_*` of its name, and begin again. [`ServerEvent::Over`] is the last output, and nobody is to be
-/// connected behind it. Times are milliseconds of any clock that does not go back. Inputs of connections that
-/// are closed are ignored.
+/// The calling order: [`poll_output`](Self::poll_output) until it returns `None`, carrying out each output;
+/// then wait for a connection, octets, the end of a stream or [`next_deadline`](Self::next_deadline), pass it
+/// to the `handle_*` of its name, and begin again. [`ServerEvent::Over`] is the last output; all connections
+/// are closed then. Times are milliseconds of any monotonic clock. Inputs of closed connections are ignored.
 ///
 /// ```text
 ///   connection:  AUTH ---> (key) ---> IMPI ---> client of that rank ---> COLL ... DONE ---> FINI
@@ -59,13 +60,11 @@ pub struct Limits {
 ///                           all have joined        DONE to all    FINI or loss of each
 /// ```
 ///
-/// What goes wrong before a connection has said its rank closes that connection; what goes wrong on a client
-/// before the job runs ends the job for all; a client that is lost later is named, and the others may finish
-/// (IMPI 5.7).
+/// A fault before a connection has sent its rank closes that connection. A fault of a client before the job
+/// runs ends the job for all. A client that is lost later is reported, and the others may finish (IMPI 5.7).
 ///
-/// Bounds: the connections that have not joined are counted; of the octets of all COLL data together at most
-/// [`COLL_TOTAL_MAX`](super::layout::COLL_TOTAL_MAX) are taken; outputs are of the same octets, shared by all
-/// clients.
+/// Bounds: the connections that have not joined are counted; all COLL data have at most
+/// [`COLL_TOTAL_MAX`](super::layout::COLL_TOTAL_MAX) octets; all clients share the octets of an output.
 #[derive(Debug)]
 pub struct Server {
     settings: ServerSettings,
@@ -88,10 +87,10 @@ pub enum Output {
     Send {
         /// The connection.
         conn: u64,
-        /// The octets, shared by all that get the same.
-        octets: Arc<[u8]>,
+        /// The octets, shared by all connections that get the same.
+        octets: Bytes,
     },
-    /// Close the connection at once; what is still to be sent on it is lost.
+    /// Close the connection at once; unsent octets are dropped.
     Close {
         /// The connection.
         conn: u64,
@@ -105,7 +104,7 @@ pub enum Output {
 /// An event of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A connection is a client now.
+    /// A connection has joined as a client.
     Joined {
         /// The connection.
         conn: u64,
@@ -114,21 +113,21 @@ pub enum ServerEvent {
     },
     /// All clients have joined.
     Formed,
-    /// All have the tables; the job runs.
+    /// All clients have the tables; the job runs.
     Running,
     /// A client has ended well.
     Finished {
         /// Its rank.
         rank: u32,
     },
-    /// A client has gone without FINI while the job ran.
+    /// A client closed its connection without FINI while the job ran.
     Lost {
         /// Its rank.
         rank: u32,
         /// The fault.
         fault: Fault,
     },
-    /// The job is over, well or not. All connections are closed.
+    /// The job is over, successful or not. All connections are closed.
     Over(Result<(), Failure>),
 }
 
@@ -146,7 +145,7 @@ struct Connection {
     reader: Reader,
     /// The command whose payload is awaited.
     begun: Option<Cmd>,
-    /// When it must have said its rank.
+    /// When it must have sent its rank.
     deadline_ms: u64,
     /// Its source, as the driver distinguishes sources.
     source: u128,
@@ -173,7 +172,7 @@ impl Server {
     /// A server without connections, at this time.
     ///
     /// # Errors
-    /// A number of clients that no job has, or no method of authentication.
+    /// A number of clients out of range, or no method of authentication.
     pub fn new(settings: ServerSettings, now_ms: u64) -> Result<Server, SettingsError> {
         let ServerSettings { clients, auth, limits, .. } = settings;
         if !(1..=CLIENTS_MAX).contains(&clients) {
@@ -195,20 +194,20 @@ impl Server {
         })
     }
 
-    /// The next thing to carry out.
+    /// The next action.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do; none is never.
+    /// When to call [`handle_timeout`](Self::handle_timeout); `None` if no timer runs.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let strangers = self.connections.values().filter(|connection| connection.is_stranger());
         strangers.map(|connection| connection.deadline_ms).chain(self.deadline_ms).min()
     }
 
-    /// Takes in a new connection under a number that no other has had, larger than those before it.
-    /// Connections of equal `source` come from the same address.
+    /// A connection was accepted. Its number is larger than all earlier ones. Connections of equal `source`
+    /// are from the same address.
     pub fn handle_connected(&mut self, now_ms: u64, conn: u64, source: u128) {
         let Limits { join_ms, strangers_max, .. } = self.settings.limits;
         if self.phase != Phase::Gathering {
@@ -223,8 +222,7 @@ impl Server {
         self.connections.insert(conn, connection);
     }
 
-    /// Closes a connection that has not joined, for a new one that there is no room for; whether there was
-    /// one.
+    /// Evicts a connection that has not joined, to make room for a new one; false if there is none.
     pub fn make_room(&mut self) -> bool {
         let Some(evicted) = self.evictable() else { return false };
         let strangers = self.strangers().count();
@@ -232,9 +230,8 @@ impl Server {
         true
     }
 
-    /// The connection to evict for a new one: of the source with the most unauthenticated
-    /// clients, the oldest that has sent
-    /// nothing, else the oldest. A source that floods the server evicts its own connections.
+    /// The connection to evict for a new one: of the source with the most unauthenticated clients, the oldest
+    /// that has sent nothing, else the oldest. A source that floods the server evicts its own connections.
     fn evictable(&self) -> Option<u64> {
         let mut counts = BTreeMap::<u128, usize>::new();
         self.strangers().for_each(|(_, connection)| *counts.entry(connection.source).or_default() += 1);
@@ -244,13 +241,13 @@ impl Server {
         self.strangers().max_by_key(rank).map(|(conn, _)| conn)
     }
 
-    /// The connections that have not said their rank, with their numbers.
+    /// The connections that have not sent their rank, with their numbers.
     fn strangers(&self) -> impl Iterator<Item = (u64, &Connection)> {
         let numbered = self.connections.iter().map(|(conn, connection)| (*conn, connection));
         numbered.filter(|(_, connection)| connection.is_stranger())
     }
 
-    /// Takes in octets of a connection, in any pieces.
+    /// Octets of a connection were received, in any pieces.
     pub fn handle_octets(&mut self, now_ms: u64, conn: u64, mut octets: &[u8]) {
         while let Some(connection) = self.connections.get_mut(&conn)
             && let Some(piece) = connection.reader.take(&mut octets)
@@ -261,12 +258,12 @@ impl Server {
         }
     }
 
-    /// Takes in the end of a connection's octets, or that it cannot be used any more.
+    /// A connection was closed by its peer, or is lost.
     pub fn handle_eof(&mut self, now_ms: u64, conn: u64) {
         self.handle_fault(now_ms, conn, Fault::Closed);
     }
 
-    /// Takes in that it is so late.
+    /// Time has passed.
     pub fn handle_timeout(&mut self, now_ms: u64) {
         let is_late = |connection: &Connection| connection.is_stranger() && connection.deadline_ms <= now_ms;
         let late: Vec<u64> = self
@@ -282,7 +279,7 @@ impl Server {
         }
     }
 
-    /// The job's own deadline has come.
+    /// The deadline of the job has passed.
     fn handle_overdue(&mut self) {
         match self.phase {
             Phase::Gathering => {
@@ -299,9 +296,9 @@ impl Server {
         }
     }
 
-    fn handle_piece(&mut self, now_ms: u64, conn: u64, piece: &[u8]) -> Result<(), Fault> {
+    fn handle_piece(&mut self, now_ms: u64, conn: u64, piece: &Bytes) -> Result<(), Fault> {
         let Some(connection) = self.connections.get_mut(&conn) else { return Ok(()) };
-        // Whatever is left out below begins with a command.
+        // By default a command follows.
         connection.reader.want(CMD_LEN);
         let stage = connection.stage;
         if stage == Stage::Key {
@@ -317,7 +314,7 @@ impl Server {
         self.check(stage, cmd)
     }
 
-    /// Whether a command has its place here, before its payload is waited for.
+    /// Checks that a command is permitted, before its payload is received.
     fn check(&mut self, stage: Stage, cmd: Cmd) -> Result<(), Fault> {
         let Cmd { command, len } = cmd;
         let expected = self.expected(stage);
@@ -343,7 +340,7 @@ impl Server {
         }
     }
 
-    /// The commands that may come now.
+    /// The commands that are permitted now.
     fn expected(&self, stage: Stage) -> &'static [Command] {
         match (stage, self.phase) {
             (Stage::Auth | Stage::Key, _) => &[Command::Auth],
@@ -363,14 +360,14 @@ impl Server {
         conn: u64,
         stage: Stage,
         command: Command,
-        payload: &[u8],
+        payload: &Bytes,
     ) -> Result<(), Fault> {
         match (stage, command) {
             (Stage::Auth, _) => self.handle_auth(conn, payload),
             (Stage::Impi, _) => self.handle_rank(now_ms, conn, payload),
             (Stage::Joined(rank), Command::Coll) => {
-                let (label, data) = payload.split_first_chunk().expect("checked");
-                self.exchange.push(rank, Label(i32::from_be_bytes(*label)), data)?;
+                let (label, data) = (Label(BigEndian::read_i32(payload)), payload.slice(COLL_LEN..));
+                self.exchange.push(rank, label, data)?;
                 self.emit();
                 Ok(())
             }
@@ -391,11 +388,11 @@ impl Server {
     /// AUTH: a mask to choose from, or the draft's key (IMPI 5.2).
     fn handle_auth(&mut self, conn: u64, payload: &[u8]) -> Result<(), Fault> {
         let Some(connection) = self.connections.get_mut(&conn) else { return Ok(()) };
-        let Some(mask) = payload.first_chunk().filter(|_| payload.len() == CLIENT_AUTH_LEN) else {
+        if payload.len() != CLIENT_AUTH_LEN {
             connection.stage = Stage::Impi;
             return if self.settings.auth.none { Ok(()) } else { self.check_key(payload) };
-        };
-        let offered_mask = u32::from_be_bytes(*mask);
+        }
+        let offered_mask = BigEndian::read_u32(payload);
         let which = self.settings.auth.strongest(offered_mask).ok_or(Fault::NoMethod { offered_mask })?;
         let len = if which == AUTH_KEY { AUTH_KEY_LEN } else { 0 };
         if which == AUTH_KEY {
@@ -404,22 +401,22 @@ impl Server {
         } else {
             connection.stage = Stage::Impi;
         }
-        let octets = [which.to_be_bytes(), (len as u32).to_be_bytes()].concat().into();
+        let octets = Bytes::from([which.to_be_bytes(), (len as u32).to_be_bytes()].concat());
         self.outputs.push_back(Output::Send { conn, octets });
         Ok(())
     }
 
     fn check_key(&self, octets: &[u8]) -> Result<(), Fault> {
-        let said = octets.first_chunk().map(|octets| Key(u64::from_be_bytes(*octets)));
-        match (said, self.settings.auth.key) {
-            (Some(said), Some(key)) if key.is(said) => Ok(()),
+        let received = octets.get(..AUTH_KEY_LEN).map(|octets| Key(BigEndian::read_u64(octets)));
+        match (received, self.settings.auth.key) {
+            (Some(received), Some(key)) if key.is(received) => Ok(()),
             _ => Err(Fault::WrongKey),
         }
     }
 
     /// IMPI: the connection is a client from now on, the last one completes the job (IMPI 5.3).
     fn handle_rank(&mut self, now_ms: u64, conn: u64, payload: &[u8]) -> Result<(), Fault> {
-        let rank = i32::from_be_bytes(*payload.first_chunk().expect("checked"));
+        let rank = BigEndian::read_i32(payload);
         let clients = self.settings.clients;
         let place = usize::try_from(rank).ok().and_then(|rank| self.members.get_mut(rank));
         match place {
@@ -452,7 +449,7 @@ impl Server {
         self.emit();
     }
 
-    /// Sends what is complete (IMPI 5.4), once all have joined.
+    /// Sends the complete labels (IMPI 5.4), once all have joined.
     fn emit(&mut self) {
         while self.phase == Phase::Exchanging
             && let Some(emission) = self.exchange.pop()
@@ -470,14 +467,13 @@ impl Server {
         }
     }
 
-    fn send_all(&mut self, octets: Vec<u8>) {
-        let octets: Arc<[u8]> = octets.into();
+    fn send_all(&mut self, octets: Bytes) {
         for member in self.members.iter().flatten() {
-            self.outputs.push_back(Output::Send { conn: member.conn, octets: Arc::clone(&octets) });
+            self.outputs.push_back(Output::Send { conn: member.conn, octets: octets.clone() });
         }
     }
 
-    /// Something is wrong with a connection.
+    /// A connection has a fault.
     fn handle_fault(&mut self, now_ms: u64, conn: u64, fault: Fault) {
         let Some(connection) = self.connections.get(&conn) else { return };
         match (connection.stage, self.phase) {
@@ -496,7 +492,7 @@ impl Server {
         }
     }
 
-    /// A client of the running job has ended, one way or the other; perhaps it was the last.
+    /// A client of the running job has finished or was lost, perhaps the last one.
     fn retire(&mut self, rank: u32, fault: Option<Fault>) {
         if let Some(member) = &mut self.members[rank as usize] {
             member.has_ended = true;
@@ -532,7 +528,7 @@ impl Server {
 }
 
 impl Connection {
-    /// Whether it has not said its rank.
+    /// Whether it has not sent its rank.
     fn is_stranger(&self) -> bool {
         !matches!(self.stage, Stage::Joined(_))
     }

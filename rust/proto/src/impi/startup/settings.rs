@@ -1,25 +1,24 @@
-//! Settings that a client announces, and how they fill its labels (IMPI 5.5).
+//! Settings of a client, and the data of its labels (IMPI 5.5).
 
 use std::ops::RangeInclusive;
 
+use bytes::{BufMut, Bytes};
 use thiserror::Error;
 
 use super::Auth;
-use super::layout::{
-    AUTH_KEY_LEN, CLIENTS_MAX, Command, HOSTS_MAX, Label, PROCS_MAX, TAG_UB_MAX, TAG_UB_MIN, Version,
-};
+use super::layout::{CLIENTS_MAX, Command, HOSTS_MAX, Label, PROCS_MAX, TAG_UB_MAX, TAG_UB_MIN, Version};
 use crate::impi::{Dialect, Proc};
 
 /// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its number among the clients of the job, from 0.
+    /// Its rank among the clients of the job, from 0.
     pub rank: u32,
     /// The dialect of all clients of the job.
     pub dialect: Dialect,
     /// The methods of authentication; not empty.
     pub auth: Auth,
-    /// Versions of IMPI that it has, ascending; the first is 0.0.
+    /// Its versions of IMPI, ascending; the first is 0.0.
     pub versions: Vec<Version>,
     /// Its hosts, at least one, with at least one process among them. Their ports already accept connections.
     pub hosts: Vec<HostSettings>,
@@ -29,20 +28,20 @@ pub struct Settings {
     pub datalen: u32,
     /// Its largest tag, 32767 to 2147483647.
     pub tag_ub: u32,
-    /// Octets from which collective operations are "long", at most 2147483647; none is the default.
+    /// Octets from which collective operations are "long", at most 2147483647; `None` is the default.
     pub coll_xsize: Option<u32>,
-    /// Masters up to which collective operations are linear, at most 2147483647; none is the default.
+    /// Masters up to which collective operations are linear, at most 2147483647; `None` is the default.
     pub coll_maxlinear: Option<u32>,
-    /// Sends all labels at once, instead of each after the reply to the one before, as LAM does (IMPI 5.4).
+    /// Sends all labels at once. LAM sends each after the reply to the one before (IMPI 5.4).
     pub pipelines: bool,
 }
 
 /// One host of a client.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
-    /// The address it listens at, in the form of IPv6 (IMPI 2.1).
+    /// Its listening address, in the form of IPv6 (IMPI 2.1).
     pub address: [u8; 16],
-    /// The port there.
+    /// Its listening port.
     pub port: u16,
     /// Its processes, in the order of their ranks.
     pub procs: Vec<Proc>,
@@ -52,7 +51,7 @@ pub struct HostSettings {
     pub hiwater: u32,
 }
 
-/// Settings that no client may have.
+/// Invalid settings of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// There is no method of authentication to offer.
@@ -73,17 +72,17 @@ pub enum SettingsError {
         /// The most it may be.
         max: u64,
     },
-    /// A host acknowledges later than its peers wait.
+    /// The ackmark of a host exceeds its hiwater.
     #[error("host {host} has an ackmark of {ackmark} and a hiwater of {hiwater}, which must not be less")]
     Marks {
-        /// The host's place among those of the client.
+        /// The index of the host at its client.
         host: usize,
         /// Its ackmark.
         ackmark: u32,
         /// Its hiwater.
         hiwater: u32,
     },
-    /// A process id is no Uint4, and the draft has no others.
+    /// A process id does not fit the draft's Uint4.
     #[error("process id {pid} does not fit into the draft's 4 octets")]
     DraftPid {
         /// The process id.
@@ -141,49 +140,50 @@ impl Settings {
 
     /// The payload of AUTH (IMPI 5.2): the mask, or in the draft the key, which is 0 for a client without
     /// one.
-    pub(super) fn auth_payload(&self) -> Vec<u8> {
+    pub(super) fn auth_payload(&self) -> Bytes {
         match self.dialect {
-            Dialect::Final => self.auth.mask().to_be_bytes().to_vec(),
-            Dialect::Draft => self.key_payload().to_vec(),
+            Dialect::Final => Bytes::copy_from_slice(&self.auth.mask().to_be_bytes()),
+            Dialect::Draft => self.key_payload(),
         }
     }
 
     /// IMPI_Auth_key.
-    pub(super) fn key_payload(&self) -> [u8; AUTH_KEY_LEN] {
-        self.auth.key.map_or(0, |key| key.0).to_be_bytes()
+    pub(super) fn key_payload(&self) -> Bytes {
+        Bytes::copy_from_slice(&self.auth.key.map_or(0, |key| key.0).to_be_bytes())
     }
 
     /// The COLL message of one of [`Label::ALL`].
-    pub(super) fn coll(&self, label: Label) -> Vec<u8> {
+    pub(super) fn coll(&self, label: Label) -> Bytes {
         super::layout::Cmd::emit(Command::Coll, &[&label.0.to_be_bytes(), &self.data(label)])
     }
 
     fn data(&self, label: Label) -> Vec<u8> {
-        let each_host = |number: fn(&HostSettings) -> u32| {
-            self.hosts.iter().flat_map(|host| number(host).to_be_bytes()).collect::<Vec<u8>>()
+        let mut data = Vec::new();
+        let each_host = |data: &mut Vec<u8>, number: fn(&HostSettings) -> u32| {
+            self.hosts.iter().for_each(|host| data.put_u32(number(host)));
         };
-        // Their numbers are checked to fit.
-        let number = |number: u32| number.to_be_bytes().to_vec();
+        // `check` has found that the numbers fit.
         match label {
-            Label::C_VERSION => self.versions.iter().flat_map(|version| version.emit()).collect(),
-            Label::C_NHOSTS => number(self.hosts.len() as u32),
-            Label::C_NPROCS => number(self.procs().count() as u32),
-            Label::C_DATALEN => number(self.datalen),
-            Label::C_TAGUB => number(self.tag_ub),
-            Label::C_COLL_XSIZE => number(self.coll_xsize.unwrap_or(u32::MAX)),
-            Label::C_COLL_MAXLINEAR => number(self.coll_maxlinear.unwrap_or(u32::MAX)),
-            Label::H_IPV6 => self.hosts.iter().flat_map(|host| host.address).collect(),
-            Label::H_PORT => each_host(|host| host.port.into()),
-            Label::H_NPROCS => each_host(|host| host.procs.len() as u32),
-            Label::H_ACKMARK => each_host(|host| host.ackmark),
-            Label::H_HIWATER => each_host(|host| host.hiwater),
-            Label::P_IPV6 => self.procs().flat_map(|proc| proc.host_id).collect(),
+            Label::C_VERSION => self.versions.iter().for_each(|version| data.put_slice(&version.emit())),
+            Label::C_NHOSTS => data.put_u32(self.hosts.len() as u32),
+            Label::C_NPROCS => data.put_u32(self.procs().count() as u32),
+            Label::C_DATALEN => data.put_u32(self.datalen),
+            Label::C_TAGUB => data.put_u32(self.tag_ub),
+            Label::C_COLL_XSIZE => data.put_u32(self.coll_xsize.unwrap_or(u32::MAX)),
+            Label::C_COLL_MAXLINEAR => data.put_u32(self.coll_maxlinear.unwrap_or(u32::MAX)),
+            Label::H_IPV6 => self.hosts.iter().for_each(|host| data.put_slice(&host.address)),
+            Label::H_PORT => each_host(&mut data, |host| host.port.into()),
+            Label::H_NPROCS => each_host(&mut data, |host| host.procs.len() as u32),
+            Label::H_ACKMARK => each_host(&mut data, |host| host.ackmark),
+            Label::H_HIWATER => each_host(&mut data, |host| host.hiwater),
+            Label::P_IPV6 => self.procs().for_each(|proc| data.put_slice(&proc.host_id)),
             Label::P_PID => match self.dialect {
-                Dialect::Final => self.procs().flat_map(|proc| proc.pid.to_be_bytes()).collect(),
-                Dialect::Draft => self.procs().flat_map(|proc| (proc.pid as u32).to_be_bytes()).collect(),
+                Dialect::Final => self.procs().for_each(|proc| data.put_i64(proc.pid)),
+                Dialect::Draft => self.procs().for_each(|proc| data.put_u32(proc.pid as u32)),
             },
-            _ => Vec::new(),
+            _ => {}
         }
+        data
     }
 }
 

@@ -1,8 +1,9 @@
-//! The tables of the job, which every client works out alike from the replies (IMPI 1, 5.5).
+//! The tables of the job, which every client computes from the replies (IMPI 1, 5.5).
 
 use std::fmt;
 use std::ops::Range;
 
+use byteorder::{BigEndian, ByteOrder};
 use thiserror::Error;
 
 use super::layout::{
@@ -11,7 +12,7 @@ use super::layout::{
 };
 use crate::impi::{Dialect, Proc};
 
-/// All clients, hosts and processes of a job, and what holds for all of them.
+/// All clients, hosts and processes of a job, and the values that all agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
     /// Clients by their rank.
@@ -20,10 +21,10 @@ pub struct Tables {
     pub hosts: Vec<JobHost>,
     /// Processes by their rank in MPI_COMM_WORLD: those of host 0, then those of host 1, and so on.
     pub procs: Vec<JobProc>,
-    /// Octets of user data in a packet at most: the least that any client accepts.
+    /// Most octets of user data in a packet: the least of all clients.
     pub maxdatalen: u32,
-    /// Packets after which each host acknowledges: the least of all hosts. So too in the draft, which leaves
-    /// open how far a mark reaches (IMPI 15).
+    /// Packets after which each host acknowledges: the least of all hosts, in the draft too, which leaves the
+    /// scope of a mark open (IMPI 15).
     pub ackmark: u32,
     /// Packets that may be in flight without an acknowledgement: the least of all hosts; never less than
     /// ackmark.
@@ -78,7 +79,7 @@ pub struct JobProc {
 /// Replies that contradict each other or the specification.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TableError {
-    /// The mask has bits for clients that there are not.
+    /// The mask has bits beyond the number of clients.
     #[error("{label}: client_mask {mask:#x} names more than the {size} clients")]
     Mask {
         /// The reply.
@@ -88,7 +89,7 @@ pub enum TableError {
         /// Clients of the job.
         size: u32,
     },
-    /// A client has left out what nothing can stand for.
+    /// A client has omitted a label that has no default.
     #[error("client {client} has not sent {label}")]
     Missing {
         /// The label.
@@ -96,7 +97,7 @@ pub enum TableError {
         /// The client.
         client: u32,
     },
-    /// The data have another length than the counts give.
+    /// The length of the data contradicts the counts.
     #[error("{label}: {actual_len} octets of data, the clients of mask {mask:#x} have {expected_len}")]
     Len {
         /// The reply.
@@ -108,7 +109,7 @@ pub enum TableError {
         /// Octets that it must have.
         expected_len: usize,
     },
-    /// The versions cannot be told apart by client.
+    /// The versions cannot be assigned to clients.
     #[error("C_VERSION: version {version} does not follow {before:?}, each client's must ascend from 0.0")]
     Version {
         /// The version.
@@ -134,7 +135,7 @@ pub enum TableError {
         /// The value.
         value: i64,
     },
-    /// The job is larger than we take.
+    /// The job exceeds a limit.
     #[error("{label}: {total} in all, at most {max} are taken")]
     TooMany {
         /// The label that was counted.
@@ -154,7 +155,7 @@ pub enum TableError {
         /// C_NPROCS.
         nprocs: u32,
     },
-    /// A host acknowledges later than its peers wait, or the job's hosts do together.
+    /// The ackmark of a host, or of the job, exceeds the hiwater.
     #[error("host {host} of the job: ackmark {ackmark} and hiwater {hiwater}, which must not be less")]
     Marks {
         /// Global number of the host.
@@ -164,7 +165,7 @@ pub enum TableError {
         /// The hiwater.
         hiwater: u32,
     },
-    /// All must have the same, and have not.
+    /// A value that must be the same at all clients differs.
     #[error("{label} must be the same everywhere: {}", each(values))]
     Disagreement {
         /// C_COLL_XSIZE or C_COLL_MAXLINEAR.
@@ -172,7 +173,7 @@ pub enum TableError {
         /// The values by client, -1 replaced.
         values: Vec<u32>,
     },
-    /// Two processes cannot be told apart.
+    /// Two processes have the same host id and process id.
     #[error(
         "ranks {first} and {second} have the same host id and the same process id {pid}: processes in \
          containers that share an address need process ids of one namespace, or an --address each"
@@ -204,7 +205,7 @@ impl Tables {
 pub(super) struct Gathering {
     dialect: Dialect,
     tables: Tables,
-    /// C_NHOSTS and C_NPROCS by client; 0 for a client that has not said it.
+    /// C_NHOSTS and C_NPROCS by client; 0 for a client that has not announced it.
     nhosts: Vec<u32>,
     nprocs: Vec<u32>,
     /// H_ACKMARK and H_HIWATER by host.
@@ -245,7 +246,7 @@ impl Gathering {
         }
     }
 
-    /// Takes in a reply; those of [`Label::ALL`] come in their order, each once.
+    /// Applies a reply. The labels of [`Label::ALL`] must be in order, each once.
     pub(super) fn handle_reply(&mut self, reply: Reply<'_>) -> Result<(), TableError> {
         let size = self.tables.clients.len() as u32;
         if u64::from(reply.mask) >> size != 0 {
@@ -290,7 +291,7 @@ impl Gathering {
         }
     }
 
-    /// The whole tables, after the last label.
+    /// The complete tables, after the last label.
     pub(super) fn finish(mut self) -> Result<Tables, TableError> {
         let tables = &mut self.tables;
         let least = |marks: &[u32]| marks.iter().copied().min().unwrap_or(1);
@@ -369,16 +370,16 @@ impl Gathering {
     fn ports(&mut self, reply: Reply<'_>) -> Result<(), TableError> {
         reply.needs(&self.nhosts)?;
         let ports = reply.elements::<4>(&self.nhosts)?;
-        for (host, (_, [_, _, high, low])) in self.tables.hosts.iter_mut().zip(ports) {
-            host.port = u16::from_be_bytes([high, low]);
+        for (host, (_, octets)) in self.tables.hosts.iter_mut().zip(ports) {
+            host.port = BigEndian::read_u32(&octets) as u16;
         }
         Ok(())
     }
 
     fn host_procs(&mut self, reply: Reply<'_>) -> Result<(), TableError> {
         reply.needs(&self.nhosts)?;
-        let counts: Vec<u32> =
-            reply.elements(&self.nhosts)?.into_iter().map(|(_, octets)| u32::from_be_bytes(octets)).collect();
+        let counts = reply.elements::<4>(&self.nhosts)?;
+        let counts: Vec<u32> = counts.iter().map(|(_, octets)| BigEndian::read_u32(octets)).collect();
         for (client, &nprocs) in (0..).zip(&self.nprocs) {
             let JobClient { hosts, .. } = &self.tables.clients[client as usize];
             let on_hosts = counts[hosts.start as usize..hosts.end as usize].iter().copied();
@@ -391,12 +392,12 @@ impl Gathering {
         Ok(())
     }
 
-    /// Nothing can stand for a mark: a client that names none sends no ProtoAck (MetaMPICH), and its peers
-    /// would stop after hiwater packets and wait for one without end.
+    /// A mark has no default: a client without one sends no ProtoAck (MetaMPICH), and its peers would wait
+    /// for one forever after hiwater packets.
     fn marks(&self, reply: Reply<'_>) -> Result<Vec<u32>, TableError> {
         reply.needs(&self.nhosts)?;
         let marks = reply.elements::<4>(&self.nhosts)?;
-        let checked = marks.into_iter().map(|(client, octets)| match u32::from_be_bytes(octets) {
+        let checked = marks.into_iter().map(|(client, octets)| match BigEndian::read_u32(&octets) {
             0 => Err(reply.value_error(client, 0)),
             mark => Ok(mark),
         });
@@ -421,11 +422,11 @@ impl Gathering {
         match self.dialect {
             Dialect::Final => {
                 let pids = reply.elements::<8>(&self.nprocs)?;
-                procs.zip(pids).for_each(|(proc, (_, pid))| proc.proc.pid = i64::from_be_bytes(pid));
+                procs.zip(pids).for_each(|(proc, (_, pid))| proc.proc.pid = BigEndian::read_i64(&pid));
             }
             Dialect::Draft => {
                 let pids = reply.elements::<4>(&self.nprocs)?;
-                procs.zip(pids).for_each(|(proc, (_, pid))| proc.proc.pid = u32::from_be_bytes(pid).into());
+                procs.zip(pids).for_each(|(proc, (_, pid))| proc.proc.pid = BigEndian::read_u32(&pid).into());
             }
         }
         Ok(())
@@ -465,11 +466,11 @@ impl Reply<'_> {
         Ok(self
             .elements::<4>(&[1; CLIENTS_MAX as usize])?
             .into_iter()
-            .map(|(client, octets)| (client, u32::from_be_bytes(octets)))
+            .map(|(client, octets)| (client, BigEndian::read_u32(&octets)))
             .collect())
     }
 
-    /// A number of at least 1 for each client; 0 for those that have not said it.
+    /// A number of at least 1 for each client; 0 for those that have not announced it.
     fn counts(self, size: u32, max: u32) -> Result<Vec<u32>, TableError> {
         let mut counts = vec![0; size as usize];
         for (client, value) in self.uint4s()? {
@@ -485,7 +486,7 @@ impl Reply<'_> {
         Ok(counts)
     }
 
-    /// A number that all have in common, where -1 and silence are the default.
+    /// A value on which all clients agree; -1 or a missing label is the default.
     fn agreed(self, size: u32, default: u32) -> Result<u32, TableError> {
         let mut values = vec![default; size as usize];
         for (client, value) in self.uint4s()? {
@@ -500,7 +501,7 @@ impl Reply<'_> {
         }
     }
 
-    /// Each client with such members must send it.
+    /// Checks that each client with a count above 0 has sent the label.
     fn needs(self, counts: &[u32]) -> Result<(), TableError> {
         let missing = (0..).zip(counts).find(|(client, count)| **count > 0 && self.mask & 1 << client == 0);
         match missing {
@@ -519,7 +520,7 @@ impl Reply<'_> {
     }
 }
 
-/// Numbers things consecutively, as many for each client as `counts` states. Their sum is checked before.
+/// Assigns consecutive ranges of the lengths in `counts`, whose sum was checked.
 fn number<'a>(counts: &[u32], ranges: impl Iterator<Item = &'a mut Range<u32>>) {
     let mut next = 0;
     for (count, range) in counts.iter().zip(ranges) {

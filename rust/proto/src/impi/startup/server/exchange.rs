@@ -1,14 +1,16 @@
-//! The COLL algorithm (IMPI 5.4): concatenate what the clients say under the same label.
+//! The COLL algorithm (IMPI 5.4): concatenate the data of all clients under the same label.
 
 use std::collections::VecDeque;
+
+use bytes::Bytes;
 
 use super::fault::Fault;
 use crate::impi::startup::layout::{COLL_TOTAL_MAX, Cmd, Command, Label};
 
-/// Labels of a client at most. A choice of ours; the specification has 14.
+/// Most labels of a client. A choice of ours; the specification has 14.
 const LABELS_MAX: u32 = 1024;
 
-/// The payloads of the clients that are not complete.
+/// The labels that are not complete.
 ///
 /// Each client has its pending items: labels with data, then DONE, which is larger than every label. When
 /// every client has one, the smallest is complete.
@@ -21,7 +23,7 @@ pub(super) struct Exchange {
 
 #[derive(Debug, Default)]
 struct Said {
-    items: VecDeque<(Label, Vec<u8>)>,
+    items: VecDeque<(Label, Bytes)>,
     last_label: Label,
     labels: u32,
     is_done: bool,
@@ -31,8 +33,8 @@ struct Said {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Emission {
     /// A whole COLL message.
-    Coll(Vec<u8>),
-    /// All are done; the last.
+    Coll(Bytes),
+    /// All clients are done; the last message.
     Done,
 }
 
@@ -41,7 +43,7 @@ impl Exchange {
         Exchange { clients: (0..clients).map(|_| Said::default()).collect(), total_len: 0 }
     }
 
-    /// Makes room for data that a client announces, before they come.
+    /// Admits the data that a client announces, before they are received.
     pub(super) fn admit(&mut self, rank: u32, data_len: usize) -> Result<(), Fault> {
         let said = &mut self.clients[rank as usize];
         let total_len = self.total_len.saturating_add(data_len);
@@ -56,14 +58,14 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes in an item; labels ascend.
-    pub(super) fn push(&mut self, rank: u32, label: Label, data: &[u8]) -> Result<(), Fault> {
+    /// Adds a label of a client; labels ascend.
+    pub(super) fn push(&mut self, rank: u32, label: Label, data: Bytes) -> Result<(), Fault> {
         let said = &mut self.clients[rank as usize];
         if label <= said.last_label {
             return Err(Fault::Label { label, before: said.last_label });
         }
         said.last_label = label;
-        said.items.push_back((label, data.to_vec()));
+        said.items.push_back((label, data));
         Ok(())
     }
 
@@ -75,7 +77,7 @@ impl Exchange {
         self.clients[rank as usize].is_done
     }
 
-    /// The clients that the others wait for.
+    /// The clients for which the others wait.
     pub(super) fn waiting_for(&self) -> Vec<u32> {
         let silent = (0..).zip(&self.clients).filter(|(_, said)| said.items.is_empty() && !said.is_done);
         silent.map(|(rank, _)| rank).collect()
@@ -100,7 +102,7 @@ impl Exchange {
         }
         let (label, mask) = (label.0.to_be_bytes(), mask.to_be_bytes());
         let payload: Vec<&[u8]> =
-            [&label[..], &mask].into_iter().chain(parts.iter().map(Vec::as_slice)).collect();
+            [&label[..], &mask].into_iter().chain(parts.iter().map(|part| &part[..])).collect();
         Some(Emission::Coll(Cmd::emit(Command::Coll, &payload)))
     }
 }

@@ -13,10 +13,10 @@ pub enum Fault {
     /// It has ended.
     #[error("the connection ended too early")]
     Closed,
-    /// It has not said its rank in time.
+    /// It has not sent its rank in time.
     #[error("it has not joined within {} s", *after_ms as f64 / 1000.0)]
     Silent {
-        /// The time it had.
+        /// The time limit.
         after_ms: u64,
     },
     /// It sent an invalid command.
@@ -30,7 +30,7 @@ pub enum Fault {
         /// The commands that are permitted.
         expected: &'static [Command],
     },
-    /// A command with another length than it has.
+    /// A command with a wrong length.
     #[error("{command} has a length of {len}")]
     Len {
         /// The command.
@@ -38,7 +38,7 @@ pub enum Fault {
         /// Its length.
         len: u32,
     },
-    /// Its AUTH is that of the other dialect.
+    /// Its AUTH has the length of the other dialect.
     #[error("its AUTH is not that of the dialect {}", dialect.name())]
     OtherDialect {
         /// The server's dialect.
@@ -50,7 +50,7 @@ pub enum Fault {
         /// The mask it offers.
         offered_mask: u32,
     },
-    /// Another key.
+    /// A wrong key.
     #[error("wrong key")]
     WrongKey,
     /// There is no such rank.
@@ -61,13 +61,13 @@ pub enum Fault {
         /// Clients of the job.
         clients: u32,
     },
-    /// There is such a client already.
+    /// Another client has this rank.
     #[error("there is a client of rank {rank} already")]
     RankTaken {
         /// The rank.
         rank: u32,
     },
-    /// All have joined.
+    /// All clients have joined.
     #[error("the job has all of its {clients} clients")]
     Full {
         /// Clients of the job.
@@ -127,9 +127,9 @@ pub enum Failure {
     /// Clients were lost while the job ran.
     #[error("{}{}", losses(lost), rest(unfinished))]
     Lost {
-        /// Those, and what was wrong with them, in the order of their losses.
+        /// The lost clients and their faults, in order.
         lost: Vec<(u32, Fault)>,
-        /// Those that have not finished in the time of grace.
+        /// The clients that have not finished within the grace time.
         unfinished: Ranks,
     },
 }
