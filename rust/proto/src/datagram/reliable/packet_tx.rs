@@ -73,6 +73,16 @@ pub(super) struct Ack<'a> {
     pub(super) is_missing: bool,
 }
 
+impl Ack<'_> {
+    /// The largest number that it reports as received.
+    fn highest(&self) -> u64 {
+        match self.sack.iter().rposition(|word| *word != 0) {
+            None => self.ack.wrapping_sub(1),
+            Some(last) => self.ack + 64 * (last as u64 + 1) - u64::from(self.sack[last].leading_zeros()),
+        }
+    }
+}
+
 /// The effect of an ack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
@@ -126,7 +136,7 @@ impl<T: Copy> PacketTx<T> {
         self.packets.len() - self.sacked_count - self.unreported_count - self.lost.len()
     }
 
-    /// The latest transmission that has come.
+    /// The largest transmission that is acked.
     #[inline]
     pub(super) const fn largest_acked_tx(&self) -> u64 {
         self.largest_acked_tx
@@ -166,7 +176,7 @@ impl<T: Copy> PacketTx<T> {
         self.packets.iter().any(|packet| is_such(&packet.content))
     }
 
-    /// A new packet leaves; its number.
+    /// Sends a new packet; returns its number.
     #[inline]
     pub(super) fn push(&mut self, now: Nanos, content: T) -> u64 {
         if self.packets.is_empty() {
@@ -184,10 +194,10 @@ impl<T: Copy> PacketTx<T> {
         number
     }
 
-    /// A packet leaves again; what it was. None if it has come meanwhile.
+    /// Retransmits a packet. Returns its contents; `None` if it was acked meanwhile.
     pub(super) fn retransmit(&mut self, now: Nanos, number: u64) -> Option<T> {
-        let place = usize::try_from(number.checked_sub(self.una)?).ok()?;
-        let packet = self.packets.get_mut(place)?;
+        let index = usize::try_from(number.checked_sub(self.una)?).ok()?;
+        let packet = self.packets.get_mut(index)?;
         match packet.state {
             State::Acked => return None,
             State::Unreported => self.unreported_count -= 1,
@@ -206,10 +216,10 @@ impl<T: Copy> PacketTx<T> {
 
     /// The PTO probes: the left edge, and also the last packet if an earlier probe was not acked.
     pub(super) fn probes(&self, is_repeated: bool) -> [Option<u64>; 2] {
-        let has_not_come = |place: &usize| self.packets[*place].state != State::Acked;
-        let first = (0..self.packets.len()).find(has_not_come);
-        let last = (0..self.packets.len()).rev().find(has_not_come).filter(|last| Some(*last) != first);
-        let number = |place: usize| self.una + place as u64;
+        let is_unacked = |index: &usize| self.packets[*index].state != State::Acked;
+        let first = (0..self.packets.len()).find(is_unacked);
+        let last = (0..self.packets.len()).rev().find(is_unacked).filter(|last| Some(*last) != first);
+        let number = |index: usize| self.una + index as u64;
         [first.map(number), last.filter(|_| is_repeated).map(number)]
     }
 
@@ -221,29 +231,40 @@ impl<T: Copy> PacketTx<T> {
         ack: &Ack<'_>,
         min_rtt: Option<Nanos>,
         epoch: u64,
-        mut release: impl FnMut(&T),
+        release: impl FnMut(&T),
     ) -> Option<Progress> {
         if ack.ack > self.next() {
             return None;
         }
-        let mut progress = Progress::default();
         if ack.ack < self.una {
-            return Some(progress);
+            return Some(Progress::default());
         }
-        let highest = match ack.sack.iter().rposition(|word| *word != 0) {
-            None => ack.ack.wrapping_sub(1),
-            Some(last) => ack.ack + 64 * (last as u64 + 1) - u64::from(ack.sack[last].leading_zeros()),
-        };
+        let is_moving = ack.ack > self.una;
         let mut newly_acked = NewlyAcked {
             now,
             min_rtt,
             epoch,
-            highest,
-            progress: &mut progress,
+            highest: ack.highest(),
+            progress: Progress::default(),
             largest_acked_tx: self.largest_acked_tx,
         };
-        let is_moving = ack.ack > self.una;
-        while self.una < ack.ack {
+        self.release_before(ack.ack, &mut newly_acked, release);
+        self.reopen_edge();
+        self.mark_sacked(ack.sack, &mut newly_acked);
+        let NewlyAcked { progress, largest_acked_tx, .. } = newly_acked;
+        self.largest_acked_tx = largest_acked_tx;
+        if is_moving || progress.count > 0 {
+            self.edge_since = now;
+        }
+        self.reported_end = ack.reported_end;
+        self.is_edge_missing = ack.is_missing;
+        Some(progress)
+    }
+
+    /// Moves the left edge to `ack`.
+    #[inline]
+    fn release_before(&mut self, ack: u64, newly_acked: &mut NewlyAcked, mut release: impl FnMut(&T)) {
+        while self.una < ack {
             let Some(packet) = self.packets.pop_front() else { break };
             match packet.state {
                 State::Acked => {
@@ -263,15 +284,24 @@ impl<T: Copy> PacketTx<T> {
             release(&packet.content);
             self.una += 1;
         }
-        // The ack reports its own number as missing. Without this an earlier, contradicting ack would prevent
-        // its retransmission.
+    }
+
+    /// Puts the left edge back in flight if an earlier ack reported it as received: the latest ack reports it
+    /// as missing, and else it would never be retransmitted.
+    #[inline]
+    fn reopen_edge(&mut self) {
         if let Some(edge) = self.packets.front_mut().filter(|edge| edge.state == State::Acked) {
             edge.state = State::InFlight;
             self.sacked_count -= 1;
             self.sacked.clear(self.una);
         }
-        for (first, word) in (self.una + 1..).step_by(u64::BITS as usize).zip(ack.sack) {
-            // Skip what earlier acks have reported.
+    }
+
+    /// Marks the packets behind the left edge that a selective ack reports.
+    #[inline]
+    fn mark_sacked(&mut self, sack: &[u64], newly_acked: &mut NewlyAcked) {
+        for (first, word) in (self.una + 1..).step_by(u64::BITS as usize).zip(sack) {
+            // Earlier acks have reported the others.
             let mut word = word & !self.sacked.word(first);
             while word != 0 {
                 let number = first + u64::from(word.trailing_zeros());
@@ -288,13 +318,6 @@ impl<T: Copy> PacketTx<T> {
                 self.sacked.set(number);
             }
         }
-        self.largest_acked_tx = newly_acked.largest_acked_tx;
-        if is_moving || progress.count > 0 {
-            self.edge_since = now;
-        }
-        self.reported_end = ack.reported_end;
-        self.is_edge_missing = ack.is_missing;
-        Some(progress)
     }
 
     /// Declares packets lost; the latest transmission among them, if there are any (5.5).
@@ -318,8 +341,8 @@ impl<T: Copy> PacketTx<T> {
         }
         let reach = usize::try_from(self.reported_end.saturating_sub(self.una)).unwrap_or(usize::MAX);
         let mut latest = None;
-        for (place, packet) in self.packets.iter_mut().enumerate() {
-            if place >= reach && packet.transmission > self.largest_acked_tx && !packet.is_retransmission {
+        for (index, packet) in self.packets.iter_mut().enumerate() {
+            if index >= reach && packet.transmission > self.largest_acked_tx && !packet.is_retransmission {
                 // The packets behind it were sent later, except for retransmissions.
                 break;
             }
@@ -329,7 +352,7 @@ impl<T: Copy> PacketTx<T> {
             }
             let due = packet.sent_at.saturating_add(time_threshold);
             let is_overtaken = packet.transmission + packet_threshold <= self.largest_acked_tx || due <= now;
-            if place >= reach {
+            if index >= reach {
                 if is_overtaken && packet.state == State::InFlight {
                     packet.state = State::Unreported;
                     self.unreported_count += 1;
@@ -337,7 +360,7 @@ impl<T: Copy> PacketTx<T> {
             } else if is_overtaken {
                 self.unreported_count -= usize::from(packet.state == State::Unreported);
                 packet.state = State::Lost;
-                self.lost.insert(self.una + place as u64);
+                self.lost.insert(self.una + index as u64);
                 latest = latest.max(Some(packet.transmission));
             } else {
                 self.loss_time = earlier(self.loss_time, Some(due));
@@ -352,8 +375,8 @@ impl<T: Copy> PacketTx<T> {
         assert_eq!(counts, [self.sacked_count, self.unreported_count, self.lost.len()]);
         assert_eq!(self.sacked.count(), self.sacked_count);
         for number in &self.lost {
-            let place = (number - self.una) as usize;
-            assert_eq!(self.packets[place].state, State::Lost, "{number}");
+            let index = (number - self.una) as usize;
+            assert_eq!(self.packets[index].state, State::Lost, "{number}");
         }
         let transmissions = self.packets.iter().map(|packet| packet.transmission);
         assert!(transmissions.max().is_none_or(|latest| latest < self.next_tx));
@@ -366,17 +389,17 @@ impl<T: Copy> PacketTx<T> {
 }
 
 /// Collects the packets that an ack acks first.
-struct NewlyAcked<'a> {
+struct NewlyAcked {
     now: Nanos,
     min_rtt: Option<Nanos>,
     epoch: u64,
     /// The largest number that the ack reports as received.
     highest: u64,
-    progress: &'a mut Progress,
+    progress: Progress,
     largest_acked_tx: u64,
 }
 
-impl NewlyAcked<'_> {
+impl NewlyAcked {
     #[inline]
     fn add<T>(&mut self, number: u64, packet: &SentPacket<T>) {
         let elapsed = self.now.saturating_sub(packet.sent_at);
