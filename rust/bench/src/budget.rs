@@ -339,7 +339,7 @@ impl Ranks {
         let no_room =
             |error: &dyn std::fmt::Display| BenchError::Missing(format!("memory of a message: {error}"));
         let len = layout::MESSAGE_OVERHEAD + sole_section::primary_len(section).map_err(|e| no_room(&e))?;
-        let mut message = Message::around(pools[0].take(len).map_err(|e| no_room(&e))?);
+        let mut message = Message::from_empty_slab(pools[0].take(len).map_err(|e| no_room(&e))?);
         let _ = message.write_sole_section::<()>(section, |_| Ok(()));
         let (Some(receiver), Some(sender)) = (comms.pop(), comms.pop()) else { unreachable!("two ranks") };
         Ok(Ranks { sender, receiver, message, received: None })

@@ -226,7 +226,7 @@ fn directly_sent_array_leaves_while_the_sender_computes_over_tcp() {
     const COUNT: usize = 2 << 20;
     let ranks = over_tcp();
     let [sender, receiver] = &ranks[..] else { panic!("two ranks") };
-    let mut message = Message::around(sender.comm.source().take(24 + 8 * COUNT).expect("memory"));
+    let mut message = Message::from_empty_slab(sender.comm.source().take(24 + 8 * COUNT).expect("memory"));
     message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
     sender.rest(receiver);
     let sent = sender.comm.send_ahead(&message, receiver.number(), TAG).expect("begun");

@@ -4,7 +4,7 @@ use byteorder::{BigEndian, ByteOrder, LittleEndian};
 
 /// Byte order of the headers and the primitive data of one message (D48, D50).
 ///
-/// The secondary payload has a layout of its own and does not follow it (D47).
+/// It does not apply to the secondary payload (D47).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Encoding {
@@ -15,11 +15,11 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The order of this machine, which a writer uses unless told otherwise (D50: the reader makes right).
+    /// The order of this machine, which a writer uses by default (D50: the reader makes right).
     pub const NATIVE: Encoding =
         if cfg!(target_endian = "little") { Encoding::Little } else { Encoding::Big };
 
-    /// The encoding with this octet, or none for an octet that the format does not know.
+    /// The encoding with this octet; `None` for an unknown one.
     #[inline(always)]
     pub const fn from_code(code: u8) -> Option<Encoding> {
         match code {

@@ -7,7 +7,7 @@ use crate::layout::{
 };
 use crate::types::Type;
 
-/// A call on a buffer that could not be carried out; buffer and destination are as they were.
+/// A failed call on a buffer; buffer and destination are unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BufferError {
     /// The section does not fit the capacity.
@@ -16,17 +16,17 @@ pub enum BufferError {
          {capacity}"
     )]
     Overflow {
-        /// Octets that the section takes: header, data and padding.
+        /// Octets of the section: header, data and padding.
         needed: u64,
-        /// Octets that are left.
+        /// Octets available.
         available: u64,
-        /// Octets of the primary payload that the buffer has room for.
+        /// Capacity of the buffer.
         capacity: u64,
     },
     /// The capacity asked for is negative or above the largest one.
     #[error("capacity {asked} is outside 0 to {max}")]
     Capacity {
-        /// Impairment as given.
+        /// The capacity as given.
         asked: i64,
         /// The largest capacity.
         max: u64,
@@ -80,7 +80,7 @@ pub enum BufferError {
         /// Its value.
         value: i64,
     },
-    /// Elements are wanted outside the array.
+    /// The elements reach outside the array.
     #[error("{what}: offset {offset} and count {count} reach outside an array of length {length}")]
     ArrayBounds {
         /// Name of the array.
@@ -97,7 +97,7 @@ pub enum BufferError {
     Index {
         /// The index, with the base offset added.
         index: i64,
-        /// Its place among the indices used, from 0.
+        /// Its position among the indices, from 0.
         position: u64,
         /// Elements of the array.
         length: u64,
@@ -120,20 +120,20 @@ pub enum BufferError {
         /// The largest count.
         max: u64,
     },
-    /// Objects cannot be added to those of a received message: another process wrote their stream.
+    /// Objects cannot be added to those of a received message: their stream cannot be continued.
     #[error("objects cannot be added to a received message that holds objects: clear the buffer first")]
     ForeignStream,
-    /// The secondary payload would pass 2 GiB.
+    /// The secondary payload would exceed 2 GiB.
     #[error("secondary payload overflow: {len} octets and {more} more pass {max}")]
     SecondaryOverflow {
-        /// Octets there.
+        /// Octets so far.
         len: u64,
         /// Octets to be added.
         more: u64,
         /// The largest length.
         max: u64,
     },
-    /// A message does not fit the buffer that should take it.
+    /// A message does not fit the receiving buffer.
     #[error("message too long: {needed} octets of primary payload, capacity {capacity}")]
     TooLong {
         /// Octets needed.

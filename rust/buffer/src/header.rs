@@ -1,4 +1,4 @@
-//! Primary, section and secondary header: checked on the way in, emitted on the way out.
+//! Primary, section and secondary header: parse with checks, emit.
 //!
 //! ```text
 //!            octet 0        1 .. 3      4 .. 7
@@ -7,7 +7,7 @@
 //! secondary  pairing number, else 0     s: octets of the secondary payload
 //! ```
 //!
-//! All three fill one word of eight octets. Unused octets go out zero and are ignored coming in.
+//! Each fills one word of eight octets. Unused octets are written as zero and ignored when read.
 
 use crate::encoding::Encoding;
 use crate::error::Damage;
@@ -93,7 +93,7 @@ impl SectionHeader {
         self.count * self.element.size()
     }
 
-    /// Octets of the data with the padding that follows them.
+    /// Octets of the data and their padding.
     #[inline(always)]
     pub const fn padded_len(self) -> usize {
         self.data_len() + padding(self.data_len())

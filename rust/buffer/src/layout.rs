@@ -11,17 +11,17 @@ pub const PRIMARY_HEADER_LEN: usize = 8;
 pub const SECTION_HEADER_LEN: usize = 8;
 /// Octets of the secondary header, which follows the primary payload (D48, D49).
 pub const SECONDARY_HEADER_LEN: usize = 8;
-/// Octets that a message needs beyond its payloads: both headers (D49).
+/// Octets of both headers (D49).
 pub const MESSAGE_OVERHEAD: usize = PRIMARY_HEADER_LEN + SECONDARY_HEADER_LEN;
-/// Every unit of a message starts at a multiple of this many octets (D48).
+/// Every unit of a message starts at a multiple of this number of octets (D48).
 pub const ALIGNMENT: usize = 8;
 
-/// Octet of the primary header that tells the encoding: 0 big-endian, 1 little-endian (D48).
+/// Octet of the primary header with the encoding: 0 big-endian, 1 little-endian (D48).
 pub const ENCODING_OCTET: usize = 0;
 /// Field of the primary header: octets of the primary payload, 32 bits, a multiple of 8 (D48).
 pub const PRIMARY_LEN_FIELD: Range<usize> = 4..8;
 
-/// Octet of a section header that tells the type of the elements (S).
+/// Octet of a section header with the type code (S).
 pub const SECTION_TYPE_OCTET: usize = 0;
 /// Field of a section header: number of elements, 32 bits (S).
 pub const SECTION_COUNT_FIELD: Range<usize> = 4..8;
@@ -32,8 +32,8 @@ pub const PAIR_FIELD: Range<usize> = 0..4;
 /// Field of the secondary header: octets of the secondary payload, 32 bits (D48, D49).
 pub const SECONDARY_LEN_FIELD: Range<usize> = 4..8;
 
-/// Largest capacity: a multiple of 8 such that the octets of the first physical message,
-/// 16 + capacity, still count in a signed 32-bit integer (a choice of ours).
+/// Largest capacity: a multiple of 8 for which the length of the first physical message, 16 + capacity, fits
+/// a signed 32-bit integer (a choice of ours).
 pub const CAPACITY_MAX: usize = 2_147_483_624;
 /// Largest element count and largest secondary payload: sizes are signed 32-bit fields (S).
 pub const COUNT_MAX: usize = i32::MAX as usize;
@@ -44,8 +44,8 @@ pub const fn padding(len: usize) -> usize {
 }
 
 /// Whether a secondary payload of `s` octets is appended to a primary one of `p` octets in one physical
-/// message: strictly when both together are less than the sender's capacity (S; D49 permits it, and is silent
-/// on equality).
+/// message: if together they are shorter than the sender's capacity (S; D49 permits it, and does not mention
+/// equality).
 pub const fn is_appended(p: usize, s: usize, capacity: usize) -> bool {
     match p.checked_add(s) {
         Some(both) => s > 0 && both < capacity,

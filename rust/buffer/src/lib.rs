@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub mod capacity;
-mod counted;
 pub mod encoding;
 pub mod error;
 pub mod header;
@@ -16,20 +15,21 @@ pub mod message;
 pub mod octets;
 pub mod patch;
 pub mod read;
+mod refcount;
 pub mod slab;
 pub mod sole_section;
 pub mod types;
-mod viewed;
+mod view;
 pub mod write;
 
 pub use encoding::Encoding;
 pub use error::{BufferError, Damage, SlabError};
 pub use header::{PrimaryHeader, SecondaryHeader, SectionHeader};
 pub use message::Message;
-pub use octets::Place;
+pub use octets::Octets;
 pub use patch::Patch;
 pub use read::ReadBuffer;
 pub use slab::{Packer, PlainSource, Slab, SlabMemory, SlabSource};
 pub use types::{Element, Type};
-pub use viewed::ViewedSlab;
+pub use view::ViewedSlab;
 pub use write::WriteBuffer;

@@ -1,4 +1,4 @@
-//! A finished logical message: headers, primary payload, secondary payload, and how it is cut for sending.
+//! A finished logical message: headers, primary payload, secondary payload, and its physical messages.
 
 use std::sync::atomic::AtomicU64;
 
@@ -8,20 +8,20 @@ use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
 use crate::layout::{
     CAPACITY_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECONDARY_HEADER_LEN, SECTION_HEADER_LEN, padding,
 };
-use crate::octets::{Place, copy_in, copy_out, copy_words, load_word, store_word};
+use crate::octets::{Octets, copy_in, copy_out, copy_words, load_word, store_word};
 use crate::slab::{Packer, Slab, SlabSource};
 
 /// Location of the secondary payload of a message.
 #[derive(Clone, Debug)]
 pub(crate) enum Secondary {
-    /// In a slab of its own: the second physical message, or not sent yet.
+    /// In a slab of its own: the second physical message, unless it is appended when the message is finished.
     Apart(Slab),
     /// In the primary slab, right after the secondary header.
     Inline,
 }
 
-/// A logical message by reference. It does not change while there are other references to it; cloning copies
-/// nothing, so one finished message can go to many destinations.
+/// A logical message by reference. It does not change while another reference exists. Cloning copies nothing,
+/// so one finished message can be sent to many destinations.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub(crate) primary: Slab,
@@ -30,7 +30,7 @@ pub struct Message {
     pub(crate) secondary: Option<Secondary>,
     pub(crate) secondary_len: usize,
     pub(crate) capacity: usize,
-    /// The first section's header, where that came beside the memory.
+    /// The first section's header, if it was sent apart from the slab.
     pub(crate) first: Option<[u8; 8]>,
 }
 
@@ -53,7 +53,7 @@ impl Message {
         self.secondary_len
     }
 
-    /// Capacity of the buffer that the message was written in, or of the one it was received by.
+    /// Capacity of the buffer that wrote or received the message.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -70,7 +70,7 @@ impl Message {
         self.primary.end_packing();
     }
 
-    /// The same message as one that a buffer of this capacity has received.
+    /// The same message, received by a buffer of this capacity.
     #[inline]
     #[must_use]
     pub fn received_by(mut self, capacity: usize) -> Message {
@@ -84,13 +84,13 @@ impl Message {
         MESSAGE_OVERHEAD + self.primary_len + self.secondary_len
     }
 
-    /// Octets of memory that the message keeps from other uses: its slabs may be much larger than it is.
+    /// Octets of the slabs that the message occupies, which may be much longer than the message.
     #[inline]
     pub fn held_len(&self) -> usize {
         self.primary.len() + self.second_slab().map_or(0, Slab::len)
     }
 
-    /// The same message in slabs of its size.
+    /// A copy of the message in slabs of its size.
     ///
     /// # Errors
     /// No memory.
@@ -108,7 +108,7 @@ impl Message {
         Ok(Message { primary, secondary, ..*self })
     }
 
-    /// Whether the secondary payload goes as a second physical message.
+    /// Whether the secondary payload is sent as a second physical message.
     #[inline]
     pub fn is_split(&self) -> bool {
         matches!(self.secondary, Some(Secondary::Apart(_)))
@@ -146,11 +146,10 @@ impl Message {
         Some((Message { primary, ..self.clone() }, packer))
     }
 
-    /// The message of a slab that is marked as packing, of which there are the headers before the first
-    /// section's elements. `first_len` and `capacity` are as for [`from_physical`](Self::from_physical).
+    /// The message of a slab that is marked as packing and in which the headers before the first section's
+    /// elements are present. `first_len` and `capacity` are as for [`from_physical`](Self::from_physical).
     /// `None` for memory without these headers, and for a message with objects behind the sections. Whether a
-    /// second physical message follows is known at the end: see
-    /// [`check_sole_end`](Self::check_sole_end).
+    /// second physical message follows is known at the end; see [`check_sole_end`](Self::check_sole_end).
     pub fn from_begun(slab: Slab, first_len: usize, capacity: usize) -> Option<Message> {
         const BEGIN: usize = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
         if slab.packed_len()? < BEGIN || first_len > slab.len() {
@@ -176,8 +175,8 @@ impl Message {
         self.primary.is_packing()
     }
 
-    /// Octets of the first physical message, from its start, that may be read; `None` if its sender has given
-    /// up packing it.
+    /// Octets of the first physical message, from its start, that may be read; `None` if its sender has
+    /// stopped packing it.
     #[inline]
     pub fn packed_len(&self) -> Option<usize> {
         Some(self.primary.packed_len()?.min(self.first_len()))
@@ -205,9 +204,10 @@ impl Message {
         }
     }
 
-    /// Copies octets of the logical message from `offset` on; gives how many, fewer than asked at the end.
+    /// Copies octets of the logical message from `offset` on; returns their number, less than `dest` has at
+    /// the end.
     ///
-    /// Unused octets of the headers come out zero, whatever the transport used them for.
+    /// Unused octets of the headers are copied as zero, also where a transport uses them.
     pub fn copy_logical(&self, offset: usize, dest: &mut [u8]) -> usize {
         let secondary_at = MESSAGE_OVERHEAD + self.primary_len;
         let mut done = 0;
@@ -230,7 +230,8 @@ impl Message {
         done
     }
 
-    /// Copies octets of the secondary payload from `offset` on; gives how many, fewer than asked at the end.
+    /// Copies octets of the secondary payload from `offset` on; returns their number, less than `dest` has at
+    /// the end.
     pub fn copy_secondary(&self, offset: usize, dest: &mut [u8]) -> usize {
         let n = dest.len().min(self.secondary_len.saturating_sub(offset));
         let (words, at) = self.secondary_at(offset);
@@ -238,14 +239,14 @@ impl Message {
         n
     }
 
-    /// The place of `len` octets of the secondary payload from `offset` on.
+    /// The range of `len` octets of the secondary payload from `offset` on.
     ///
     /// # Panics
     /// When they are not inside it.
-    pub fn secondary_place(&self, offset: usize, len: usize) -> Place<'_> {
+    pub fn secondary_octets(&self, offset: usize, len: usize) -> Octets<'_> {
         assert!(offset + len <= self.secondary_len);
         let (words, at) = self.secondary_at(offset);
-        Place::new(words, at, len)
+        Octets::new(words, at, len)
     }
 
     /// Memory and offset of the secondary payload's octet `offset`.
@@ -256,7 +257,7 @@ impl Message {
         }
     }
 
-    /// The first section's header, if there is a section and it is sound.
+    /// The first section's header, if there is one and it is valid.
     pub fn first_section(&self) -> Option<SectionHeader> {
         if self.primary_len == 0 {
             return None;
@@ -269,7 +270,7 @@ impl Message {
         PrimaryHeader { encoding: self.encoding, primary_len: self.primary_len }
     }
 
-    /// A message of the octets of a logical message, copied. `capacity` is that of the buffer that takes it.
+    /// A message copied from the octets of a logical message. `capacity` is that of the receiving buffer.
     ///
     /// # Errors
     /// A damaged header; octets missing or left over; a primary payload larger than the capacity; no memory.
@@ -286,7 +287,7 @@ impl Message {
         }
         let slab = source.take(MESSAGE_OVERHEAD + p)?;
         copy_in(slab.words(), 0, &octets[..PRIMARY_HEADER_LEN + p]);
-        // Emitted anew: a number in the unused octets is no pairing number when this message is sent on.
+        // Emitted again: unused octets of the input must not become a pairing number.
         let header = SecondaryHeader { secondary_len: s, pair: 0 };
         store_word(slab.words(), PRIMARY_HEADER_LEN + p, header.emit(primary.encoding));
         let apart = if s == 0 {
@@ -307,9 +308,9 @@ impl Message {
         })
     }
 
-    /// An empty message in this memory, to be [received into](Self::receive).
+    /// An empty message in this slab, a target for [`receive`](Self::receive).
     #[inline]
-    pub fn around(primary: Slab) -> Message {
+    pub fn from_empty_slab(primary: Slab) -> Message {
         let encoding = Encoding::NATIVE;
         Message {
             primary,
@@ -334,11 +335,11 @@ impl Message {
         self.primary.len()
     }
 
-    /// Becomes the message whose one physical message has been put into the slab, of which there are
-    /// `first_len` octets. `capacity` is the receiving buffer's.
+    /// Becomes the message whose only physical message was copied into the slab: `first_len` octets.
+    /// `capacity` is the receiving buffer's.
     ///
     /// # Errors
-    /// A damaged header, or lengths that contradict each other; this is no message then.
+    /// A damaged header, or lengths that contradict each other. Then the contents are invalid.
     #[inline(always)]
     pub fn receive(&mut self, first_len: usize, capacity: usize) -> Result<(), BufferError> {
         let (primary, secondary) = parse_first(self.primary.words(), first_len)?;
@@ -359,8 +360,7 @@ impl Message {
         Ok(())
     }
 
-    /// The headers that a receiver wants at once: primary, secondary, first section's (zero without a
-    /// section).
+    /// The headers that a receiver needs first: primary, secondary, first section's (zero without a section).
     #[inline]
     pub fn header_words(&self) -> [[u8; 8]; 3] {
         let words = self.primary.words();
@@ -368,8 +368,8 @@ impl Message {
         [load_word(words, 0), load_word(words, PRIMARY_HEADER_LEN + self.primary_len), first]
     }
 
-    /// A message of one physical message that a transport received with its [headers](Self::header_words)
-    /// beside it, so that the slab need not be looked at.
+    /// A message of one physical message whose [headers](Self::header_words) a transport received apart, so
+    /// that the slab is not read.
     ///
     /// # Errors
     /// As for [`from_physical`](Self::from_physical).
@@ -395,11 +395,11 @@ impl Message {
     /// A message of physical messages that a transport received: the first in `slab`, and the second in
     /// `second` when one followed.
     ///
-    /// `first_len` octets of `slab` have arrived. `capacity` is the receiving buffer's.
+    /// `first_len` octets of `slab` were received. `capacity` is the receiving buffer's.
     ///
     /// # Errors
-    /// A damaged header, or lengths that contradict each other. The header words are copied out once; what is
-    /// checked is what is used.
+    /// A damaged header, or lengths that contradict each other. Each header word is copied once, so the
+    /// checked value is the used one.
     #[inline]
     pub fn from_physical(
         slab: Slab,
@@ -457,7 +457,7 @@ pub fn parse_first(
     Ok((primary, secondary))
 }
 
-/// Both headers of a logical message, checked against the number of octets there are.
+/// Both headers of a logical message, checked against its number of octets.
 ///
 /// # Errors
 /// A damaged header; octets missing or left over.
@@ -499,7 +499,7 @@ fn copy_part(header: &[u8; 8], from: usize, dest: &mut [u8]) -> usize {
 
 /// Checks a capacity that a caller asks for, and rounds it up to a multiple of 8.
 ///
-/// Sections end at multiples of 8, so no section could use the octets behind the last one.
+/// Sections end at multiples of 8, so no section could use the octets behind the last multiple.
 ///
 /// # Errors
 /// Negative, or above the largest capacity.

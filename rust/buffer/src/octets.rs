@@ -1,8 +1,8 @@
 //! Octets of message memory: words of eight that another thread or process may change at any time.
 //!
-//! Message memory is seen as `&[AtomicU64]`. Relaxed loads and stores cost what plain ones do, and a peer
-//! that scribbles on its own segment can change values under us but never break a rule of the language. A
-//! header is one word, copied out once and then checked.
+//! Message memory is `&[AtomicU64]`. Relaxed loads and stores cost as much as plain ones. A faulty peer that
+//! writes to its own segment can change values at any time, but causes no undefined behaviour. A header is
+//! one word, copied out once and then checked.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,7 +15,7 @@ pub fn load_word(words: &[AtomicU64], offset: usize) -> [u8; 8] {
     words[offset / 8].load(Relaxed).to_ne_bytes()
 }
 
-/// Puts eight octets into the word at `offset`, a multiple of 8.
+/// Stores eight octets in the word at `offset`, a multiple of 8.
 #[inline(always)]
 pub fn store_word(words: &[AtomicU64], offset: usize, octets: [u8; 8]) {
     words[offset / 8].store(u64::from_ne_bytes(octets), Relaxed);
@@ -57,7 +57,7 @@ pub fn copy_out(words: &[AtomicU64], offset: usize, dest: &mut [u8]) {
     }
 }
 
-/// Copies `len` octets between two places that start at multiples of 8; whole words are copied.
+/// Copies `len` octets between two offsets that are multiples of 8; whole words are copied.
 #[inline]
 pub fn copy_words(from: &[AtomicU64], from_offset: usize, to: &[AtomicU64], to_offset: usize, len: usize) {
     let n = len.div_ceil(8);
@@ -79,23 +79,23 @@ pub fn zero_padding(words: &[AtomicU64], end: usize) {
     }
 }
 
-/// A run of octets inside message memory: where the data of a section are or go.
+/// A range of octets in message memory, such as the data of a section.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct Octets<'a> {
     words: &'a [AtomicU64],
     start: usize,
     len: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Octets<'a> {
     /// The `len` octets from `offset` on.
     ///
     /// # Panics
-    /// When they reach past the end of the memory, which only a bug of the engine can cause.
+    /// When they reach past the end of the memory: a bug of the caller.
     #[inline(always)]
     pub fn new(words: &'a [AtomicU64], offset: usize, len: usize) -> Self {
         let words = &words[offset / 8..(offset + len).div_ceil(8)];
-        Place { words, start: offset % 8, len }
+        Octets { words, start: offset % 8, len }
     }
 
     /// Number of octets.
@@ -111,31 +111,31 @@ impl<'a> Place<'a> {
 
     /// Address of the first octet, for the boundary that copies array regions by pointer.
     ///
-    /// The octets may be read, and by the owner of the buffer written, as long as the borrow lasts.
+    /// While the borrow lasts the octets may be read, and the owner of the buffer may write them.
     #[inline(always)]
     pub fn as_ptr(&self) -> *mut u8 {
         self.words.as_ptr().cast::<u8>().cast_mut().wrapping_add(self.start)
     }
 
-    /// Copies octets in, as many as both sides have.
+    /// Copies octets in, up to the shorter of both lengths.
     pub fn put_octets(&self, source: &[u8]) {
         copy_in(self.words, self.start, &source[..source.len().min(self.len)]);
     }
 
-    /// Copies octets out, as many as both sides have.
+    /// Copies octets out, up to the shorter of both lengths.
     pub fn get_octets(&self, dest: &mut [u8]) {
         let n = dest.len().min(self.len);
         copy_out(self.words, self.start, &mut dest[..n]);
     }
 
-    /// Puts elements one after the other, as many as there is room for.
+    /// Stores consecutive elements, as many as fit.
     pub fn put<T: Element>(&self, encoding: Encoding, source: impl IntoIterator<Item = T>) {
         let size = T::TYPE.size();
         let mut source = source.into_iter();
         let mut at = self.start;
         let end = self.start + self.len;
-        // Whole words while the place is aligned; the last few elements, and pieces that start inside a
-        // word, go octet by octet.
+        // Whole words while the offset is aligned. The last elements, and ranges that start inside a word,
+        // are copied octet by octet.
         while at.is_multiple_of(8) && at + 8 <= end {
             let mut word = [0; 8];
             for slot in (0..8).step_by(size) {
@@ -155,7 +155,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Hands out the elements one after the other, in order.
+    /// Passes the elements to `sink`, in order.
     pub fn get<T: Element>(&self, encoding: Encoding, mut sink: impl FnMut(T)) {
         let size = T::TYPE.size();
         let mut at = self.start;

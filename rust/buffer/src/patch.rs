@@ -6,7 +6,7 @@ use crate::layout::COUNT_MAX;
 /// Dimensions that need no allocation; a patch of higher rank keeps the rest in a vector.
 const FEW: usize = 4;
 
-/// One dimension of a patch: how many elements, how far apart.
+/// One dimension of a patch: the number of elements and their distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Dim {
     extent: usize,
@@ -16,9 +16,8 @@ struct Dim {
 /// The elements `offset + Σ i_d · stride_d` of an array, `0 ≤ i_d < extent_d`, the last dimension varying
 /// fastest (S: strGather, strScatter). Strides may be negative. Rank 0 is one element.
 ///
-/// A `Patch` exists only when all its elements are inside the array it was checked against, so walking it
-/// needs no further check. Dimensions that continue one another are merged, which makes the runs as long as
-/// they can be.
+/// All elements of a `Patch` are inside the array that it was checked against, so iteration needs no further
+/// check. Contiguous dimensions are merged, so runs are as long as possible.
 #[derive(Clone, Debug)]
 pub struct Patch {
     offset: usize,
@@ -31,7 +30,7 @@ pub struct Patch {
 /// Consecutive elements of a patch: `count` elements from `start` on, `stride` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Element number of the first one.
+    /// Index of the first element.
     pub start: usize,
     /// Distance in elements, may be negative or zero.
     pub stride: i64,
@@ -42,7 +41,7 @@ pub struct Run {
 /// Rows of elements of a patch: `rows` runs of `count` elements each, `row_stride` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Element number of the first one.
+    /// Index of the first element.
     pub start: usize,
     /// Number of rows, at least 1.
     pub rows: usize,
@@ -101,7 +100,7 @@ impl Patch {
         self.count
     }
 
-    /// Adds a faster varying dimension, merging it into the one before where that one just continues it.
+    /// Adds a faster varying dimension; merges it into the previous one if the two are contiguous.
     fn add(&mut self, dim: Dim) {
         if dim.extent == 1 {
             return;
@@ -138,7 +137,7 @@ impl Patch {
         self.blocks(limit).flat_map(|block| (0..block.rows).map(move |row| block.row(row)))
     }
 
-    /// The elements in order, as blocks of at most `limit` elements: what a tight loop wants.
+    /// The elements in order, as blocks of at most `limit` elements, for tight loops.
     ///
     /// # Panics
     /// When `limit` is 0.
@@ -169,9 +168,9 @@ pub struct Blocks<'a> {
     patch: &'a Patch,
     inner: Dim,
     middle: Dim,
-    /// Element where the two inner dimensions begin.
+    /// Index of the element at which the two inner dimensions begin.
     base: i64,
-    /// Rows of these that are behind, and elements of the next one.
+    /// Rows that are done, and elements of the next row.
     row: usize,
     taken: usize,
     left: usize,
@@ -181,13 +180,13 @@ pub struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// At most `count` elements of these.
+    /// The first `count` elements.
     #[must_use]
     pub fn first(self, count: usize) -> Self {
         Blocks { left: self.left.min(count), ..self }
     }
 
-    /// Steps to the next plane: the odometer of the outer dimensions.
+    /// Advances the outer dimensions.
     fn next_plane(&mut self) {
         for d in (0..self.patch.rank.saturating_sub(2)).rev() {
             let dim = *self.patch.dim(d);
@@ -262,14 +261,14 @@ pub fn check_range(what: &'static str, offset: i64, count: i64, length: usize) -
     Ok(())
 }
 
-/// Checks that all indices, `base` added, are inside an array of `length` elements. `from` is the place of
+/// Checks that all indices, `base` added, are inside an array of `length` elements. `from` is the position of
 /// the first one among the indices of the call.
 ///
 /// # Errors
 /// Names the first index that is outside.
 #[inline]
 pub fn check_indices(indices: &[i32], base: i64, length: usize, from: usize) -> Result<(), BufferError> {
-    // One pass that the compiler vectorises; the wrong index is searched only if there is one.
+    // One pass that the compiler vectorises; an invalid index is searched only if there is one.
     let (low, high) = indices.iter().fold((i32::MAX, i32::MIN), |(l, h), &i| (l.min(i), h.max(i)));
     let inside = |i: i32| (0..length as i64).contains(&i64::from(i).saturating_add(base));
     if indices.is_empty() || (inside(low) && inside(high)) {

@@ -1,8 +1,8 @@
-//! The reading side: sections in order out of a received message; the reader makes right.
+//! The read buffer: sections of a received message, in order; the reader makes right.
 //!
-//! As in writing, a section is taken in two steps: [`ReadBuffer::stage`] checks everything and gives the
-//! place of the data, [`ReadBuffer::commit`] moves on. A failure in between leaves the position as it
-//! was. Nothing in a message is believed: each header word is copied out once, checked, and only then used.
+//! A section is read in two steps: [`ReadBuffer::stage`] checks it and returns its data,
+//! [`ReadBuffer::commit`] moves past it. A failure in between leaves the position unchanged. Messages are not
+//! trusted: each header word is copied once, checked, and then used.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,12 +12,12 @@ use crate::error::{BufferError, Damage};
 use crate::header::SectionHeader;
 use crate::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use crate::message::{Message, check_capacity};
-use crate::octets::{Place, load_word};
+use crate::octets::{Octets, load_word};
 use crate::patch::{Patch, check_indices};
 use crate::slab::{Slab, SlabSource};
 use crate::types::{Element, Type};
 
-/// A buffer that receives messages and reads them. Not shared: its user holds it alone.
+/// A buffer that receives messages and reads them. Not shared between threads.
 #[derive(Debug)]
 pub struct ReadBuffer {
     source: Arc<dyn SlabSource>,
@@ -27,14 +27,14 @@ pub struct ReadBuffer {
     /// Octets of primary payload before the next section.
     at: usize,
     sections_read: usize,
-    /// The section that `stage` has prepared and `commit` moves past.
+    /// The section that was staged and that `commit` moves past.
     staged: Option<SectionHeader>,
-    /// That of the last receive.
+    /// The session of the last receive.
     session: u32,
 }
 
 impl ReadBuffer {
-    /// An empty buffer that takes messages of up to `capacity` octets of primary payload.
+    /// An empty buffer for messages of up to `capacity` octets of primary payload.
     ///
     /// # Errors
     /// A capacity that is negative or above the largest one.
@@ -52,18 +52,18 @@ impl ReadBuffer {
         })
     }
 
-    /// Octets of primary payload that fit.
+    /// The largest primary payload in octets.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// The message in this buffer, none while it is empty.
+    /// The message in this buffer; `None` while it is empty.
     #[inline]
     pub fn message(&self) -> Option<&Message> {
         self.message.as_ref()
     }
 
-    /// Byte order of the message; the machine's own while there is none.
+    /// Byte order of the message; that of this machine without a message.
     #[inline]
     pub fn encoding(&self) -> Encoding {
         self.message.as_ref().map_or(Encoding::NATIVE, Message::encoding)
@@ -76,7 +76,7 @@ impl ReadBuffer {
         self.reset();
     }
 
-    /// Lets the capacity grow to at least `capacity` until [`restore_capacity`](Self::restore_capacity). The
+    /// Raises the capacity to at least `capacity` until [`restore_capacity`](Self::restore_capacity). The
     /// contents are discarded in any case (S).
     ///
     /// # Errors
@@ -87,31 +87,31 @@ impl ReadBuffer {
         Ok(())
     }
 
-    /// Back to the capacity of construction; the contents are discarded (S).
+    /// Restores the initial capacity; the contents are discarded (S).
     pub fn restore_capacity(&mut self) {
         self.capacity = self.nominal;
         self.clear();
     }
 
-    /// Empties the buffer for a receive; returns its memory if there is no other reference to it.
+    /// Empties the buffer for a receive; returns its slab if it is the only reference.
     #[inline]
     pub fn take_spare(&mut self) -> Option<Slab> {
         self.reset();
         self.message.take().map(|m| m.primary).filter(Slab::is_exclusive)
     }
 
-    /// As [`take_spare`](Self::take_spare), but for memory from before `session` was another one.
+    /// As [`take_spare`](Self::take_spare), but returns no memory of another session.
     #[inline]
     pub fn take_spare_of(&mut self, session: u32) -> Option<Slab> {
         let is_same = std::mem::replace(&mut self.session, session) == session;
         self.take_spare().filter(|_| is_same)
     }
 
-    /// Empties the buffer for a receive that fills it in place. What is left there is memory that no other
-    /// thread refers to, and not from before `session` was another one, for the message to be [received
-    /// into](Message::receive); or another message may be put there, or none.
+    /// Empties the buffer for a receive and returns its message slot. The slot has an exclusive slab of this
+    /// session to [receive into](Message::receive), or `None`. The receive may also store another message
+    /// there.
     #[inline]
-    pub fn landing(&mut self, session: u32) -> &mut Option<Message> {
+    pub fn recv_target(&mut self, session: u32) -> &mut Option<Message> {
         self.reset();
         let is_same = std::mem::replace(&mut self.session, session) == session;
         if self.message.as_ref().is_some_and(|message| !is_same || !message.primary.is_exclusive()) {
@@ -120,25 +120,25 @@ impl ReadBuffer {
         &mut self.message
     }
 
-    /// Takes a received message; reading begins at its first section.
+    /// Stores a received message; reading begins at its first section.
     #[inline]
     pub fn adopt(&mut self, message: Message) {
         self.message = Some(message);
         self.reset();
     }
 
-    /// Takes a copy of the octets of a logical message.
+    /// Stores a copy of the octets of a logical message.
     ///
     /// # Errors
-    /// A damaged message; a primary payload larger than the capacity; no memory. Then the buffer is as it
-    /// was.
+    /// A damaged message; a primary payload larger than the capacity; no memory. Then the buffer is
+    /// unchanged.
     pub fn load(&mut self, octets: &[u8]) -> Result<(), BufferError> {
         let message = Message::from_logical(&*self.source, self.capacity, octets)?;
         self.adopt(message);
         Ok(())
     }
 
-    /// Back to the first section.
+    /// Moves to the first section.
     #[inline]
     pub fn reset(&mut self) {
         self.at = 0;
@@ -146,7 +146,7 @@ impl ReadBuffer {
         self.staged = None;
     }
 
-    /// Type and count of the next section without reading it; none after the last one.
+    /// Type and count of the next section without reading it; `None` after the last one.
     ///
     /// # Errors
     /// A damaged section header.
@@ -161,7 +161,7 @@ impl ReadBuffer {
     /// Number of sections of the whole message.
     ///
     /// # Errors
-    /// A damaged section header, wherever it is.
+    /// A damaged section header anywhere in the message.
     pub fn section_count(&self) -> Result<usize, BufferError> {
         let Some(m) = &self.message else { return Ok(0) };
         let (mut at, mut n) = (0, 0);
@@ -177,42 +177,41 @@ impl ReadBuffer {
         self.sections_read
     }
 
-    /// Reads the next section, which must hold exactly `count` elements of this type: `take` gets the place
-    /// of its data and their encoding.
+    /// Reads the next section, which must hold exactly `count` elements of this type: `take` gets its data
+    /// and their encoding.
     ///
     /// # Errors
-    /// No further section; another type; another count; a damaged section header; what `take` fails
-    /// with. Then the position is as it was.
+    /// No further section; another type; another count; a damaged section header; an error of `take`. Then
+    /// the position is unchanged.
     #[inline(always)]
     pub fn section<E: From<BufferError>>(
         &mut self,
         element: Type,
         count: usize,
-        take: impl FnOnce(Place<'_>, Encoding) -> Result<(), E>,
+        take: impl FnOnce(Octets<'_>, Encoding) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some(message) = &self.message else { return Err(self.end(element).into()) };
         let words = message.primary.words();
         let header = self.admit(words, message, element, count)?;
         let at = PRIMARY_HEADER_LEN + self.at + SECTION_HEADER_LEN;
-        take(Place::new(words, at, header.data_len()), message.encoding)?;
+        take(Octets::new(words, at, header.data_len()), message.encoding)?;
         self.staged = None;
         self.pass(header);
         Ok(())
     }
 
-    /// Prepares the next section, which must hold exactly `count` elements of this type: gives the place of
-    /// its data.
+    /// Prepares the next section, which must hold exactly `count` elements of this type; returns its data.
     ///
     /// # Errors
     /// As for [`section`](Self::section).
-    pub fn stage(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
+    pub fn stage(&mut self, element: Type, count: usize) -> Result<Octets<'_>, BufferError> {
         let Some(message) = &self.message else { return Err(self.end(element)) };
         let header = self.admit(message.primary.words(), message, element, count)?;
         self.staged = Some(header);
-        Ok(self.place(self.at + SECTION_HEADER_LEN, header.data_len()))
+        Ok(self.payload(self.at + SECTION_HEADER_LEN, header.data_len()))
     }
 
-    /// Whether the next section is the one that is wanted: its header.
+    /// Checks the type and count of the next section; returns its header.
     #[inline(always)]
     fn admit(
         &self,
@@ -242,7 +241,7 @@ impl ReadBuffer {
         self.sections_read += 1;
     }
 
-    /// Moves past what was staged last; does nothing when nothing is staged.
+    /// Moves past the staged section, if there is one.
     pub fn commit(&mut self) {
         if let Some(header) = self.staged.take() {
             self.pass(header);
@@ -255,8 +254,8 @@ impl ReadBuffer {
     /// As for [`stage`](Self::stage); `dest` is as it was.
     pub fn read<T: Element>(&mut self, dest: &mut [T]) -> Result<(), BufferError> {
         let mut slots = dest.iter_mut();
-        self.section(T::TYPE, slots.len(), |place, encoding| {
-            place.get(encoding, |value| {
+        self.section(T::TYPE, slots.len(), |octets, encoding| {
+            octets.get(encoding, |value| {
                 if let Some(slot) = slots.next() {
                     *slot = value;
                 }
@@ -277,8 +276,8 @@ impl ReadBuffer {
     ) -> Result<(), BufferError> {
         check_indices(indices, base, dest.len(), 0)?;
         let mut slots = indices.iter().map(|&i| (i64::from(i) + base) as usize);
-        self.section(T::TYPE, indices.len(), |place, encoding| {
-            place.get(encoding, |value| {
+        self.section(T::TYPE, indices.len(), |octets, encoding| {
+            octets.get(encoding, |value| {
                 if let Some(slot) = slots.next() {
                     dest[slot] = value;
                 }
@@ -296,8 +295,8 @@ impl ReadBuffer {
         let mut slots = patch
             .runs(usize::MAX)
             .flat_map(|run| (0..run.count).map(move |i| (run.start as i64 + run.stride * i as i64) as usize));
-        self.section(T::TYPE, patch.count(), |place, encoding| {
-            place.get(encoding, |value| {
+        self.section(T::TYPE, patch.count(), |octets, encoding| {
+            octets.get(encoding, |value| {
                 if let Some(slot) = slots.next() {
                     dest[slot] = value;
                 }
@@ -307,9 +306,9 @@ impl ReadBuffer {
     }
 
     #[inline(always)]
-    fn place(&self, payload_offset: usize, len: usize) -> Place<'_> {
+    fn payload(&self, payload_offset: usize, len: usize) -> Octets<'_> {
         let words = self.message.as_ref().expect("a section was found").primary.words();
-        Place::new(words, PRIMARY_HEADER_LEN + payload_offset, len)
+        Octets::new(words, PRIMARY_HEADER_LEN + payload_offset, len)
     }
 
     #[cold]
@@ -323,7 +322,7 @@ impl ReadBuffer {
     }
 }
 
-/// The header of the section that starts `at` octets into the primary payload; none at its end.
+/// The header of the section that starts `at` octets into the primary payload; `None` at its end.
 ///
 /// # Errors
 /// A damaged header, or a section that reaches past the primary payload.
@@ -331,7 +330,7 @@ pub fn section_at(message: &Message, at: usize) -> Result<Option<SectionHeader>,
     section_in(message.first_words(), message, at)
 }
 
-/// As [`section_at`], with the message's words at hand.
+/// As [`section_at`], with the message's words as an argument.
 #[inline(always)]
 fn section_in(
     words: &[AtomicU64],

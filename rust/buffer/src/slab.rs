@@ -1,33 +1,32 @@
-//! Message memory by reference: slabs, and where they come from.
+//! Message memory by reference: slabs and their sources.
 //!
-//! A slab is a fixed run of octets with the sixteen header octets inside. It is shared by counting
-//! references; the last one gives the memory back to its pool. This crate only defines what a slab must be
-//! able to do; pools in the heap and in shared segments are built elsewhere.
+//! A slab is a fixed range of octets that includes the sixteen octets of message headers. It is
+//! reference-counted; the last reference returns the memory to its pool. This crate defines the interface
+//! only; transports have pools in the heap and in shared segments.
 
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::counted::{Arc, fence};
 use crate::error::SlabError;
+use crate::refcount::{Arc, fence};
 
-/// Memory that a slab refers to; dropping it gives it back.
+/// Memory that a slab refers to; dropping it releases it.
 pub trait SlabMemory: Debug + Send + Sync + 'static {
-    /// All octets of the slab, aligned to eight, in words of eight. A source that cares for speed lets them
-    /// begin 48 octets into a cache line, so that the data of the first section begin at one.
+    /// All octets of the slab, aligned to eight, in words of eight. A fast source lets them begin 48 octets
+    /// into a cache line, so that the data of the first section begin at a cache line.
     fn words(&self) -> &[AtomicU64];
 
-    /// This memory as itself, for a transport that wants to know whether it is its own.
+    /// This memory for a downcast: a transport recognises its own.
     fn as_any(&self) -> &dyn Any;
 
-    /// The number of octets that are there while a message is packed into this memory. It lies outside of
-    /// [`words`](Self::words). `None` where a message is packed before it is sent.
+    /// The counter of packed octets, outside of [`words`](Self::words). `None` where a message is packed
+    /// before it is sent.
     fn packed(&self) -> Option<&AtomicU64> {
         None
     }
 
-    /// Owner that keeps the octets readable after this handle is dropped; `None` where nothing else
-    /// does.
+    /// An owner that keeps the octets readable after this handle is dropped; `None` if there is none.
     fn hold(&self) -> Option<std::sync::Arc<dyn Any + Send + Sync>> {
         None
     }
@@ -35,23 +34,22 @@ pub trait SlabMemory: Debug + Send + Sync + 'static {
 
 /// Source of slabs.
 pub trait SlabSource: Debug + Send + Sync + 'static {
-    /// A slab with room for at least `octets` octets, with any content. May wait for memory to be freed, for
-    /// a bounded time.
+    /// A slab of at least `octets` octets, with any contents. May wait for free memory, for a bounded time.
     ///
     /// # Errors
-    /// The limit is reached, or the system has no memory.
+    /// The limit is reached, or the system is out of memory.
     fn take(&self, octets: usize) -> Result<Slab, SlabError>;
 
-    /// As [`take`](Self::take), for octets that have arrived already: never waits, and may go past a limit,
-    /// as the credit of their senders bounds what arrives.
+    /// As [`take`](Self::take), for octets that were received: never waits, and may exceed the limit, since
+    /// the credit of the senders bounds them.
     ///
     /// # Errors
-    /// The system has no memory.
+    /// The system is out of memory.
     fn take_arrived(&self, octets: usize) -> Result<Slab, SlabError> {
         self.take(octets)
     }
 
-    /// Octets of the slabs in use; 0 where they are not counted.
+    /// Octets of the slabs in use; 0 if the source does not count them.
     fn used(&self) -> u64 {
         0
     }
@@ -61,13 +59,13 @@ pub trait SlabSource: Debug + Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Slab {
     memory: Arc<dyn SlabMemory>,
-    /// Octets, kept here because every write asks.
+    /// Octets, cached because every write reads it.
     len: usize,
     /// [`FOREIGN`], [`PRIVATE`], [`PACKING`].
     kind: u8,
 }
 
-/// Bit of a slab in another process's memory: its octets may be read only, whatever the number of
+/// Bit of a slab whose memory belongs to another owner: its octets are read-only, whatever the number of
 /// references here.
 const FOREIGN: u8 = 1;
 /// Bit of a slab whose memory no other process can see.
@@ -80,7 +78,7 @@ impl Slab {
     pub fn new(memory: impl SlabMemory) -> Self {
         let len = memory.words().len() * 8;
         let memory: std::sync::Arc<dyn SlabMemory> = std::sync::Arc::new(memory);
-        // The same type, but under the model checker.
+        // The same type, except under loom.
         #[allow(clippy::useless_conversion)]
         Slab { memory: memory.into(), len, kind: 0 }
     }
@@ -90,7 +88,7 @@ impl Slab {
         Slab { kind: PRIVATE, ..Slab::new(memory) }
     }
 
-    /// A slab in the memory of another process, for reading.
+    /// A read-only slab of memory that belongs to another owner.
     pub fn foreign(memory: impl SlabMemory) -> Self {
         Slab { kind: FOREIGN, ..Slab::new(memory) }
     }
@@ -114,14 +112,14 @@ impl Slab {
 
     /// Whether this is the only reference, so that its holder may change the octets.
     ///
-    /// Everything that former holders did happens before a `true`.
+    /// All accesses of former holders happen before a `true`.
     #[inline(always)]
     pub fn is_exclusive(&self) -> bool {
         self.is_reusable(1, false)
     }
 
-    /// As [`is_exclusive`](Self::is_exclusive), for a holder of `references` references; when only shared
-    /// memory will do, false for memory that no other process sees.
+    /// As [`is_exclusive`](Self::is_exclusive), for a holder of `references` references. With `shared_only`
+    /// false for memory that no other process can see.
     #[inline(always)]
     pub(crate) fn is_reusable(&self, references: usize, shared_only: bool) -> bool {
         let unfit = FOREIGN | if shared_only { PRIVATE } else { 0 };
@@ -147,7 +145,7 @@ impl Slab {
         self
     }
 
-    /// Whether it is marked as packing.
+    /// Whether this slab is marked as packing.
     #[inline(always)]
     pub fn is_packing(&self) -> bool {
         self.kind & PACKING != 0
@@ -165,7 +163,7 @@ impl Slab {
         }
     }
 
-    /// Removes the mark: the message is packed.
+    /// Removes the packing mark.
     pub(crate) fn end_packing(&mut self) {
         self.kind &= !PACKING;
     }
@@ -175,13 +173,13 @@ impl Slab {
         std::ptr::addr_eq(std::ptr::from_ref(&*self.memory), std::ptr::from_ref(&*other.memory))
     }
 
-    /// Whether no other process can see the memory, so that between processes only a copy of it can go.
+    /// Whether no other process can see the memory, so that it is copied to be sent to one.
     #[inline(always)]
     pub fn is_private(&self) -> bool {
         self.kind & PRIVATE != 0
     }
 
-    /// The memory, for a transport that wants to know whether it is its own.
+    /// The memory: a transport recognises its own.
     pub fn memory(&self) -> &dyn SlabMemory {
         &*self.memory
     }
@@ -190,8 +188,8 @@ impl Slab {
 /// The counter of a message that will never be packed.
 const BROKEN: u64 = u64::MAX;
 
-/// Counts the octets of a message that is packed after it was sent. Dropped before the end, it breaks the
-/// message: no receiver waits for a sender that has failed.
+/// Counts the octets of a message that is packed after it was sent. If it is dropped unfinished, the message
+/// counts as broken, so no receiver waits for a sender that has failed.
 #[derive(Debug)]
 pub struct Packer {
     slab: Slab,
@@ -199,13 +197,13 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Publishes that the first `octets` octets of the message are there.
+    /// Publishes that the first `octets` octets of the message are packed.
     #[inline]
     pub fn publish(&self, octets: usize) {
         self.store(octets as u64);
     }
 
-    /// Publishes that all octets are there.
+    /// Publishes that all octets are packed.
     pub fn finish(mut self) {
         self.store(self.slab.len as u64);
         self.is_finished = true;

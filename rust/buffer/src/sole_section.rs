@@ -7,7 +7,7 @@ use crate::error::BufferError;
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
 use crate::layout::{CAPACITY_MAX, COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use crate::message::Message;
-use crate::octets::{Place, load_word, store_word, zero_padding};
+use crate::octets::{Octets, load_word, store_word, zero_padding};
 use crate::read::section_at;
 use crate::types::Type;
 
@@ -41,12 +41,11 @@ fn put_headers(words: &[AtomicU64], section: SectionHeader) {
 }
 
 impl Message {
-    /// Becomes a message of this section alone, in the machine's byte order: `fill` puts the elements in
-    /// their place. There is no other reference to the memory, which has room for both headers and the
-    /// [payload](primary_len).
+    /// Becomes a message of this section alone, in the machine's byte order: `fill` stores the elements. The
+    /// slab is exclusive and has room for the headers and the [payload](primary_len).
     ///
     /// # Errors
-    /// What `fill` fails with; this is no message then.
+    /// An error of `fill`. Then the contents are invalid.
     ///
     /// # Panics
     /// The memory is too small.
@@ -54,16 +53,16 @@ impl Message {
     pub fn write_sole_section<E>(
         &mut self,
         section: SectionHeader,
-        fill: impl FnOnce(Place<'_>) -> Result<(), E>,
+        fill: impl FnOnce(Octets<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let words = self.restart_with(section);
-        fill(Place::new(words, DATA, section.data_len()))?;
+        fill(Octets::new(words, DATA, section.data_len()))?;
         put_headers(words, section);
         Ok(())
     }
 
-    /// Becomes a message of this section alone whose elements are still to be put into
-    /// [their place](Self::sole_section). Headers and padding are there.
+    /// Becomes a message of this section alone: writes headers and padding. The elements are stored later, in
+    /// the memory that [`sole_section`](Self::sole_section) returns.
     ///
     /// # Panics
     /// The memory is too small.
@@ -71,7 +70,7 @@ impl Message {
         put_headers(self.restart_with(section), section);
     }
 
-    /// An empty message of the lengths of this section; returns its words.
+    /// Sets the lengths to those of this section; returns the words of the message.
     #[inline(always)]
     fn restart_with(&mut self, section: SectionHeader) -> &[AtomicU64] {
         let primary_len = SECTION_HEADER_LEN + section.padded_len();
@@ -81,14 +80,13 @@ impl Message {
         &self.primary.words()[..(MESSAGE_OVERHEAD + primary_len) / 8]
     }
 
-    /// The number and the place of the elements of a message of one section, which holds at most `count_max`
+    /// The number and the memory of the elements of a message of one section, which holds at most `count_max`
     /// elements of this type.
     ///
     /// # Errors
-    /// There is another number of sections, a section of another type, or one with more elements; a damaged
-    /// section header.
+    /// Another number of sections, another type, or more elements; a damaged section header.
     #[inline(always)]
-    pub fn sole_section(&self, element: Type, count_max: usize) -> Result<(usize, Place<'_>), BufferError> {
+    pub fn sole_section(&self, element: Type, count_max: usize) -> Result<(usize, Octets<'_>), BufferError> {
         let Some(section) = section_at(self, 0)? else { return Err(self.other_content(element)) };
         let is_sole = self.primary_len == SECTION_HEADER_LEN + section.padded_len();
         if section.element != element || !is_sole || self.secondary_len > 0 {
@@ -98,10 +96,10 @@ impl Message {
             let needed = |count| (SECTION_HEADER_LEN + count * element.size()) as u64;
             return Err(BufferError::TooLong { needed: needed(section.count), capacity: needed(count_max) });
         }
-        Ok((section.count, Place::new(self.primary.words(), DATA, section.data_len())))
+        Ok((section.count, Octets::new(self.primary.words(), DATA, section.data_len())))
     }
 
-    /// Checks that nothing follows the section of a message that was read before its end had arrived.
+    /// Checks that nothing follows the section of a message that was read before its end was received.
     ///
     /// # Errors
     /// Objects follow; a damaged secondary header.
@@ -115,7 +113,7 @@ impl Message {
         }
     }
 
-    /// The error of a message that holds anything but one section of this type.
+    /// The error for a message that is not one section of this type.
     #[cold]
     fn other_content(&self, wanted: Type) -> BufferError {
         let (mut at, mut sections) = (0, 0);
@@ -151,10 +149,10 @@ mod tests {
     const ROOM: usize = 256;
 
     fn of_ints(values: &[i32]) -> Message {
-        let mut message = Message::around(PlainSource.take(ROOM).expect("memory"));
+        let mut message = Message::from_empty_slab(PlainSource.take(ROOM).expect("memory"));
         let section = SectionHeader { element: Type::Int, count: values.len() };
-        let filled = message.write_sole_section(section, |place| {
-            place.put(Encoding::NATIVE, values.iter().copied());
+        let filled = message.write_sole_section(section, |octets| {
+            octets.put(Encoding::NATIVE, values.iter().copied());
             Ok::<_, BufferError>(())
         });
         filled.expect("nothing fails");
@@ -162,9 +160,9 @@ mod tests {
     }
 
     fn ints(message: &Message, count_max: usize) -> Result<Vec<i32>, BufferError> {
-        let (count, place) = message.sole_section(Type::Int, count_max)?;
+        let (count, octets) = message.sole_section(Type::Int, count_max)?;
         let mut values = Vec::new();
-        place.get(message.encoding(), |value: i32| values.push(value));
+        octets.get(message.encoding(), |value: i32| values.push(value));
         assert_eq!(values.len(), count);
         Ok(values)
     }
@@ -211,8 +209,8 @@ mod tests {
     fn message_is_written_over_an_earlier_one() {
         let mut message = of_ints(&[1, 2, 3, 4, 5]);
         let section = SectionHeader { element: Type::Byte, count: 3 };
-        let filled = message.write_sole_section(section, |place| {
-            place.put_octets(&[9, 8, 7]);
+        let filled = message.write_sole_section(section, |octets| {
+            octets.put_octets(&[9, 8, 7]);
             Ok::<_, BufferError>(())
         });
         filled.expect("nothing fails");

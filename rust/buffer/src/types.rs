@@ -12,7 +12,7 @@ pub enum Type {
     Char = 1,
     /// Java `short`: 16 bits, two's complement.
     Short = 2,
-    /// Java `boolean`: one octet, 0 or 1 going out, any non-zero octet is true coming in.
+    /// Java `boolean`: one octet, written as 0 or 1; any other octet reads as true.
     Boolean = 3,
     /// Java `int`: 32 bits, two's complement.
     Int = 4,
@@ -40,7 +40,7 @@ impl Type {
         Type::Object,
     ];
 
-    /// The type with this code, or none for a code that the format does not know.
+    /// The type with this code; `None` for an unknown one.
     #[inline(always)]
     pub const fn from_code(code: u8) -> Option<Type> {
         if code < 9 { Some(Type::ALL[code as usize]) } else { None }
@@ -55,7 +55,7 @@ impl Type {
     /// Octets of one element in the primary payload; 0 for objects.
     #[inline(always)]
     pub const fn size(self) -> usize {
-        // By code: a load, where a match would be a jump table on the path of every call.
+        // A load by code: a match would be a jump table in every call.
         const SIZES: [u8; 9] = [1, 2, 2, 1, 4, 8, 4, 8, 0];
         SIZES[self as usize] as usize
     }

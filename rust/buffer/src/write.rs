@@ -1,10 +1,9 @@
-//! The writing side: sections one after the other into the primary payload, and the secondary payload beside
-//! it.
+//! The write buffer: consecutive sections of the primary payload, and the secondary payload.
 //!
-//! A section goes in two steps. [`WriteBuffer::stage`] checks everything and gives the place for the data;
-//! [`WriteBuffer::commit`] makes the section part of the message. A failure in between leaves the buffer
-//! as it was. The steps exist apart so that a boundary can copy array regions straight to their place; the
-//! methods that take slices do both.
+//! A section is written in two steps. [`WriteBuffer::stage`] checks it and returns the memory for its data;
+//! [`WriteBuffer::commit`] adds the section to the message. A failure in between leaves the buffer unchanged.
+//! With separate steps the JNI boundary copies array regions directly to that memory; the methods that take
+//! slices do both steps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -14,16 +13,16 @@ use crate::error::BufferError;
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
 use crate::layout::{COUNT_MAX, MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN, SECTION_HEADER_LEN, is_appended};
 use crate::message::{Message, Secondary};
-use crate::octets::{Place, copy_words, store_word, zero_padding};
+use crate::octets::{Octets, copy_words, store_word, zero_padding};
 use crate::patch::{Patch, check_indices};
 use crate::slab::{Slab, SlabSource};
 use crate::types::{Element, Type};
-use crate::viewed::{Viewed, ViewedSlab};
+use crate::view::{ViewedSlab, ViewedSlabs};
 
 /// Smallest slab for a secondary payload, in octets.
 const SECONDARY_MIN: usize = 4096;
 
-/// A message being written. Not shared: its user holds it alone.
+/// A message being written. Not shared between threads.
 #[derive(Debug)]
 pub struct WriteBuffer {
     source: Arc<dyn SlabSource>,
@@ -32,22 +31,21 @@ pub struct WriteBuffer {
     capacity: usize,
     message: Option<Message>,
     sections: usize,
-    /// The section that `stage` has prepared and `commit` makes part of the message.
+    /// The section that was staged and that `commit` adds to the message.
     staged: Option<SectionHeader>,
     finished: bool,
     stream: Option<Slab>,
     stream_len: usize,
     stream_foreign: bool,
-    /// Octets behind `stream_len` may belong to a message sent before: they must not be written over.
+    /// Octets behind `stream_len` may belong to a message sent before: they must not be overwritten.
     stream_cut: bool,
-    viewed: Viewed,
-    /// That of the last clear.
+    viewed: ViewedSlabs,
+    /// The session of the last clear.
     session: u32,
 }
 
 impl WriteBuffer {
-    /// An empty buffer with room for `capacity` octets of primary payload. Memory is taken at the first
-    /// write.
+    /// An empty buffer for `capacity` octets of primary payload. Memory is taken at the first write.
     ///
     /// # Errors
     /// A capacity that is negative or above the largest one.
@@ -66,12 +64,12 @@ impl WriteBuffer {
             stream_len: 0,
             stream_foreign: false,
             stream_cut: false,
-            viewed: Viewed::default(),
+            viewed: ViewedSlabs::default(),
             session: 0,
         })
     }
 
-    /// Octets of primary payload that fit.
+    /// The largest primary payload in octets.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -82,12 +80,12 @@ impl WriteBuffer {
         self.message.as_ref().map_or(0, |m| m.primary_len)
     }
 
-    /// s: octets of secondary payload so far.
+    /// s: octets of secondary payload written so far.
     pub fn secondary_len(&self) -> usize {
         self.stream_len
     }
 
-    /// Number of sections written so far; those of a message that was received into this buffer do not count.
+    /// Number of sections written so far, without those of an adopted message.
     pub fn section_count(&self) -> usize {
         self.sections
     }
@@ -97,14 +95,14 @@ impl WriteBuffer {
         self.message.as_ref().map_or(self.order, |m| m.encoding)
     }
 
-    /// Empties the buffer. Memory without other references is kept for the next message.
+    /// Empties the buffer. An exclusive slab is kept for the next message.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.clear_keeping(false, self.session);
     }
 
-    /// As [`clear`](Self::clear); when only shared memory is kept, what is written next moves there from
-    /// memory that no other process sees. No memory is kept from before `session` was another one.
+    /// As [`clear`](Self::clear), but keeps no memory of another session. With `shared_only` it keeps no
+    /// memory that no other process can see, so the next message is written to shared memory.
     #[inline(always)]
     pub fn clear_keeping(&mut self, shared_only: bool, session: u32) {
         self.sections = 0;
@@ -124,7 +122,7 @@ impl WriteBuffer {
         }
     }
 
-    /// The way when there is a secondary payload, memory that is not kept, or a view.
+    /// Slow path: there is a secondary payload, memory that is not kept, or a view.
     #[cold]
     fn clear_slowly(&mut self, shared_only: bool, session: u32) {
         if std::mem::replace(&mut self.session, session) != session {
@@ -146,7 +144,7 @@ impl WriteBuffer {
         self.forget_stream(shared_only);
     }
 
-    /// Lets the capacity grow to at least `capacity` until [`restore_capacity`](Self::restore_capacity). The
+    /// Raises the capacity to at least `capacity` until [`restore_capacity`](Self::restore_capacity). The
     /// contents are discarded in any case (S).
     ///
     /// # Errors
@@ -158,7 +156,7 @@ impl WriteBuffer {
         Ok(())
     }
 
-    /// Back to the capacity of construction; the contents are discarded, extra memory is released (S).
+    /// Restores the initial capacity; the contents are discarded, extra memory is released (S).
     pub fn restore_capacity(&mut self) {
         if self.capacity != self.nominal {
             self.capacity = self.nominal;
@@ -168,13 +166,13 @@ impl WriteBuffer {
         self.clear();
     }
 
-    /// Empties the buffer for a receive; returns its memory if there is no other reference to it.
+    /// Empties the buffer for a receive; returns its slab if it is the only reference.
     pub fn take_spare(&mut self) -> Option<Slab> {
         self.clear();
         self.message.take().map(|m| m.primary).filter(Slab::is_exclusive)
     }
 
-    /// Takes over a received message; what is written next continues it, in its own byte order.
+    /// Adopts a received message; later writes continue it, in its byte order.
     pub fn adopt(&mut self, message: Message) {
         self.clear();
         self.stream = None;
@@ -184,17 +182,16 @@ impl WriteBuffer {
         self.finished = true;
     }
 
-    /// Writes one section: `fill` puts the data of `count` elements in their place, in the given
-    /// encoding.
+    /// Writes one section: `fill` stores the data of `count` elements, in the given encoding.
     ///
     /// # Errors
-    /// The section does not fit the capacity; no memory; what `fill` fails with. Then nothing is written.
+    /// The section does not fit the capacity; no memory; an error of `fill`. Then nothing is written.
     #[inline(always)]
     pub fn section<E: From<BufferError>>(
         &mut self,
         element: Type,
         count: usize,
-        fill: impl FnOnce(Place<'_>, Encoding) -> Result<(), E>,
+        fill: impl FnOnce(Octets<'_>, Encoding) -> Result<(), E>,
     ) -> Result<(), E> {
         let header = self.admit(element, count)?;
         self.own()?;
@@ -202,30 +199,30 @@ impl WriteBuffer {
         let Some(message) = &mut self.message else { unreachable!("owned") };
         let at = PRIMARY_HEADER_LEN + message.primary_len;
         let words = message.primary.words();
-        fill(Place::new(words, at + SECTION_HEADER_LEN, header.data_len()), message.encoding)?;
+        fill(Octets::new(words, at + SECTION_HEADER_LEN, header.data_len()), message.encoding)?;
         put_section(words, at, header, message.encoding);
         message.primary_len += SECTION_HEADER_LEN + header.padded_len();
         self.sections += 1;
         Ok(())
     }
 
-    /// Prepares a section: gives the place for the data of `count` elements.
+    /// Prepares a section; returns the memory for the data of `count` elements.
     ///
     /// # Errors
     /// The section does not fit the capacity; no memory.
-    pub fn stage(&mut self, element: Type, count: usize) -> Result<Place<'_>, BufferError> {
+    pub fn stage(&mut self, element: Type, count: usize) -> Result<Octets<'_>, BufferError> {
         let header = self.admit(element, count)?;
         self.own()?;
         self.staged = Some(header);
         let at = PRIMARY_HEADER_LEN + self.primary_len() + SECTION_HEADER_LEN;
-        Ok(Place::new(self.words(), at, header.data_len()))
+        Ok(Octets::new(self.words(), at, header.data_len()))
     }
 
-    /// Whether a section fits: its header.
+    /// Checks that a section fits; returns its header.
     #[inline(always)]
     fn admit(&self, element: Type, count: usize) -> Result<SectionHeader, BufferError> {
         let header = SectionHeader { element, count };
-        // A count above the limit cannot be multiplied, and no capacity has room for it anyway.
+        // A count above the limit could overflow the product, and fits no capacity.
         let needed = if count > COUNT_MAX { usize::MAX } else { SECTION_HEADER_LEN + header.padded_len() };
         let used = self.primary_len();
         if needed > self.capacity.saturating_sub(used) || count > COUNT_MAX {
@@ -234,7 +231,7 @@ impl WriteBuffer {
         Ok(header)
     }
 
-    /// Makes what was staged last part of the message; does nothing when nothing is staged.
+    /// Adds the staged section to the message, if there is one.
     pub fn commit(&mut self) {
         let Some(message) = &mut self.message else { return };
         if let Some(header) = self.staged.take() {
@@ -245,8 +242,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Prepares a section whose elements are written in place, later: returns the memory, and the offset of
-    /// the first one. The memory stays this buffer's for as long as it is held.
+    /// Prepares a section whose elements a view writes later; returns the slab and the offset of the first
+    /// element. While the returned reference exists only this buffer uses the slab.
     ///
     /// # Errors
     /// As for [`stage`](Self::stage).
@@ -258,13 +255,13 @@ impl WriteBuffer {
         self.stage(element, count)?;
         let at = PRIMARY_HEADER_LEN + self.primary_len() + SECTION_HEADER_LEN;
         let message = self.message.as_ref().expect("owned since it was staged");
-        Ok((self.viewed.note(&message.primary), at))
+        Ok((self.viewed.add_view(&message.primary), at))
     }
 
-    /// Writes the headers and decides between one and two messages: the finished message.
+    /// Writes the headers, decides between one and two physical messages, and returns the finished message.
     ///
-    /// Cheap when nothing has changed since the last time. The secondary payload is appended to the primary
-    /// one when together they are less than the capacity (S; D49 permits it).
+    /// Cheap if nothing has changed since the last call. The secondary payload is appended to the primary one
+    /// if together they are shorter than the capacity (S; D49 permits it).
     ///
     /// # Errors
     /// No memory.
@@ -299,17 +296,17 @@ impl WriteBuffer {
         self.finished = true;
     }
 
-    /// Whether object sections may be written: not behind objects of a message that was received.
+    /// Whether object sections may be written: not after the objects of a received message.
     pub fn takes_objects(&self) -> bool {
         !self.stream_foreign
     }
 
-    /// The place for `len` more octets of secondary payload; [`grow_secondary`](Self::grow_secondary) makes
-    /// them part of it.
+    /// The memory for `len` more octets of secondary payload; [`grow_secondary`](Self::grow_secondary) adds
+    /// them.
     ///
     /// # Errors
-    /// The payload is that of a received message; it would pass 2³¹−1 octets; no memory.
-    pub fn stage_secondary(&mut self, len: usize) -> Result<Place<'_>, BufferError> {
+    /// The payload belongs to a received message; it would exceed 2³¹−1 octets; no memory.
+    pub fn stage_secondary(&mut self, len: usize) -> Result<Octets<'_>, BufferError> {
         if self.stream_foreign {
             return Err(BufferError::ForeignStream);
         }
@@ -334,11 +331,11 @@ impl WriteBuffer {
         }
         self.stream_cut = false;
         let slab = self.stream.as_ref().expect("just taken");
-        Ok(Place::new(slab.words(), self.stream_len, len))
+        Ok(Octets::new(slab.words(), self.stream_len, len))
     }
 
-    /// Makes `len` staged octets part of the secondary payload. A message sent before is not affected: it
-    /// refers to its own first octets only.
+    /// Adds `len` staged octets to the secondary payload. A message sent before is not affected: it refers to
+    /// its own first octets only.
     pub fn grow_secondary(&mut self, len: usize) {
         if self.stream_foreign {
             return;
@@ -347,7 +344,7 @@ impl WriteBuffer {
         self.unseal();
     }
 
-    /// Shortens the secondary payload to `len` octets: a failed object write takes back what it added.
+    /// Shortens the secondary payload to `len` octets, to undo a failed object write.
     pub fn truncate_secondary(&mut self, len: usize) {
         if len < self.stream_len && !self.stream_foreign {
             self.stream_len = len;
@@ -361,8 +358,8 @@ impl WriteBuffer {
     /// # Errors
     /// As for [`stage`](Self::stage).
     pub fn write<T: Element>(&mut self, source: &[T]) -> Result<(), BufferError> {
-        self.section(T::TYPE, source.len(), |place, encoding| {
-            place.put(encoding, source.iter().copied());
+        self.section(T::TYPE, source.len(), |octets, encoding| {
+            octets.put(encoding, source.iter().copied());
             Ok(())
         })
     }
@@ -379,8 +376,8 @@ impl WriteBuffer {
     ) -> Result<(), BufferError> {
         check_indices(indices, base, source.len(), 0)?;
         let elements = indices.iter().map(|&i| source[(i64::from(i) + base) as usize]);
-        self.section(T::TYPE, indices.len(), |place, encoding| {
-            place.put(encoding, elements);
+        self.section(T::TYPE, indices.len(), |octets, encoding| {
+            octets.put(encoding, elements);
             Ok(())
         })
     }
@@ -393,16 +390,16 @@ impl WriteBuffer {
         let elements = patch.runs(usize::MAX).flat_map(|run| {
             (0..run.count).map(move |i| source[(run.start as i64 + run.stride * i as i64) as usize])
         });
-        self.section(T::TYPE, patch.count(), |place, encoding| {
-            place.put(encoding, elements);
+        self.section(T::TYPE, patch.count(), |octets, encoding| {
+            octets.put(encoding, elements);
             Ok(())
         })
     }
 
-    /// Makes sure that the primary octets are this buffer's alone and may change.
+    /// Ensures an exclusive slab for the primary payload.
     #[inline(always)]
     fn own(&mut self) -> Result<(), BufferError> {
-        // A message that was adopted may be larger than this buffer.
+        // An adopted message may be larger than this buffer.
         let room = self.capacity.max(self.primary_len()) + MESSAGE_OVERHEAD;
         match &self.message {
             Some(m) if m.primary.is_exclusive() && m.primary.len() >= room => {
@@ -446,7 +443,7 @@ impl WriteBuffer {
         Ok(())
     }
 
-    /// Back from a finished message to one that grows: what was received inline moves out of the way.
+    /// Makes a finished message writable: moves an inline secondary payload to a slab of its own.
     #[cold]
     fn reopen(&mut self) -> Result<(), BufferError> {
         let Some(m) = &self.message else { return Ok(()) };
@@ -467,7 +464,7 @@ impl WriteBuffer {
     }
 
     fn unseal(&mut self) {
-        // The stream exists whenever its length changes, so nothing has to be moved.
+        // A stream whose length changes has its own slab, so nothing is moved.
         self.finished = false;
         if let Some(m) = &mut self.message {
             m.secondary = None;

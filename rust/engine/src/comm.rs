@@ -254,7 +254,7 @@ impl Comm {
         spare: Option<Slab>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Status, Message), DeviceError> {
-        let mut place = spare.map(Message::around);
+        let mut place = spare.map(Message::from_empty_slab);
         match (self.try_recv_spinning(from, capacity, Accept::Packed, &mut place), place) {
             (Ok(status), Some(message)) => Ok((status, message)),
             (Ok(_), None) => Err(DeviceError::NoSuchRequest),

@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 
 use jni::sys::jobject;
 use mpjdev_buffer::patch::{Block, Patch};
-use mpjdev_buffer::{Place, Type};
+use mpjdev_buffer::{Octets, Type};
 
 use crate::boundary::{Argument, Env, RawArray, RawDirect, RawInts};
 use crate::error::{Failure, Fault, zeroed};
@@ -94,7 +94,7 @@ impl Array {
         env: &mut Env,
         off: usize,
         count: usize,
-        place: Place<'_>,
+        place: Octets<'_>,
         swapped: bool,
     ) -> Result<(), Failure> {
         let size = self.element.size();
@@ -135,7 +135,7 @@ impl Array {
         env: &mut Env,
         off: usize,
         count: usize,
-        place: Place<'_>,
+        place: Octets<'_>,
         swapped: bool,
     ) -> Result<(), Failure> {
         let size = self.element.size();
@@ -180,7 +180,7 @@ impl Array {
         &self,
         env: &mut Env,
         patch: &Patch,
-        place: Place<'_>,
+        place: Octets<'_>,
         swapped: bool,
     ) -> Result<(), Failure> {
         let size = self.element.size();
@@ -210,7 +210,7 @@ impl Array {
         &self,
         env: &mut Env,
         patch: &Patch,
-        place: Place<'_>,
+        place: Octets<'_>,
         swapped: bool,
     ) -> Result<(), Failure> {
         let size = self.element.size();
@@ -379,7 +379,7 @@ impl Direct {
     }
 
     /// Whether the buffer and a range of message memory overlap: the buffer is a view that is used too late.
-    pub(crate) fn meets(&self, place: &Place<'_>) -> bool {
+    pub(crate) fn meets(&self, place: &Octets<'_>) -> bool {
         let (ours, theirs) = (self.start.addr(), place.as_ptr().addr());
         ours < theirs + place.len() && theirs < ours + self.len
     }
@@ -388,7 +388,7 @@ impl Direct {
     ///
     /// # Panics
     /// They are not inside the buffer or the range, or both overlap; callers have checked it.
-    pub(crate) fn copy_out(&self, off: usize, element: Type, count: usize, place: Place<'_>, swapped: bool) {
+    pub(crate) fn copy_out(&self, off: usize, element: Type, count: usize, place: Octets<'_>, swapped: bool) {
         let size = element.size();
         assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
         // SAFETY: both runs are good for the elements, and do not overlap.
@@ -399,7 +399,7 @@ impl Direct {
     ///
     /// # Panics
     /// As for [`copy_out`](Self::copy_out).
-    pub(crate) fn copy_in(&self, off: usize, element: Type, count: usize, place: Place<'_>, swapped: bool) {
+    pub(crate) fn copy_in(&self, off: usize, element: Type, count: usize, place: Octets<'_>, swapped: bool) {
         let size = element.size();
         assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
         // SAFETY: as in copy_out.

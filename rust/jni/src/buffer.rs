@@ -2,7 +2,7 @@
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
 use mpjdev_buffer::patch::{Patch, check_range};
-use mpjdev_buffer::{BufferError, Encoding, Message, Place, ReadBuffer, Type, WriteBuffer};
+use mpjdev_buffer::{BufferError, Encoding, Message, Octets, ReadBuffer, Type, WriteBuffer};
 
 use crate::array::{Array, Direct, Indexes, IntArray, Picked};
 use crate::boundary::Env;
@@ -272,7 +272,7 @@ pub(crate) fn read_direct(
     })
 }
 
-fn check_apart(direct: &Direct, place: &Place<'_>) -> Done {
+fn check_apart(direct: &Direct, place: &Octets<'_>) -> Done {
     if direct.meets(place) {
         return Err(Fault::Unusable { what: "buffer", why: "it is a view of the same message" }.into());
     }
@@ -370,7 +370,7 @@ pub(crate) fn read_secondary(
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         let n = (count as usize).min(message.secondary_len().saturating_sub(at));
         if n > 0 {
-            array.copy_in(env, off as usize, n, message.secondary_place(at, n), false)?;
+            array.copy_in(env, off as usize, n, message.secondary_octets(at, n), false)?;
         }
         Ok(n as i32)
     })

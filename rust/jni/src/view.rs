@@ -4,7 +4,7 @@
 //! buffer unreachable. So a view that is used too late reads or changes some octets of message memory, never
 //! unmapped memory.
 
-use mpjdev_buffer::{BufferError, Encoding, Place};
+use mpjdev_buffer::{BufferError, Encoding, Octets};
 
 use crate::array::Array;
 use crate::boundary::{DirectView, Env};
@@ -34,7 +34,7 @@ pub(crate) fn write(
     writing(handle, flags, |w| {
         let (slab, at) = w.stage_view(element, count)?;
         let hold = Hold::Written { _slab: slab.clone() };
-        let view = show(env, slab.place(at, count * element.size()), w.encoding(), hold, &out)?;
+        let view = show(env, slab.octets(at, count * element.size()), w.encoding(), hold, &out)?;
         if flags & STAGED == 0 {
             w.commit();
         }
@@ -71,7 +71,7 @@ pub(crate) fn read(
 /// Makes the direct buffer of the octets that `hold` keeps.
 fn show(
     env: &mut Env,
-    place: Place<'_>,
+    place: Octets<'_>,
     encoding: Encoding,
     hold: Hold,
     out: &Array,

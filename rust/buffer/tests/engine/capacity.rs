@@ -14,7 +14,7 @@ fn room(ledger: &std::sync::Arc<Ledger>, capacity: i64) -> WriteBuffer {
 /// Proves the formula Σ(8 + 8·⌈n·z/8⌉) against the writer: it fits, a unit of 8 octets less does not, for
 /// each type.
 #[test]
-fn a_section_fits_its_capacity_and_not_one_unit_less() {
+fn section_fits_its_capacity_and_not_one_unit_less() {
     let ledger = Ledger::new();
     for element in Type::ALL {
         for count in 0..20usize {
@@ -37,7 +37,7 @@ fn a_section_fits_its_capacity_and_not_one_unit_less() {
 /// Proves that a capacity is rounded up to a multiple of 8 wherever one is given, and that its last octets
 /// can be used.
 #[test]
-fn a_capacity_is_rounded_up_to_a_multiple_of_eight() {
+fn capacity_is_rounded_up_to_a_multiple_of_eight() {
     let ledger = Ledger::new();
     for asked in 0..40i64 {
         let rounded = (asked as usize).div_ceil(8) * 8;
@@ -62,7 +62,7 @@ fn a_capacity_is_rounded_up_to_a_multiple_of_eight() {
 
 /// Proves that the choice between one and two messages is made with the rounded capacity, of the sender.
 #[test]
-fn a_secondary_payload_is_appended_below_the_rounded_capacity() {
+fn secondary_payload_is_appended_below_the_rounded_capacity() {
     for (asked, s, split) in [(17, 7, false), (17, 8, true), (23, 7, false), (24, 7, false), (24, 8, true)] {
         let mut writer = room(&Ledger::new(), asked);
         writer.write(&[1i64]).expect("it fits");
@@ -107,7 +107,7 @@ fn capacity_zero_takes_the_empty_message_only() {
 
 /// Proves the limits of a capacity, and that a buffer costs nothing before its first write.
 #[test]
-fn the_largest_capacity_is_accepted_without_memory_and_one_more_is_refused() {
+fn largest_capacity_is_accepted_without_memory_and_one_more_is_refused() {
     let ledger = Ledger::new();
     let max = CAPACITY_MAX as u64;
     let mut buffer = room(&ledger, CAPACITY_MAX as i64);

@@ -115,7 +115,7 @@ fn memory_is_taken_only_while_a_message_is_held() {
 
 /// Proves that a received message continues in its own byte order, and that its objects cannot be added to.
 #[test]
-fn an_adopted_message_is_continued_in_its_own_byte_order() {
+fn adopted_message_is_continued_in_its_own_byte_order() {
     for big in [true, false] {
         let mut wanted = naive::Message::new(big);
         wanted.section(&[1i32, 2, 3]);
@@ -152,7 +152,7 @@ fn inline(message: &naive::Message) -> Message {
 
 /// Proves that memory kept from an earlier message of the buffer is not taken for the received one's.
 #[test]
-fn an_adopted_message_keeps_its_own_secondary_payload_in_a_used_buffer() {
+fn adopted_message_keeps_its_secondary_payload_in_a_used_buffer() {
     let mut buffer = WriteBuffer::new(Ledger::new(), 100, Encoding::Big).expect("a capacity");
     grow(&mut buffer, &[0xee; 30]);
     buffer.finish().expect("memory");
@@ -167,7 +167,7 @@ fn an_adopted_message_keeps_its_own_secondary_payload_in_a_used_buffer() {
 
 /// Proves that a received message's objects cannot be cut or unsettled by the calls meant for one's own.
 #[test]
-fn an_adopted_secondary_payload_cannot_be_cut() {
+fn adopted_secondary_payload_cannot_be_cut() {
     let mut wanted = naive::Message::new(false);
     wanted.secondary = b"theirs".to_vec();
     for next in [|b: &mut WriteBuffer| b.truncate_secondary(2), |b: &mut WriteBuffer| b.grow_secondary(0)] {
@@ -181,7 +181,7 @@ fn an_adopted_secondary_payload_cannot_be_cut() {
 /// Proves that a message larger than the buffer that adopts it can be sent on, given objects, but not written
 /// to.
 #[test]
-fn an_adopted_message_larger_than_the_buffer_is_kept_whole() {
+fn adopted_message_larger_than_the_buffer_is_kept_whole() {
     let mut wanted = naive::Message::new(true);
     wanted.section(&[1i64; 20]);
     let received = Message::from_logical(&PlainSource, 200, &wanted.octets()).expect("sound");
@@ -333,7 +333,7 @@ impl Walk {
             Step::View(values) => {
                 if let Ok((slab, at)) = self.buffer.stage_view(Type::Short, values.len()) {
                     self.buffer.commit();
-                    let place = slab.place(at, 2 * values.len());
+                    let place = slab.octets(at, 2 * values.len());
                     place.put(self.buffer.encoding(), values.iter().copied());
                     self.views.push(slab);
                     self.model.section(values);

@@ -185,7 +185,7 @@ fn sections_before_the_damage_are_read_and_the_position_stays_at_it() {
 
 /// Proves that a message too long for the buffer, or damaged, leaves the one that is there.
 #[test]
-fn a_refused_load_leaves_the_message_and_the_position() {
+fn refused_load_leaves_the_message_and_the_position() {
     let mut message = Message::new(false);
     message.section(&[1i16]);
     message.section(&[2i16]);
@@ -208,7 +208,7 @@ fn a_refused_load_leaves_the_message_and_the_position() {
 
 /// Proves that a message to be loaded costs its own size, however large the buffer is.
 #[test]
-fn a_loaded_message_takes_memory_of_its_own_size() {
+fn loaded_message_takes_memory_of_its_own_size() {
     let ledger = Ledger::new();
     let mut reader = ReadBuffer::new(ledger.clone(), 1 << 30).expect("a capacity");
     reader.load(&Message::new(true).octets()).expect("sound");
@@ -217,7 +217,7 @@ fn a_loaded_message_takes_memory_of_its_own_size() {
 
 /// Proves that boolean octets other than 0 and 1 read as true, in one go, in pieces and scattered.
 #[test]
-fn any_boolean_octet_but_zero_reads_as_true() {
+fn nonzero_boolean_octet_reads_as_true() {
     for octet in 0..=255u8 {
         let mut message = Message::new(true);
         message.section(&[0i8, octet as i8, 0]);

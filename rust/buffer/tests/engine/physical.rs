@@ -27,7 +27,7 @@ fn received(first: &[u8], second: Option<&[u8]>) -> Result<Message, BufferError>
 
 /// Proves that both forms of a message are accepted, whatever the sender's capacity was, and mean the same.
 #[test]
-fn one_message_or_two_give_the_same_logical_message() {
+fn one_or_two_physical_messages_give_the_same_logical_message() {
     for big in [true, false] {
         let octets = message(big).octets();
         let one = received(&octets, None).expect("sound");
@@ -58,7 +58,7 @@ fn pairing_number_is_absent_from_the_logical_octets() {
 
 /// Proves that a loaded message that is sent on carries no pairing number that was not set.
 #[test]
-fn a_loaded_message_has_no_pairing_number() {
+fn loaded_message_has_no_pairing_number() {
     let mut octets = message(true).octets();
     octets[32..36].copy_from_slice(&[1, 2, 3, 4]);
     let loaded = Message::from_logical(&PlainSource, 100, &octets).expect("sound");
@@ -127,7 +127,7 @@ fn message_is_begun_with_the_headers_of_its_first_section() {
 }
 
 #[test]
-fn message_is_not_begun_before_the_headers_of_its_first_section_are_there() {
+fn message_is_not_begun_before_the_headers_of_its_first_section() {
     #[derive(Debug)]
     struct Counted(Vec<AtomicU64>, AtomicU64);
     impl SlabMemory for Counted {

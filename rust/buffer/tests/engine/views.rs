@@ -15,7 +15,7 @@ fn buffer(ledger: &Arc<Ledger>) -> WriteBuffer {
 fn write(buffer: &mut WriteBuffer, first: i32) -> (Arc<ViewedSlab>, Message) {
     let (slab, at) = buffer.stage_view(Type::Int, 3).expect("it fits");
     buffer.commit();
-    slab.place(at, 12).put(Encoding::Little, [first, 1, 2]);
+    slab.octets(at, 12).put(Encoding::Little, [first, 1, 2]);
     (slab, buffer.finish().expect("memory").clone())
 }
 

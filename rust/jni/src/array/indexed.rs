@@ -1,7 +1,7 @@
 //! Gather and scatter: elements that an index array picks.
 
 use jni::sys::jobject;
-use mpjdev_buffer::Place;
+use mpjdev_buffer::Octets;
 use mpjdev_buffer::patch::check_indices;
 
 use super::access::{Access, Critical};
@@ -73,7 +73,7 @@ impl Array {
         &self,
         env: &mut Env,
         picked: Picked<'_>,
-        place: Place<'_>,
+        place: Octets<'_>,
         foreign: bool,
     ) -> Result<(), Failure> {
         let Picked { base, indexes, offs } = picked;
@@ -118,7 +118,7 @@ impl Array {
         &self,
         env: &mut Env,
         picked: Picked<'_>,
-        place: Place<'_>,
+        place: Octets<'_>,
         foreign: bool,
     ) -> Result<(), Failure> {
         let fix = fix(self.element, foreign, true);
@@ -141,7 +141,7 @@ impl Array {
         &self,
         env: &mut Env,
         picked: Picked<'_>,
-        place: Place<'_>,
+        place: Octets<'_>,
         foreign: bool,
     ) -> Result<(), Failure> {
         self.scatter_chunks(env, picked, place, fix(self.element, foreign, true), Pass::Move)
@@ -191,7 +191,7 @@ impl Array {
         &self,
         env: &mut Env,
         picked: Picked<'_>,
-        place: Place<'_>,
+        place: Octets<'_>,
         fix: Fix,
         pass: Pass,
     ) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! Copies of long runs whose octets the other rank reads or writes meanwhile.
 
-use mpjdev_buffer::{Packer, Place};
+use mpjdev_buffer::{Octets, Packer};
 
 use super::access::Access;
 use super::{Array, CRITICAL_MAX, copy_fixed, fix};
@@ -27,7 +27,7 @@ impl Array {
         env: &mut Env,
         off: usize,
         count: usize,
-        place: Place<'_>,
+        place: Octets<'_>,
         lead: usize,
         packer: Packer,
         sent: &mut impl FnMut(),
@@ -67,7 +67,7 @@ impl Array {
         env: &mut Env,
         off: usize,
         count: usize,
-        place: Place<'_>,
+        place: Octets<'_>,
         mut there: impl FnMut(&mut Env, usize) -> Result<usize, Failure>,
     ) -> Result<(), Failure> {
         let size = self.element().size();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use jni::sys::{self, jlong, jobject};
-use mpjdev_buffer::Place;
+use mpjdev_buffer::Octets;
 
 use crate::error::{Failure, Fault};
 
@@ -35,7 +35,7 @@ impl Env {
     ///
     /// # Errors
     /// Java has no memory.
-    pub(crate) fn direct_view(&mut self, place: &Place<'_>) -> Result<DirectView, Failure> {
+    pub(crate) fn direct_view(&mut self, place: &Octets<'_>) -> Result<DirectView, Failure> {
         // SAFETY: the environment is the calling thread's. The range is good, and stays so as the caller
         // promises; relaxed atomics and Java's own accesses to it may race, as with a peer that changes its
         // messages.

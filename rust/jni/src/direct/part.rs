@@ -1,7 +1,7 @@
 //! Part of an array: the elements that a message is made of, or that it goes to.
 
 use mpjdev_buffer::patch::check_range;
-use mpjdev_buffer::{BufferError, Encoding, Message, Patch, Place, SectionHeader, layout};
+use mpjdev_buffer::{BufferError, Encoding, Message, Octets, Patch, SectionHeader, layout};
 use mpjdev_engine::{Comm, DeviceError, Status};
 
 use crate::array::{Array, Indexes, IntArray, Picked};
@@ -122,7 +122,7 @@ impl<'a> Part<'a> {
         let size = self.array.element().size();
         // The slab stays where it is while the message changes its state.
         let memory = message.first_slab().clone();
-        let place = Place::new(memory.words(), ELEMENTS, count * size);
+        let place = Octets::new(memory.words(), ELEMENTS, count * size);
         self.array.unpack(env, *off, count, place, |env, elements| {
             let octets = ELEMENTS + elements * size;
             let there = comm.await_packed(status.source, message, octets, &mut || env.may_wait())?;
@@ -141,14 +141,14 @@ impl<'a> Part<'a> {
 
     /// The number and the place of the elements of a received message.
     #[inline(always)]
-    fn sole_section<'m>(&self, message: &'m Message, status: &Status) -> Answer<(usize, Place<'m>)> {
+    fn sole_section<'m>(&self, message: &'m Message, status: &Status) -> Answer<(usize, Octets<'m>)> {
         message
             .sole_section(self.array.element(), self.count)
             .map_err(|error| refused(error, status.source, status.tag))
     }
 
     #[inline(never)]
-    fn scatter(&self, env: &mut Env, place: Place<'_>, swapped: bool) -> Answer<()> {
+    fn scatter(&self, env: &mut Env, place: Octets<'_>, swapped: bool) -> Answer<()> {
         match self.shape {
             Shape::Run(off) => self.array.copy_in(env, off, self.count, place, swapped),
             Shape::Picked(picked) => self.array.scatter_checked(env, picked, place, swapped),
@@ -158,7 +158,7 @@ impl<'a> Part<'a> {
 
     /// Copies the elements to the place of a section of this machine's byte order.
     #[inline(always)]
-    pub(super) fn put(&self, env: &mut Env, place: Place<'_>) -> Answer<()> {
+    pub(super) fn put(&self, env: &mut Env, place: Octets<'_>) -> Answer<()> {
         match self.shape {
             Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
             _ => self.gather(env, place),
@@ -166,7 +166,7 @@ impl<'a> Part<'a> {
     }
 
     #[inline(never)]
-    fn gather(&self, env: &mut Env, place: Place<'_>) -> Answer<()> {
+    fn gather(&self, env: &mut Env, place: Octets<'_>) -> Answer<()> {
         match self.shape {
             Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
             Shape::Picked(picked) => self.array.gather(env, picked, place, false),

@@ -144,7 +144,7 @@ fn is_kept(message: &Message) -> bool {
 fn refill(slot: &mut Option<Message>, source: &Current, len: usize) -> Result<(), SlabError> {
     // Before the pool is asked: it may have no more.
     *slot = None;
-    *slot = Some(Message::around(source.take(len)?));
+    *slot = Some(Message::from_empty_slab(source.take(len)?));
     Ok(())
 }
 
@@ -184,7 +184,7 @@ mod tests {
         let long = memory.slab(KEPT_MAX + 1);
         memory.release_long();
         assert!(long.is_exclusive());
-        memory.keep(Message::around(long));
+        memory.keep(Message::from_empty_slab(long));
         assert!(memory.take_spare().is_none());
     }
 
@@ -192,9 +192,9 @@ mod tests {
     fn memory_with_another_reference_is_not_received_into() {
         let mut memory = ThreadMemory::default();
         let held = ThreadMemory::default().slab(100);
-        memory.keep(Message::around(held.clone()));
+        memory.keep(Message::from_empty_slab(held.clone()));
         assert!(memory.take_spare().is_none());
-        memory.keep(Message::around(held));
+        memory.keep(Message::from_empty_slab(held));
         assert!(memory.take_spare().is_some(), "the last reference");
     }
 
@@ -240,9 +240,9 @@ mod tests {
         let mut memory = ThreadMemory::default();
         let short = ThreadMemory::default().slab(100);
         let address = short.words().as_ptr().addr();
-        memory.keep(Message::around(short));
+        memory.keep(Message::from_empty_slab(short));
         let long = ThreadMemory::default().slab(1 << 20);
-        memory.keep(Message::around(long));
+        memory.keep(Message::from_empty_slab(long));
         let spare = memory.take_spare().expect("the short one");
         assert_eq!(spare.words().as_ptr().addr(), address);
     }

@@ -37,7 +37,7 @@ impl Job {
 
     /// A message of the numbers from 0 on that is sent, with nothing packed.
     fn send_ahead(&self) -> Sent {
-        let mut message = Message::around(self.sender.source().take(OCTETS).expect("memory"));
+        let mut message = Message::from_empty_slab(self.sender.source().take(OCTETS).expect("memory"));
         message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
         let sent = self.sender.send_ahead(1, CONTEXT, 1, &message).expect("no error");
         Sent { message, packer: sent.expect("there is room and credit").packer }
@@ -289,12 +289,12 @@ fn hostile_count_is_bounded_by_the_message() {
 fn message_past_the_credit_is_not_sent_ahead_and_its_charge_is_returned() {
     let job = Job::new();
     let mut held = Vec::new();
-    let mut message = Message::around(job.sender.source().take(OCTETS).expect("memory"));
+    let mut message = Message::from_empty_slab(job.sender.source().take(OCTETS).expect("memory"));
     message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
     while let Ok(Some(SentAhead { packer, .. })) = job.sender.send_ahead(1, CONTEXT, 1, &message) {
         packer.finish();
         held.push(message);
-        message = Message::around(job.sender.source().take(OCTETS).expect("memory"));
+        message = Message::from_empty_slab(job.sender.source().take(OCTETS).expect("memory"));
         message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
     }
     assert!((1..100).contains(&held.len()), "{} messages within 64 KiB of credit", held.len());

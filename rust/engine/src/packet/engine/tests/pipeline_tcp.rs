@@ -51,7 +51,7 @@ impl Job {
 
     /// Sends a message of the numbers from 0 on, with nothing packed.
     fn send_ahead(&self) -> Sent {
-        let mut message = Message::around(self.sender.source().take(OCTETS).expect("memory"));
+        let mut message = Message::from_empty_slab(self.sender.source().take(OCTETS).expect("memory"));
         message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
         let sent = self.sender.send_ahead(1, CONTEXT, 1, &message).expect("no error");
         Sent { message, packer: sent.expect("it is long").packer }

@@ -1,20 +1,19 @@
-//! Memory of a buffer that others write into: views.
+//! Slabs with views: memory of a buffer that a Java program reads or writes directly.
 //!
-//! A view is an address that a program has, and that cannot be revoked. So that a program that keeps one
-//! too long does no harm, the memory stays its buffer's for as long as the view is held, and holds that
-//! buffer's messages only. The buffer uses it again when no other reference to a message there is left;
-//! views do not count. Without views nothing of this costs anything.
+//! A view is an address outside the library's control. The buffer keeps the slab while a view exists, so a
+//! stale view reaches only its own messages. The buffer reuses the slab for its next message when no reader
+//! refers to it, whether or not views exist. Without views this costs nothing.
 
 use std::sync::Arc;
 
-use crate::octets::Place;
+use crate::octets::Octets;
 use crate::slab::{Slab, SlabSource};
 
-/// Slabs with views that a buffer keeps, its message's and those of messages that others still read. Past
-/// these it forgets the oldest, whose memory comes back when the last view of it goes.
+/// Slabs with views that a buffer keeps: that of its message, and those of messages that others still read.
+/// Beyond this number it drops the oldest, which is released with the last view.
 const VIEWED_MAX: usize = 4;
 
-/// A slab that views refer to. Its holder keeps the memory from other uses than its buffer's.
+/// A slab that views refer to. While it is held, only its buffer uses the memory.
 #[derive(Debug)]
 pub struct ViewedSlab(Slab);
 
@@ -23,28 +22,27 @@ impl ViewedSlab {
     ///
     /// # Panics
     /// When they reach past the end of the slab.
-    pub fn place(&self, offset: usize, len: usize) -> Place<'_> {
-        Place::new(self.0.words(), offset, len)
+    pub fn octets(&self, offset: usize, len: usize) -> Octets<'_> {
+        Octets::new(self.0.words(), offset, len)
     }
 }
 
 /// The slabs of one buffer that views refer to.
 #[derive(Debug, Default)]
-pub(crate) struct Viewed(Vec<Arc<ViewedSlab>>);
+pub(crate) struct ViewedSlabs(Vec<Arc<ViewedSlab>>);
 
-impl Viewed {
+impl ViewedSlabs {
     fn find(&self, slab: &Slab) -> Option<&Arc<ViewedSlab>> {
         self.0.iter().find(|viewed| viewed.0.is_same(slab))
     }
 
-    /// Whether the buffer with a message in this slab may change it: there is no other reference to it but
-    /// views.
+    /// Whether the buffer may change its message in this slab: nothing else refers to it except views.
     pub(crate) fn is_alone(&self, slab: &Slab, shared_only: bool) -> bool {
         slab.is_reusable(1 + usize::from(self.find(slab).is_some()), shared_only)
     }
 
-    /// Notes that a view of this slab is given away.
-    pub(crate) fn note(&mut self, slab: &Slab) -> Arc<ViewedSlab> {
+    /// Records a view of this slab.
+    pub(crate) fn add_view(&mut self, slab: &Slab) -> Arc<ViewedSlab> {
         if let Some(viewed) = self.find(slab) {
             return viewed.clone();
         }
@@ -56,21 +54,21 @@ impl Viewed {
         viewed
     }
 
-    /// A slab with room for `capacity` octets that holds no message any more.
+    /// A slab with room for `octets` octets that holds no message.
     pub(crate) fn take(&self, octets: usize, source: &dyn SlabSource) -> Option<Slab> {
         let find = || self.0.iter().find(|v| v.0.len() >= octets && v.0.is_reusable(1, false));
         if self.0.is_empty() {
             return None;
         }
         let found = find().or_else(|| {
-            // To count, the source takes in what readers have given back.
+            // Counting makes the source collect what readers have returned.
             source.used();
             find()
         });
         found.map(|viewed| viewed.0.clone())
     }
 
-    /// Drops all slabs, or those that no other process reads.
+    /// Drops all slabs, or those that no other process can see.
     pub(crate) fn forget(&mut self, private_only: bool) {
         self.0.retain(|viewed| private_only && !viewed.0.is_private());
     }

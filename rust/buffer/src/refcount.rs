@@ -1,5 +1,4 @@
-//! Counted references whose count the model checker sees: `std`'s, and beside each under the checker a count
-//! of its own, which goes with the same orderings.
+//! Reference counts of slabs: `std`'s `Arc`. Under loom each has a second, modelled count.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Arc, atomic::fence};
@@ -25,8 +24,8 @@ mod model {
         STEP.fetch_add(1, Relaxed);
     }
 
-    /// `std`'s reference, and the count that is checked. Between an operation on the one and that on the
-    /// other no thread gets its turn, so the two always agree.
+    /// `std`'s reference and the modelled count. The model switches threads at operations on the modelled
+    /// count only, so the two always agree.
     #[derive(Debug)]
     pub(crate) struct Arc<T: ?Sized> {
         value: std::sync::Arc<T>,
