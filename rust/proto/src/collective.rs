@@ -1,14 +1,13 @@
-//! Collective operations of a communicator as machines that ask for sends and receives.
+//! Collective operations of a communicator as state machines over point-to-point messages.
 //!
-//! A machine runs on every rank of the communicator, and needs nothing but small point-to-point messages on
-//! its collective context ([`crate::context::collective`]). It does no I/O: the driver carries out its
-//! [`Action`]s and hands in what was received. [`Barrier`] and [`Creation`] (dup, create, split) are such
-//! machines. The C MPI has its own and needs none of them.
+//! A machine runs on every rank of the communicator and uses small point-to-point messages on its collective
+//! context ([`crate::context::collective`]). It does no I/O: the driver carries out its [`Action`]s and
+//! passes in the received messages. The machines are [`Barrier`] and [`Creation`] (dup, create, split). The C
+//! MPI engine uses the collective operations of its library.
 //!
-//! Tags differ between machines and between the rounds of one machine. That is enough to keep consecutive
-//! operations on one communicator apart: each rank begins them in the same order (MPI 4.1, 6.1), and of the
-//! messages that one source sends another under one tag, the first belongs to the earlier operation, since
-//! messages of one source in one context do not overtake each other.
+//! Tags differ between machines and between the rounds of one machine. That separates consecutive operations
+//! on one communicator: all ranks begin them in the same order (MPI 4.1, 6.1), and messages of one source in
+//! one context do not overtake each other, so the first message with a tag belongs to the earlier operation.
 
 mod barrier;
 mod creation;
@@ -24,58 +23,57 @@ use crate::context::ContextError;
 
 /// A collective operation in progress on one rank.
 ///
-/// The calling order: [`poll_action`](Self::poll_action) until it gives `None`, carrying out each action;
-/// then [`result`](Self::result); while that is `None`, wait for one of the receives asked for, hand it in
-/// with [`handle_received`](Self::handle_received), and begin again. A result does not cancel actions: those
-/// that are left when it appears are for the other ranks, so they are always drained first.
+/// The calling order: [`poll_action`](Self::poll_action) until it returns `None`, carrying out each action;
+/// then [`result`](Self::result); while that is `None`, wait for one of the requested receives, pass it to
+/// [`handle_received`](Self::handle_received), and begin again. Actions that are left when there is a result
+/// are for the other ranks, so they are always carried out first.
 ///
-/// When a rank of the communicator fails, or an input gives an error, the driver drops the machine and
-/// withdraws the receives that it has posted for it; collective operations on that communicator cannot be
-/// relied on any more.
+/// When a rank of the communicator fails, or an input returns an error, the driver drops the machine and
+/// withdraws the receives that it has posted for it. Further collective operations on that communicator are
+/// unreliable.
 pub trait Collective {
     /// The result of the operation on this rank.
     type Outcome;
 
-    /// Gives the next thing to do, `None` when there is nothing to do before the next input.
+    /// The next action; `None` if there is none before the next input.
     fn poll_action(&mut self) -> Option<Action>;
 
-    /// Takes in the message of a receive that [`Action::Receive`] asked for; receives may complete in any
-    /// order.
+    /// A receive that [`Action::Receive`] requested is complete. Receives may complete in any order.
     ///
-    /// The octets may be anything: nothing in them is used before it is checked.
+    /// The octets are not trusted: each field is checked before it is used.
     ///
     /// # Errors
-    /// A [`ProtocolError`] that names the sender and the numbers. The sender broke the protocol: its channel
-    /// is to be closed. Actions that tell the other ranks may follow.
+    /// A [`ProtocolError`] that names the sender and the numbers. The sender violates the protocol, and the
+    /// driver closes its channel. Actions that notify the other ranks may follow.
     fn handle_received(&mut self, source: u32, tag: i32, octets: &[u8]) -> Result<(), ProtocolError>;
 
-    /// Takes in that a receive which was asked for never completes, because its source has finished; false
-    /// when this rank can only give up. Else actions that tell the other ranks follow, none of which must be
-    /// left to wait for this one.
+    /// A requested receive cannot complete, because its source has finished. Returns false if this rank can
+    /// only give up. Else actions that notify the other ranks follow, so that none of them waits for this
+    /// rank.
     fn handle_ended(&mut self, source: u32, tag: i32) -> bool;
 
-    /// Takes in the answer to [`Action::Allocate`]: as many context ids as asked for, or why there are none.
+    /// The answer to [`Action::Allocate`]: as many context ids as requested, or an error.
     ///
     /// # Panics
-    /// With another number of ids than asked for. Without a request the answer is ignored.
+    /// With another number of ids than requested. Without a request the answer is ignored.
     fn handle_contexts(&mut self, contexts: Result<Vec<u64>, ContextError>);
 
-    /// Gives the outcome once there is one.
+    /// The outcome, once there is one.
     fn result(&self) -> Option<Self::Outcome>;
 }
 
-/// A request of a machine to its driver. Ranks are those of the communicator, messages travel in its
-/// collective context.
+/// A request of a machine to its driver. Ranks are those of the communicator; messages use its collective
+/// context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
-    /// Send this, without waiting for it to be received.
+    /// Send a message, without waiting for its receipt.
     Send {
         /// The destination.
         dest: u32,
         /// The tag.
         tag: i32,
-        /// The whole payload, at most [`payload_len_max`] octets; a barrier's is empty, unless a rank
+        /// The whole payload, at most [`payload_len_max`] octets; that of a barrier is empty unless a rank
         /// has ended.
         octets: Vec<u8>,
     },
@@ -86,17 +84,17 @@ pub enum Action {
         /// The tag.
         tag: i32,
     },
-    /// Allocate context ids, and hand them in with [`Collective::handle_contexts`].
+    /// Allocate context ids, and pass them to [`Collective::handle_contexts`].
     Allocate {
         /// The number of ids, at least 1.
         count: u32,
     },
 }
 
-/// A message that breaks the protocol of a collective operation.
+/// A message that violates the protocol of a collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProtocolError {
-    /// No receive for this was asked for.
+    /// No receive for it was requested.
     #[error("collective message from rank {source_rank} with tag {tag} was not asked for")]
     NotAskedFor {
         /// The sender.
@@ -104,7 +102,7 @@ pub enum ProtocolError {
         /// The message's tag.
         tag: i32,
     },
-    /// The payload has not the length it must have.
+    /// The payload has a wrong length.
     #[error("collective message from rank {source_rank} with tag {tag} has {actual} octets, not {expected}")]
     Length {
         /// The sender.
@@ -113,10 +111,10 @@ pub enum ProtocolError {
         tag: i32,
         /// Its length in octets.
         actual: usize,
-        /// The length needed; the least one, where the fields that fix it have not arrived.
+        /// The expected length; the least one if the fields that determine it are missing.
         expected: usize,
     },
-    /// A field has a value that it cannot have there.
+    /// A field has an invalid value.
     #[error("collective message from rank {source_rank} with tag {tag}: {field} is {value}")]
     Field {
         /// The sender.
@@ -130,8 +128,8 @@ pub enum ProtocolError {
     },
 }
 
-/// Tags of the collective context, one home for all. Those of the C MPI and of IMPI are at least as wide
-/// (`MPI_TAG_UB` is at least 32767).
+/// All tags of the collective context. They fit the tags of IMPI and of a C MPI (`MPI_TAG_UB` is at least
+/// 32767).
 mod tag {
     /// Barrier, round 0; round k has the tag k, and there are at most 32.
     pub(super) const BARRIER: i32 = 0;
@@ -145,16 +143,15 @@ mod tag {
     pub(super) const SPLIT_REQUEST: i32 = 67;
     /// Split: rank 0 to all.
     pub(super) const SPLIT_VERDICT: i32 = 68;
-    /// Dup, create, split: all to rank 0, once their verdict is there.
+    /// Dup, create, split: all to rank 0, once they have their verdict.
     pub(super) const CONFIRMATION: i32 = 69;
     /// Dup, create, split: rank 0 to all, once all have confirmed.
     pub(super) const SETTLEMENT: i32 = 70;
 }
 
 /// The tag, in the collective context, of the notice that its sender has abandoned a collective operation. It
-/// has no payload, and no machine asks for it: the driver polls for it while a machine waits.
+/// has no payload. No machine receives it: the driver probes for it while a machine waits.
 pub const ABANDONED_TAG: i32 = 71;
 
-/// The tag of the markers by which members of a communicator over a C MPI tell each other that they have
-/// freed it.
+/// The tag of the messages by which members of a communicator over a C MPI announce that they have freed it.
 pub const RETIRED_TAG: i32 = 72;

@@ -20,7 +20,7 @@ pub const WORLD: u64 = 0;
 /// Set in a context that carries second messages, see [`shadow`].
 pub const SHADOW_BIT: u64 = 1 << 63;
 
-/// Set in a context that carries the device's own control traffic, see [`control`].
+/// Set in a context that carries control messages of the library, see [`control`].
 pub const CONTROL_BIT: u64 = 1 << 62;
 
 /// The largest world rank that can allocate contexts: it has 30 bits.
@@ -33,28 +33,28 @@ pub const fn collective(context: u64) -> u64 {
     context | COLLECTIVE_BIT
 }
 
-/// The context on which the second messages of split messages in `context` travel.
+/// The context of the second messages of split messages in `context`.
 #[inline]
 #[must_use]
 pub const fn shadow(context: u64) -> u64 {
     context | SHADOW_BIT
 }
 
-/// The context of the device's own traffic that belongs to `context`.
+/// The context of control messages that belongs to `context`.
 #[inline]
 #[must_use]
 pub const fn control(context: u64) -> u64 {
     context | CONTROL_BIT
 }
 
-/// The own context of the communicator that a context belongs to.
+/// The base context of the communicator that a context belongs to.
 #[inline]
 #[must_use]
 pub const fn communicator(context: u64) -> u64 {
     context & !(COLLECTIVE_BIT | SHADOW_BIT | CONTROL_BIT)
 }
 
-/// All contexts of a communicator, given its own one.
+/// All contexts of a communicator, given its base context.
 #[must_use]
 pub fn kinds(context: u64) -> [u64; 8] {
     let bit = |kind: usize, place: usize, bit: u64| if kind & 1 << place != 0 { bit } else { 0 };
@@ -63,40 +63,38 @@ pub fn kinds(context: u64) -> [u64; 8] {
     })
 }
 
-/// Whether the second messages of split messages travel in this context, see [`shadow`].
+/// Whether this is a context of second messages, see [`shadow`].
 #[inline]
 #[must_use]
 pub const fn is_shadow(context: u64) -> bool {
     context & SHADOW_BIT != 0
 }
 
-/// Whether this is a context of collective operations or of the device's own traffic, and not of a program's
-/// messages.
+/// Whether this is a context of collective operations or control messages, not of a program's messages.
 #[inline]
 #[must_use]
 pub const fn is_internal(context: u64) -> bool {
     context & (COLLECTIVE_BIT | CONTROL_BIT) != 0
 }
 
-/// Tells whether this can be a communicator's own context: neither collective, shadow nor control.
+/// Whether this can be a communicator's base context: neither collective, shadow nor control.
 #[inline]
 #[must_use]
 pub const fn is_communicator(context: u64) -> bool {
     context & (COLLECTIVE_BIT | SHADOW_BIT | CONTROL_BIT) == 0
 }
 
-/// Tells whether messages in this context are the device's own: of collective operations, or its control
-/// traffic.
+/// Whether messages in this context belong to the library: collective operations or control messages.
 #[inline]
 #[must_use]
 pub const fn is_collective(context: u64) -> bool {
     context & (COLLECTIVE_BIT | CONTROL_BIT) != 0
 }
 
-/// Hands out context ids that no other rank of the job hands out.
+/// Allocates context ids that are unique in the job.
 ///
-/// Ids are `world rank << 32 | counter`, the counter even, beginning at 2 and never reused: a rank allocates
-/// 2^31 - 1 of them in its life, and then no more. [`WORLD`] is never among them.
+/// Ids are `world rank << 32 | counter`, with an even counter from 2 on that is never reused: a rank can
+/// allocate 2^31 - 1 ids. [`WORLD`] is not among them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextAllocator {
     world_rank: u32,
@@ -113,12 +111,12 @@ pub enum ContextError {
         /// The rank given.
         world_rank: u32,
     },
-    /// This rank has handed out all ids it has, or has fewer left than asked for.
+    /// This rank has fewer ids left than requested.
     #[error("rank {world_rank} has {left} context ids left, {needed} are needed")]
     Exhausted {
         /// The allocating rank.
         world_rank: u32,
-        /// Ids asked for.
+        /// Ids requested.
         needed: u64,
         /// Ids left.
         left: u64,
@@ -140,7 +138,7 @@ impl ContextAllocator {
     /// Allocates one id.
     ///
     /// # Errors
-    /// [`ContextError::Exhausted`], now and ever after.
+    /// [`ContextError::Exhausted`], permanently.
     pub fn allocate(&mut self) -> Result<u64, ContextError> {
         if self.left() == 0 {
             return Err(self.exhausted(1));
@@ -173,7 +171,7 @@ impl ContextAllocator {
 /// Set in collective contexts.
 const COLLECTIVE_BIT: u64 = 1;
 
-/// The first counter: 0 would be [`WORLD`] on rank 0, and all ranks count alike.
+/// The first counter: 0 would be [`WORLD`] on rank 0.
 const FIRST_COUNTER: u64 = 2;
 
 /// From a communicator's context to the next.
@@ -186,7 +184,7 @@ const COUNTER_END: u64 = 1 << 32;
 mod tests {
     use super::*;
 
-    /// The kinds of contexts made from one communicator differ from each other and from those of any other.
+    /// Proves that the contexts of one communicator differ from each other and from those of any other.
     #[test]
     fn kinds_of_contexts_are_disjoint() {
         let mut allocator = ContextAllocator::new(0).unwrap();
@@ -208,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_communicator_has_eight_kinds_of_contexts() {
+    fn communicator_has_eight_kinds_of_contexts() {
         let context = 7 << 32 | 2;
         let all = kinds(context);
         assert!(all.iter().all(|kind| communicator(*kind) == context));
@@ -217,7 +215,8 @@ mod tests {
         assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 8);
     }
 
-    /// The id is world rank << 32 | even counter, and the collective context is the next number.
+    /// Proves that an id is world rank << 32 | even counter, and that the collective context is the next
+    /// number.
     #[test]
     fn context_id_has_the_rank_and_an_even_counter() {
         let mut allocator = ContextAllocator::new(7).unwrap();
@@ -227,7 +226,8 @@ mod tests {
         assert_eq!(collective(WORLD), 1);
     }
 
-    /// The last id is given, the next is an error with numbers, and a block is all or nothing.
+    /// Proves that the last id is allocated, that the next is an error with numbers, and that a block is all
+    /// or nothing.
     #[test]
     fn exhausted_contexts_are_an_error_and_do_not_wrap() {
         let mut allocator = ContextAllocator { world_rank: 3, next_counter: COUNTER_END - 4 };
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(allocator.allocate_many(0), Ok(Vec::new()));
     }
 
-    /// A rank beyond 30 bits would reach into the reserved bits.
+    /// Proves that a rank of more than 30 bits is refused.
     #[test]
     fn rank_within_the_reserved_bits_is_refused() {
         assert!(ContextAllocator::new(WORLD_RANK_MAX).is_ok());

@@ -1,11 +1,11 @@
 //! Envelopes of messages, and the selectors of receives.
 
-/// The envelope of a message: where it travels, who sent it and under which tag.
+/// The envelope of a message: context, source and tag.
 ///
-/// MPI's envelope without the destination, which is the rank that holds it (MPI 4.1, 3.2.3 Message Envelope).
+/// MPI's envelope without the destination, which is the receiving rank (MPI 4.1, 3.2.3 Message Envelope).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Envelope {
-    /// The context the message travels in, see [`crate::context`]; always compared exactly.
+    /// The context of the message, see [`crate::context`]; always compared exactly.
     pub context: u64,
     /// The sender's rank in the communicator the context belongs to.
     pub source: u32,
@@ -27,7 +27,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Tells whether a message with this envelope fits.
+    /// Whether a message with this envelope matches.
     #[inline]
     #[must_use]
     pub fn matches(&self, envelope: &Envelope) -> bool {
@@ -38,7 +38,7 @@ impl Selector {
 }
 
 impl From<Envelope> for Selector {
-    /// The selector without wildcards that fits exactly this envelope.
+    /// The selector that matches exactly this envelope.
     #[inline]
     fn from(envelope: Envelope) -> Self {
         Self { context: envelope.context, source: Some(envelope.source), tag: Some(envelope.tag) }
@@ -51,7 +51,7 @@ mod tests {
 
     const ENVELOPE: Envelope = Envelope { context: 4, source: 0, tag: 0 };
 
-    /// A wildcard matches every value of its own field and no other field; zero is a value, not a wildcard.
+    /// Proves that a wildcard matches every value of its own field only, and that zero is a value.
     #[test]
     fn matches_by_each_field_alone() {
         for source in [None, Some(0), Some(1)] {
@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// The conversion has no wildcard left.
+    /// Proves that the selector of an envelope has no wildcard.
     #[test]
     fn selector_of_an_envelope_matches_it_alone() {
         let selector = Selector::from(ENVELOPE);

@@ -7,13 +7,13 @@ use crate::context::{communicator, is_communicator};
 /// The contexts of the communicators that one rank has freed.
 ///
 /// A rank may receive messages in a context that it does not know yet, since another member may complete the
-/// creation of a communicator first. So an unknown context is not a freed one, and freed ones are recorded.
-/// Context ids are never reused.
+/// creation of a communicator first. So an unknown context is not a freed one, and freed contexts are
+/// recorded. Context ids are never reused.
 ///
-/// Consecutive ids of one allocating rank form one range, so a program that makes and frees communicators of
-/// all ranks needs one range. Where other ranks' communicators lie between, each needs its own. Past
-/// [`RANGES_MAX`] the range that has not changed for the longest time is dropped, and its contexts count as
-/// unknown: packets in flight there have most likely arrived.
+/// Consecutive ids of one allocating rank form one range, so a program that creates and frees communicators
+/// of all ranks needs one range. Ids that are not consecutive need a range each. Beyond [`RANGES_MAX`] the
+/// least recently changed range is dropped, and its contexts count as unknown: packets in flight there have
+/// most likely arrived.
 #[derive(Debug, Clone, Default)]
 pub struct FreedContexts {
     /// By the first communicator's context of each range.
@@ -30,17 +30,17 @@ struct Range {
     age: u64,
 }
 
-/// Ranges that are kept, some 200 KiB.
+/// Most ranges, some 200 KiB.
 pub const RANGES_MAX: usize = 4096;
 
 /// From a communicator's context to the next.
 const STEP: u64 = 2;
 
 impl FreedContexts {
-    /// Records a communicator's own context.
+    /// Records a communicator's base context.
     ///
     /// # Panics
-    /// In debug builds, for a context that is no communicator's own.
+    /// In debug builds, for a context that is not a communicator's base context.
     pub fn insert(&mut self, context: u64) {
         debug_assert!(is_communicator(context), "{context:#x} is no communicator's context");
         if self.covers(context) {
@@ -59,7 +59,7 @@ impl FreedContexts {
         }
     }
 
-    /// Takes the range that begins here; gives its last context.
+    /// Removes the range that begins here; returns its last context.
     fn take(&mut self, first: u64) -> Option<u64> {
         let range = self.ranges.remove(&first)?;
         self.ages.remove(&range.age);
@@ -109,7 +109,7 @@ mod tests {
     fn consecutive_contexts_are_one_range_in_any_order() {
         let mut freed = FreedContexts::default();
         let count = 1000;
-        // 7 has no common divisor with the count, so each comes once.
+        // 7 has no common divisor with the count, so each context occurs once.
         for i in (0..count).map(|i| i * 7 % count) {
             freed.insert(id(1, 2 + 2 * i));
             freed.insert(id(1, 2 + 2 * i));
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn oldest_range_is_dropped_past_the_bound() {
         let mut freed = FreedContexts::default();
-        // The later a communicator is freed here, the lower is its context.
+        // Later communicators have lower contexts.
         let context = |i: usize| id(0, 2 + 4 * (2 * RANGES_MAX - i) as u64);
         (0..RANGES_MAX + 10).for_each(|i| freed.insert(context(i)));
         assert_eq!((freed.ranges.len(), freed.ages.len()), (RANGES_MAX, RANGES_MAX));

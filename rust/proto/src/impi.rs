@@ -1,8 +1,7 @@
-//! IMPI 0.0: what sites say to the startup server and to each other.
+//! IMPI 0.0: start-up of the sites of a job, and messages between them.
 //!
-//! All integers are big-endian on the wire. *IMPI n* is section n of `docs/spec/impi.md`, which says what
-//! comes from the draft of March 1999, what from the later text, and what was seen in the octets of living
-//! implementations.
+//! All integers are big-endian on the wire. *IMPI n* is section n of `docs/spec/impi.md`. It separates the
+//! draft of March 1999, the later text, and the observed behaviour of existing implementations.
 
 mod arrival;
 pub mod barrier;
@@ -22,11 +21,11 @@ pub mod startup;
 /// The version of the specification that a job follows, the same for all of its clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// The later text, which every living implementation speaks (IMPI 15).
+    /// The later text, which every existing implementation uses (IMPI 15).
     #[default]
     Final,
     /// The draft of 22 March 1999: an 8-octet tag and no lsrank in the packet header, seven packet types,
-    /// process ids of 4 octets, a plain key in front (IMPI 15).
+    /// process ids of 4 octets, a key in clear first (IMPI 15).
     Draft,
 }
 
@@ -41,12 +40,11 @@ impl Dialect {
     }
 }
 
-/// A process as the whole job knows it (IMPI 2.2).
+/// The name of a process in the whole job (IMPI 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Proc {
-    /// Host id exactly as it was announced: normally an address in the form of IPv6; compared octet for
-    /// octet.
+    /// Host id exactly as it was announced, normally an address in the form of IPv6; compared octet by octet.
     pub host_id: [u8; 16],
-    /// Number that no other process of the same host id has.
+    /// A number that is unique among the processes of the host id.
     pub pid: i64,
 }

@@ -1,7 +1,7 @@
 //! Matching: posted receives against arriving messages.
 //!
-//! Every transport that only moves packets shares this component. A C MPI matches by itself; what is taken
-//! over from it before a receive has asked for it is found here.
+//! The packet engine matches with it for all transports. A C MPI matches itself; messages taken from the
+//! library early are queued here.
 
 mod queue;
 
@@ -10,13 +10,12 @@ use queue::{MESSAGE_LISTS, Place, Queue, RECEIVE_LISTS};
 
 /// The posted-receive queue and the unexpected-message queue of one rank.
 ///
-/// `R` is what a posted receive carries (a request), `M` is an unexpected message (its octets, or where they
-/// lie).
+/// `R` is the data of a posted receive (a request), `M` an unexpected message (its octets or their location).
 ///
 /// A receiver calls [`post`](Self::post). For a message that arrives the engine calls
 /// [`match_arrival`](Self::match_arrival), and on `None` [`add_unexpected`](Self::add_unexpected) with the
-/// same envelope, so it builds an `M` for unexpected messages only. No message that fits a posted receive is
-/// left unexpected as long as nothing is posted between the two calls.
+/// same envelope, so it builds an `M` for unexpected messages only. Nothing may be posted between the two
+/// calls; then no message that matches a posted receive is left unexpected.
 ///
 /// Order is MPI's (MPI 4.1, 3.5 Semantics of Point-to-Point Communication):
 ///
@@ -24,14 +23,14 @@ use queue::{MESSAGE_LISTS, Place, Queue, RECEIVE_LISTS};
 /// - a receive takes the earliest arrived message that fits it, so messages from one source in one context
 ///   never overtake each other, and `ANY_SOURCE` takes the earliest arrival of all.
 ///
-/// Cost: a queue with at most 16 entries is searched in order. Beyond that post, match, probe, take and
+/// Cost: a queue of at most 16 entries is searched in order. In longer ones post, match, probe, take and
 /// withdraw take constant time, with and without wildcards. [`remove_unexpected`](Self::remove_unexpected)
-/// goes through the whole queue, [`remove_unexpected_in`](Self::remove_unexpected_in) through the messages of
-/// one context. Storage is reused, so in a steady state nothing is allocated; a queue that was long gives its
-/// storage back when it is empty, and a context or tag without entries has none.
+/// iterates over the whole queue, [`remove_unexpected_in`](Self::remove_unexpected_in) over the messages of
+/// one context. Storage is reused, so a steady state allocates nothing. A long queue releases its storage
+/// when it is empty; contexts and tags without entries have no storage.
 ///
-/// Bounds: the matcher counts, and has no limit of its own; the device's credit limits unexpected messages,
-/// and posted receives are as many as the program has requests for.
+/// Bounds: the matcher counts and has no limit. The engine's credit limits unexpected messages, and the
+/// program's requests limit posted receives.
 #[derive(Debug)]
 pub struct Matcher<R, M> {
     posted: Queue<Selector, R, RECEIVE_LISTS>,

@@ -1,4 +1,4 @@
-//! The receiver's judgement of a first physical message, and the pairing numbers of split messages.
+//! Lengths of physical messages at the receiver, and the pairing numbers of split messages.
 //!
 //! A sender decides between one and two physical messages with [`mpjdev_buffer::layout::is_appended`]. All
 //! lengths are octets. `p` is the length of the primary payload, `s` that of the secondary payload (mpjdev
@@ -11,7 +11,7 @@ pub use pairs::{NoFreePair, Pairs};
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use thiserror::Error;
 
-/// The two headers of a message together: the shortest message (mpjdev 3.1, D49).
+/// Octets of the two headers: the shortest message (mpjdev 3.1, D49).
 pub const HEADERS_LEN: usize = MESSAGE_OVERHEAD;
 
 /// The lengths and the pairing number in the headers of a first message.
@@ -26,7 +26,7 @@ pub struct Headers {
     pub pair_number: u32,
 }
 
-/// The receiver's judgement of a first physical message.
+/// The contents of a first physical message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// The message is complete.
@@ -36,31 +36,30 @@ pub enum Arrival {
     },
     /// A second message must be received.
     NeedsSecond {
-        /// The exact length the second message must have, s.
+        /// The exact length of the second message, s.
         len: usize,
         /// The envelope of the second message.
         pair: Pair,
     },
 }
 
-/// The way to find the second message of a split one, always from the first one's actual source.
+/// The envelope of the second half of a split message, always from the first half's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pair {
-    /// On the shadow context ([`crate::context::shadow`]), with the tag [`Pairs::tag`] gives for this number
-    /// (>= 1).
+    /// On the shadow context ([`crate::context::shadow`]), with the tag of this number (>= 1), see
+    /// [`Pairs::tag`].
     Numbered(u32),
-    /// From a sender that knows no pairing: on the same context, with the first one's actual tag (mpjdev
-    /// 4.4).
+    /// From a sender without pairing numbers: on the same context, with the first half's tag (mpjdev 4.4).
     Foreign,
 }
 
 /// Lengths that contradict each other or the receiver's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LengthError {
-    /// The first message is longer than the receive buffer.
+    /// The first message exceeds the receive buffer.
     #[error("message truncated: it needs a capacity of {needed}, the receive buffer has {capacity}")]
     Truncated {
-        /// The capacity that the message needs: its physical length less the headers.
+        /// The capacity that the message needs: its physical length without the headers.
         needed: usize,
         /// The receive buffer's declared capacity.
         capacity: usize,
@@ -71,7 +70,7 @@ pub enum LengthError {
         /// The physical length.
         first_len: usize,
     },
-    /// The first message ends before its primary payload and secondary header do.
+    /// The first message ends before the end of its secondary header.
     #[error(
         "message of {first_len} octets is too short for its primary payload of {primary_len} and 16 of \
          headers"
@@ -82,7 +81,7 @@ pub enum LengthError {
         /// p of the primary header.
         primary_len: usize,
     },
-    /// The first message ends within the secondary payload: neither one message nor the first of two.
+    /// The first message ends within the secondary payload: it is neither complete nor a first half.
     #[error(
         "message of {first_len} octets has part of its secondary payload: 16 of headers and a primary \
          payload of {primary_len}, then {secondary_len}"
@@ -108,7 +107,7 @@ pub enum LengthError {
         /// s of the secondary header.
         secondary_len: usize,
     },
-    /// The second message has not the length the first one announced.
+    /// The second message has another length than the first one states.
     #[error("second message of {actual} octets, the first one announced {expected}")]
     SecondLength {
         /// s of the secondary header.
@@ -120,8 +119,8 @@ pub enum LengthError {
 
 /// Checks the length of a first message before its headers are read.
 ///
-/// Truncation is decided first, from lengths alone, and so alike on every transport: the message is too large
-/// when it has more than `capacity` + 16 octets, whatever its headers say.
+/// Truncation is decided first, by lengths only, and so equally on every transport: a message of more than
+/// `capacity` + 16 octets is too long, whatever its headers.
 ///
 /// # Errors
 /// [`LengthError::Truncated`], [`LengthError::NoHeaders`]. The receive fails, and the message is consumed.
@@ -137,7 +136,7 @@ pub fn check_first(first_len: usize, capacity: usize) -> Result<(), LengthError>
     Ok(())
 }
 
-/// Checks the length of a second message before anything is allocated for it.
+/// Checks the length of a second message before memory is allocated for it.
 ///
 /// # Errors
 /// [`LengthError::SecondLength`]. The receive fails, and both messages are consumed.
@@ -147,15 +146,15 @@ pub fn check_second(expected: usize, actual: usize) -> Result<(), LengthError> {
 }
 
 impl Arrival {
-    /// Judges a first message by its physical length, its headers and the receive buffer's declared capacity.
+    /// Checks a first message: its physical length against its headers and the receive buffer's declared
+    /// capacity.
     ///
-    /// Accepts either form for any s: a receiver knows nothing of the sender's capacity (mpjdev 4.2, D49).
-    /// Begins with [`check_first`], which a caller has to call before it can read headers at all.
+    /// Accepts both forms for any s, since a receiver does not know the sender's capacity (mpjdev 4.2, D49).
+    /// It begins with [`check_first`], which a caller calls before it reads the headers.
     ///
     /// # Errors
     /// Any [`LengthError`] but [`LengthError::SecondLength`]. The receive fails; the message is consumed, and
-    /// where [`NeedsSecond`](Self::NeedsSecond) would have been the answer but for truncation, its second
-    /// message too.
+    /// a second half that it would need, too.
     #[inline]
     pub fn judge(first_len: usize, headers: Headers, capacity: usize) -> Result<Self, LengthError> {
         check_first(first_len, capacity)?;
@@ -177,11 +176,10 @@ impl Arrival {
         })
     }
 
-    /// Finds the second message that a message too large for its receiver still has in flight, so that it can
-    /// be consumed.
+    /// Finds the second half of a truncated message, which is in flight and must be consumed.
     ///
-    /// For a first message that [`check_first`] calls truncated. `None` when there is none, or when the
-    /// headers contradict the length and nothing can be said.
+    /// For a first message that [`check_first`] refuses as truncated. `None` if there is no second half, or
+    /// if the headers contradict the length.
     #[must_use]
     pub fn second_of_truncated(first_len: usize, headers: Headers) -> Option<(usize, Pair)> {
         match Self::judge(first_len, headers, usize::MAX) {
@@ -212,7 +210,7 @@ mod tests {
 
     const EXAMPLE: Headers = Headers { primary_len: 48, secondary_len: 12, pair_number: 9 };
 
-    /// Every physical length of the worked example gets its own answer, each error with its numbers.
+    /// Proves the result for every physical length of the worked example, errors with numbers.
     #[test]
     fn policy_of_every_length_is_that_of_the_worked_example() {
         for first_len in 0..=100 {
@@ -228,8 +226,8 @@ mod tests {
         }
     }
 
-    /// Truncation is decided before anything else, at exactly one octet above capacity + 16, whatever the
-    /// headers say.
+    /// Proves that truncation is decided first, at exactly one octet above capacity + 16, whatever the
+    /// headers.
     #[test]
     fn truncation_is_reported_before_other_errors() {
         let absurd = Headers { primary_len: usize::MAX, secondary_len: usize::MAX, pair_number: 0 };
@@ -245,8 +243,7 @@ mod tests {
         assert_eq!(check_first(17, 0), Err(LengthError::Truncated { needed: 1, capacity: 0 }));
     }
 
-    /// A sender without pairing leaves zero there, and its second message is looked for where the original
-    /// sends it.
+    /// Proves that pairing number 0 means a foreign sender, whose second half has the same context and tag.
     #[test]
     fn pair_number_zero_is_a_foreign_sender() {
         let foreign = Headers { pair_number: 0, ..EXAMPLE };
@@ -256,7 +253,7 @@ mod tests {
         );
     }
 
-    /// The octets that may hold a pairing number mean nothing in a message that is complete.
+    /// Proves that the pairing number of a complete message is ignored.
     #[test]
     fn pair_number_of_a_complete_message_is_ignored() {
         assert_eq!(Arrival::judge(76, EXAMPLE, 60), Ok(Arrival::Complete { secondary_len: 12 }));
@@ -264,7 +261,7 @@ mod tests {
         assert_eq!(Arrival::judge(64, primary_only, 48), Ok(Arrival::Complete { secondary_len: 0 }));
     }
 
-    /// A truncated first message still tells of its second one, so that both halves can be consumed.
+    /// Proves that a truncated first half still gives its second half, so that both can be consumed.
     #[test]
     fn truncated_message_has_the_length_of_its_second_half() {
         assert_eq!(Arrival::second_of_truncated(64, EXAMPLE), Some((12, Pair::Numbered(9))));
@@ -272,7 +269,7 @@ mod tests {
         assert_eq!(Arrival::second_of_truncated(65, EXAMPLE), None);
     }
 
-    /// The second message is neither cut nor padded.
+    /// Proves that a second message of another length is refused.
     #[test]
     fn second_message_of_another_length_is_refused() {
         assert_eq!(check_second(12, 12), Ok(()));
@@ -281,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The texts carry the numbers that a user needs.
+    /// Proves that the error texts have the numbers.
     #[test]
     fn error_texts_have_the_numbers() {
         assert_eq!(
@@ -291,7 +288,7 @@ mod tests {
     }
 
     proptest! {
-        /// A receiver with the sender's capacity accepts every message that a sender splits.
+        /// Proves that a receiver with the sender's capacity accepts every split message.
         #[test]
         fn receiver_agrees_with_sender(
             units in 0..1000usize,
@@ -314,8 +311,8 @@ mod tests {
             }
         }
 
-        /// No lengths whatever make the arithmetic overflow or panic, and a message judged complete or first
-        /// of two has exactly the length its headers say.
+        /// Proves that no lengths cause overflow or panic, and that a message accepted as complete or first
+        /// half has exactly the length of its headers.
         #[test]
         fn any_numbers_are_judged_exactly(
             first_len in prop_oneof![0..200usize, any::<usize>()],

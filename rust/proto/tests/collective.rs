@@ -47,7 +47,7 @@ fn created(outcome: &Outcome) -> Option<&Communicator> {
 /// No rank leaves a barrier before all have entered it (asserted by the simulation at each leaving), all
 /// leave all of them, and barriers that follow each other do not mix.
 #[test]
-fn nobody_leaves_a_barrier_before_all_have_entered() {
+fn no_rank_leaves_a_barrier_before_all_have_entered() {
     for_all_sizes_and_seeds(|seed, size| {
         let outcomes = run(seed, size, |_| vec![Call::Barrier; 5]);
         assert!(outcomes.iter().all(|rank| *rank == vec![Outcome::Passed; 5]), "seed {seed}, size {size}");
@@ -358,7 +358,7 @@ proptest! {
     /// A result with any octets causes no panic; an error leaves the machine waiting; an accepted result is
     /// consistent.
     #[test]
-    fn hostile_verdicts_are_errors_or_make_sense(
+    fn hostile_verdicts_are_errors_or_valid(
         (mut machine, tag) in waiting(),
         octets in verdicts(),
     ) {

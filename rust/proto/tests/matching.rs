@@ -165,7 +165,7 @@ proptest! {
 
     /// Any sequence of operations gives the answers and leaves the queues that a search from the front would.
     #[test]
-    fn agrees_with_a_search_from_the_front(steps in steps()) {
+    fn matcher_agrees_with_a_linear_search(steps in steps()) {
         let mut run = Run::default();
         for step in steps {
             run.step(step)?;
@@ -174,7 +174,7 @@ proptest! {
 
     /// The same from queues that are long already, so that the index is built and dropped on the way.
     #[test]
-    fn agrees_with_a_search_from_the_front_in_long_queues(
+    fn long_matcher_agrees_with_a_linear_search(
         fill_posted in any::<bool>(),
         receives in prop::collection::vec(selectors(), 40),
         messages in prop::collection::vec(envelopes(), 40),

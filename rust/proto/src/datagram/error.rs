@@ -4,17 +4,18 @@ use thiserror::Error;
 
 use super::layout::SACK_WORDS_MAX;
 
-/// Octets that are no packet, or a packet that cannot be written. Each names the field and what it holds.
+/// Octets that are not a valid packet, or a packet that cannot be emitted. Each variant names the field and
+/// its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PacketError {
     /// The octets end within this field.
     #[error("{len} octets are too few: {field} ends at {end}")]
     Cut {
-        /// The first field that is not there whole.
+        /// The first incomplete field.
         field: &'static str,
-        /// Octets from the start of the packet to its end.
+        /// Octets from the start of the packet to the end of the field.
         end: usize,
-        /// Octets that there are.
+        /// Octets of the packet.
         len: usize,
     },
     /// Neither number is valid: such a packet has no meaning (2).
@@ -26,21 +27,21 @@ pub enum PacketError {
         /// The mode field.
         code: u8,
     },
-    /// More than 11 bits hold (2.2); only in a packet to be written.
+    /// More than 11 bits can hold (2.2); only when a packet is emitted.
     #[error("lrank is {lrank}, it can be 2047 at most")]
     Lrank {
         /// The rank.
         lrank: u16,
     },
-    /// The length is not that of the user data.
+    /// The len field does not match the user data.
     #[error("len is {len}, but there are {found} octets of user data")]
     Len {
         /// The len field.
         len: u32,
-        /// Octets of user data that there are.
+        /// Octets of user data.
         found: usize,
     },
-    /// Bits that must be 0 are not.
+    /// Reserved bits are not 0.
     #[error("reserved bits of {field} are {value:#x}, not 0")]
     Reserved {
         /// The field.
@@ -54,19 +55,19 @@ pub enum PacketError {
         /// The count in the packet.
         count: u16,
     },
-    /// It has no sequence number, so it can be lost without anybody knowing, and must not have this (2).
+    /// It has no sequence number, so its loss would not be detected, and must not carry this field (2).
     #[error("{field} without SEQ")]
     WithoutSeq {
-        /// The part that it has.
+        /// The field.
         field: &'static str,
     },
-    /// It belongs to an acknowledgment, and there is none.
+    /// The field needs an acknowledgment number, and there is none.
     #[error("{field} without ACK")]
     WithoutAck {
-        /// The part that the packet has.
+        /// The field.
         field: &'static str,
     },
-    /// The two exclude each other.
+    /// Two fields exclude each other.
     #[error("{field} together with {other}")]
     Together {
         /// One.
@@ -77,12 +78,12 @@ pub enum PacketError {
     /// The mode or a flag needs a block that is missing.
     #[error("{what} without {block}")]
     NoBlock {
-        /// The part that needs it.
+        /// The mode or flag.
         what: &'static str,
-        /// The block.
+        /// The missing block.
         block: &'static str,
     },
-    /// The user data would end behind the end of their message.
+    /// The user data reach past the end of their message.
     #[error("{len} octets at offset {offset} of a message of {total}")]
     Beyond {
         /// Their offset.
@@ -92,20 +93,20 @@ pub enum PacketError {
         /// Octets of the message.
         total: u64,
     },
-    /// The octets are not those that were sent.
+    /// The checksum does not match.
     #[error("the CRC32C is {found:#010x}, but the octets have {computed:#010x}")]
     Checksum {
-        /// The trailer.
+        /// The checksum in the trailer.
         found: u32,
-        /// That of the octets before it.
+        /// The checksum of the octets.
         computed: u32,
     },
-    /// There is no room for the packet; only in a packet to be written.
+    /// The packet does not fit; only when a packet is emitted.
     #[error("the packet has {len} octets, but there is room for {capacity}")]
     Capacity {
-        /// The length that it needs.
+        /// Octets needed.
         len: usize,
-        /// The room that there is.
+        /// Octets available.
         capacity: usize,
     },
 }

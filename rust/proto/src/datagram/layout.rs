@@ -1,6 +1,6 @@
 //! Every constant of a packet: sizes, fields, modes, flags, blocks.
 //!
-//! The header is that of section 2.2; the extension holds what section 5.2 asks for, arranged by ourselves.
+//! The header is that of section 2.2; the extension has the fields of section 5.2 in a layout of ours.
 //! [`super::header`] and [`super::extension`] draw both.
 
 use std::ops::Range;
@@ -54,58 +54,58 @@ pub const CONTEXT_ID_SHIFT: u32 = 11;
 /// The largest lrank: 11 bits (2.2).
 pub const LRANK_MAX: u16 = (1 << CONTEXT_ID_SHIFT) - 1;
 
-/// Most messages that may be without an acknowledgment: one less than half the numbers (3).
+/// Most unacknowledged messages: one less than half the numbers (3).
 pub const WINDOW_MAX: u16 = (1 << (SEQUENCE_BITS - 1)) - 1;
 
-/// Flag: the receiver is to acknowledge at once (5.6).
+/// Flag: requests an immediate acknowledgment (5.6).
 pub const ACK_REQ: u16 = 1 << 0;
-/// Flag: the packet that the acknowledgment number names is missing, and a later one has come (5.5).
+/// Flag: the packet with the acknowledgment number is missing, and a later one was received (5.5).
 pub const NAK: u16 = 1 << 1;
-/// Flag: the sender sends no message any more; consumes a sequence number (5.8).
+/// Flag: the last packet of the sender; consumes a sequence number (5.8).
 pub const FIN: u16 = 1 << 2;
-/// Flag: there is no such connection here (5.8).
+/// Flag: the connection is unknown to the sender (5.8).
 pub const RST: u16 = 1 << 3;
 /// Flag: reserved for the echo of congestion marks (5.7).
 pub const ECN_ECHO: u16 = 1 << 4;
-/// Flag: a packet came that had come before, since the last acknowledgment (5.5).
+/// Flag: a duplicate was received since the last acknowledgment (5.5).
 pub const DUPLICATE: u16 = 1 << 5;
 /// Flag: the sender of the message waits for its match (2.3, REQUEST_SEND).
 pub const SYNC: u16 = 1 << 6;
-/// Flag: a block follows that says which packets have come out of order (5.5).
+/// Flag: a block follows with the packets received out of order (5.5).
 pub const SACK: u16 = 1 << 8;
-/// Flag: a block follows that says what the context id stands for. A choice of ours.
+/// Flag: a block follows with the context of the context id. A choice of ours.
 pub const CONTEXT: u16 = 1 << 9;
 /// Flag: a block follows that names a message and its whole length (5.9).
 pub const REQUEST: u16 = 1 << 10;
 /// Flag: a block follows that permits octets of a message to be sent (5.9).
 pub const GRANT: u16 = 1 << 11;
-/// Flag: a block follows that says which part of a message the user data are (5.9).
+/// Flag: a block follows that places the user data in their message (5.9).
 pub const FRAGMENT: u16 = 1 << 12;
-/// Flag: a block follows that says how long the acknowledgment has waited (5.2, 5.3).
+/// Flag: a block follows with the delay of the acknowledgment (5.2, 5.3).
 pub const DELAY: u16 = 1 << 13;
-/// Flag: a CRC32C of all that goes before follows the user data (5.1).
+/// Flag: a CRC32C of all octets before it follows the user data (5.1).
 pub const CHECKED: u16 = 1 << 14;
 /// Bits of the flags that must be 0. A choice of ours.
 pub const FLAGS_RESERVED: u16 = 1 << 7 | 1 << 15;
 
-/// Octets of the block of [`SACK`] in front of its bitmap: how many words that has, 2 reserved ones.
+/// Octets of the block of [`SACK`] in front of its bitmap: the number of words, 2 reserved octets.
 pub const SACK_LEN: usize = 4;
 /// Octets of a word of the bitmap, which names 64 packets.
 pub const SACK_WORD_LEN: usize = 8;
-/// Most words of the bitmap: with a loss unrepaired for a round trip, two round trips of a link of 1 Gbit/s
-/// and 10 ms.
+/// Most words of the bitmap: two round trips of a link of 1 Gbit/s and 10 ms, for a loss that is repaired
+/// after one.
 pub const SACK_WORDS_MAX: usize = 32;
 /// Most octets of the block.
 pub const SACK_LEN_MAX: usize = SACK_LEN + SACK_WORDS_MAX * SACK_WORD_LEN;
 /// Octets of the block of [`CONTEXT`]: a context.
 pub const CONTEXT_LEN: usize = 8;
-/// Octets of the block of [`REQUEST`]: message id, 4 reserved ones, total length.
+/// Octets of the block of [`REQUEST`]: message id, 4 reserved octets, total length.
 pub const REQUEST_LEN: usize = 16;
 /// Octets of the block of [`GRANT`]: message id, destination id, granted octets.
 pub const GRANT_LEN: usize = 16;
 /// Octets of the block of [`FRAGMENT`]: message id, destination id, total length, offset.
 pub const FRAGMENT_LEN: usize = 24;
-/// Octets of the block of [`DELAY`]: delay, 2 reserved ones.
+/// Octets of the block of [`DELAY`]: delay, 2 reserved octets.
 pub const DELAY_LEN: usize = 4;
 
 /// Every flag: bit, name, octets of its block. Blocks follow each other in the order of this table.
@@ -126,10 +126,10 @@ pub const FLAGS: [(u16, &str, usize); 14] = [
     (CHECKED, "CHECKED", 0),
 ];
 
-/// Flags that name blocks: most packets have none of them.
+/// Flags of blocks; most packets have none of them.
 pub const BLOCKS: u16 = SACK | CONTEXT | REQUEST | GRANT | FRAGMENT | DELAY;
 
-/// Octets of the blocks that these flags name, without the words of the bitmap; reserved bits name none.
+/// Octets of the blocks of these flags, without the words of the bitmap. Reserved bits have no block.
 #[inline]
 #[must_use]
 pub const fn blocks_len(flags: u16) -> usize {
@@ -156,7 +156,7 @@ const _: () = assert!(FLAGS_FIELD.end == WINDOW_FIELD.start && WINDOW_FIELD.end 
 const _: () = assert!(SEQ_HIGH_FIELD.end == ACK_HIGH_FIELD.start && ACK_HIGH_FIELD.end == FIXED_LEN);
 const _: () = assert!(WINDOW_MAX == 16383 && LRANK_MAX == 2047);
 
-/// Flags and reserved bits are all bits, each once, in ascending order.
+/// Flags and reserved bits cover all bits once, in ascending order.
 const _: () = {
     let mut all = FLAGS_RESERVED;
     let mut last = 0;

@@ -1,7 +1,7 @@
 //! A simulated network with impairments: for tests of the machines, and for a relay between sockets.
 //!
-//! One direction of one path. Packets and times go in, packets come out; the same seed and the same inputs
-//! give the same outputs. Times are nanoseconds of any clock that does not go back.
+//! A network is one direction of one path. It depends only on its seed, packets and times. Times are
+//! nanoseconds of any monotonic clock.
 //!
 //! ```text
 //! send --> partition, filter --> queue --> rate --> burst, loss --> duplication --> delay, jitter --> poll
@@ -20,29 +20,29 @@ pub use random::Random;
 
 /// Most packets in flight; one more is lost. This bounds the memory of a network at any delay.
 pub const UNDER_WAY_MAX: usize = 1 << 16;
-/// The longest wait of a packet for others that are to overtake it; there may be none.
+/// The longest wait of a packet for later ones to overtake it.
 pub const HOLD_MAX_NS: u64 = 10_000_000;
 
-/// Says of a packet, by its number from 0 and by itself, whether it dies.
+/// Decides whether a packet is dropped, by its number from 0 and its contents.
 pub type Filter<P> = Box<dyn FnMut(u64, &P) -> bool + Send>;
 
 /// One direction of a path.
 ///
 /// Inputs: [`send`](Self::send), [`partition`](Self::partition). Outputs:
-/// [`poll_deliver`](Self::poll_deliver) until it gives `None`, then [`next_time_ns`](Self::next_time_ns).
+/// [`poll_deliver`](Self::poll_deliver) until it returns `None`, then [`next_time_ns`](Self::next_time_ns).
 pub struct Network<P> {
     impairment: Impairment,
     random: Random,
     filter: Option<Filter<P>>,
-    /// Packets by the time at which they arrive.
+    /// Packets in flight, by their time of arrival.
     under_way: BinaryHeap<Reverse<Arrival<P>>>,
     /// Packets that wait to be overtaken.
     held: Vec<Held<P>>,
-    /// When the packets leave that wait for the rate, or are on their way into the wire.
+    /// When the packets that wait for the rate will have been sent.
     queue: VecDeque<u64>,
-    /// When the wire is free.
+    /// When the path is free for the next packet.
     free_ns: u64,
-    /// In a burst everything dies.
+    /// Whether a burst drops all packets.
     in_burst: bool,
     partitioned: bool,
     arrivals: u64,
@@ -52,21 +52,21 @@ pub struct Network<P> {
 /// Counts of the packets by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// That were sent.
+    /// Packets sent.
     pub sent: u64,
-    /// That were delivered, copies among them.
+    /// Packets delivered, copies included.
     pub delivered: u64,
-    /// That died by chance, in a burst, in a partition, or by the filter.
+    /// Packets dropped by chance, in a burst, in a partition, or by the filter.
     pub lost: u64,
-    /// That found the queue full, or [`UNDER_WAY_MAX`] packets in flight.
+    /// Packets dropped at a full queue, or at [`UNDER_WAY_MAX`] packets in flight.
     pub dropped: u64,
-    /// Copies that were made.
+    /// Copies made.
     pub duplicated: u64,
-    /// That were made to wait for later ones.
+    /// Packets held for later ones.
     pub reordered: u64,
 }
 
-/// A packet and when it arrives; of two at the same time the earlier one was sent first.
+/// A packet and its time of arrival; of two with the same time the one sent earlier arrives first.
 struct Arrival<P> {
     time_ns: u64,
     number: u64,
@@ -77,7 +77,7 @@ struct Arrival<P> {
 struct Held<P> {
     /// When it would have arrived.
     time_ns: u64,
-    /// The packets that still have to overtake it.
+    /// The number of packets that must still overtake it.
     missing: u16,
     packet: P,
 }
@@ -101,7 +101,7 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// Lets this decide first which packets die, instead of what decided before.
+    /// Sets the filter, which decides first which packets are dropped.
     pub fn set_filter(&mut self, filter: impl FnMut(u64, &P) -> bool + Send + 'static) {
         self.filter = Some(Box::new(filter));
     }
@@ -111,7 +111,7 @@ impl<P: Clone> Network<P> {
         self.impairment = impairment;
     }
 
-    /// Cuts the path, or restores it; packets in flight arrive.
+    /// Cuts or restores the path; packets in flight arrive.
     pub const fn partition(&mut self, cut: bool) {
         self.partitioned = cut;
     }
@@ -128,7 +128,7 @@ impl<P: Clone> Network<P> {
         self.under_way.len() + self.held.len()
     }
 
-    /// A packet of `len` octets enters.
+    /// Sends a packet of `len` octets.
     pub fn send(&mut self, now_ns: u64, len: usize, packet: P) {
         let number = self.counts.sent;
         self.counts.sent += 1;
@@ -162,7 +162,7 @@ impl<P: Clone> Network<P> {
         self.under_way.pop().map(|Reverse(arrival)| arrival.packet)
     }
 
-    /// When the next packet arrives, unless others enter before.
+    /// When the next packet arrives, unless more packets are sent before.
     #[must_use]
     pub fn next_time_ns(&self) -> Option<u64> {
         let arrival = self.under_way.peek().map(|Reverse(arrival)| arrival.time_ns);
@@ -174,7 +174,7 @@ impl<P: Clone> Network<P> {
         self.partitioned || self.impairment.partition.is_some_and(|partition| partition.holds(now_ns))
     }
 
-    /// When the last bit of the packet has left, or none if there is no room for it.
+    /// When the last bit of the packet is sent; `None` if the queue is full.
     fn leaves_ns(&mut self, now_ns: u64, len: usize) -> Option<u64> {
         let Some(rate) = self.impairment.rate else { return Some(now_ns) };
         while self.queue.front().is_some_and(|leaves_ns| *leaves_ns <= now_ns) {
@@ -190,8 +190,8 @@ impl<P: Clone> Network<P> {
         Some(self.free_ns)
     }
 
-    /// Whether the packet dies in the wire: by itself, or in a burst (Gilbert and Elliott: two states, and in
-    /// the bad one everything dies).
+    /// Whether the packet is lost by chance or in a burst (Gilbert and Elliott: two states, and the bad one
+    /// loses all packets).
     fn dies(&mut self) -> bool {
         if let Some(Burst { enter, leave }) = self.impairment.burst {
             let changes = self.random.happens(if self.in_burst { leave } else { enter });
@@ -235,7 +235,7 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// Releases the packets that have waited long enough.
+    /// Releases the held packets that have waited for the longest time.
     fn release(&mut self, now_ns: u64) {
         while let Some(place) = self.held.iter().position(|held| held.limit_ns() <= now_ns) {
             let held = self.held.remove(place);

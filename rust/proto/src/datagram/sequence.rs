@@ -1,7 +1,7 @@
 //! Sequence numbers: 64 bits inside, the low 15 or 31 of them on the wire (2, 5.2).
 //!
-//! U-Net packets have 15 bits, in their header. Reliable packets have 16 more, in their extension: a copy
-//! that the network delivers late is recognised for what it is until 2^30 later packets have come.
+//! U-Net packets have 15 bits, in their header. Reliable packets have 16 more, in their extension: a late
+//! copy of a packet is detected as such until 2^30 later packets were received.
 //!
 //! ```text
 //!                     reference
@@ -12,9 +12,9 @@
 
 use super::layout::{FULL_SEQUENCE_BITS, SEQUENCE_BITS};
 
-/// The number of a header: all that a U-Net packet has, the low bits of a reliable one.
+/// The number in a header: the whole number of a U-Net packet, the low bits of a reliable one.
 pub type Sequence = Truncated<15>;
-/// The number of a reliable packet, from its header and its extension.
+/// The number of a reliable packet, from header and extension.
 pub type FullSequence = Truncated<31>;
 
 // Named constants in these types make rustc 1.95 fail.
@@ -34,14 +34,14 @@ impl<const BITS: u32> Truncated<BITS> {
     /// The bits of one.
     const MASK: u32 = Self::COUNT - 1;
 
-    /// The low bits of a number of 64.
+    /// The low bits of a 64-bit number.
     #[inline]
     #[must_use]
     pub const fn of(number: u64) -> Self {
         Self(number as u32 & Self::MASK)
     }
 
-    /// The number with these bits; higher ones are no part of it.
+    /// The number with these low bits; higher bits are ignored.
     #[inline]
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
@@ -55,7 +55,7 @@ impl<const BITS: u32> Truncated<BITS> {
         self.0
     }
 
-    /// The number behind it.
+    /// The next number.
     #[inline]
     #[must_use]
     pub const fn next(self) -> Self {

@@ -1,5 +1,5 @@
-//! The protocol of 1997: a window, a timer for its left edge, acknowledgments on the back of messages (3).
-//! A reference and a baseline for benchmarks; no transport uses it.
+//! The protocol of 1997: a window, a timer for its left edge, piggy-backed acknowledgments (3). A reference
+//! and a baseline for benchmarks; no transport uses it.
 //!
 //! ```text
 //!                 snd_una               snd_nxt         snd_una + window
@@ -11,13 +11,12 @@
 //!   rcv_nxt: the only number that is accepted; all others are answered with it, and dropped
 //! ```
 //!
-//! It is kept as it was, with what is weak in it, for study and for comparison (3.2): a stream in one
-//! direction is acknowledged by time-outs alone; what is lost takes the packets behind it along, and they
-//! come back one for each time-out; the last acknowledgment may be lost, so the end is a judgement.
-//! PROTOCOL.md has the table.
+//! Its weaknesses are kept for study and comparison (3.2): a stream in one direction is acknowledged by
+//! timeouts only; the packets behind a lost one are dropped and retransmitted one for each timeout; the last
+//! acknowledgment may be lost, so an end cannot know that all arrived. PROTOCOL.md has the table.
 //!
-//! The machine sees the numbers of packets only. Octets are the driver's: it keeps each message under a token
-//! until the machine gives that back.
+//! The machine sees the numbers of packets only. The driver keeps the octets of each message under a token
+//! until the machine returns the token.
 
 use std::collections::VecDeque;
 
@@ -36,7 +35,8 @@ pub struct Settings {
     pub timeout_ns: u64,
     /// The largest timeout after doubling, at least `timeout_ns`.
     pub timeout_max_ns: u64,
-    /// Acknowledges each message at once. The report proposes it for programs that send one way only (1.1).
+    /// Acknowledges each message at once. The report proposes this for programs that send in one direction
+    /// only (1.1).
     pub eager_acks: bool,
 }
 
@@ -50,13 +50,13 @@ impl Default for Settings {
 /// Settings with which the machine cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
-    /// With more, an old number could be taken for a new one (3).
+    /// A larger window makes old and new numbers ambiguous (3).
     #[error("the window is {window}, it must be 1 to {WINDOW_MAX}")]
     Window {
         /// The window.
         window: u16,
     },
-    /// Times that are none, or contradict each other.
+    /// A timeout is 0, or the two contradict each other.
     #[error("the time-out is {timeout_ns} ns, it must be 1 to its maximum of {timeout_max_ns} ns")]
     Timeout {
         /// The first one.
@@ -69,7 +69,7 @@ pub enum SettingsError {
 /// A message that cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// There is no room: try again when tokens have come back and been taken.
+    /// The window is full: try again when tokens were returned.
     #[error("{window} messages are not acknowledged yet")]
     Full {
         /// The window.
@@ -80,13 +80,13 @@ pub enum SendError {
     Finished,
 }
 
-/// A packet that acknowledges what was never sent: it is of another conversation, or made up.
+/// A packet that acknowledges a number that was never sent: it belongs to another connection, or is forged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("message {ack} is acknowledged as the next, but message {snd_nxt} is the next to be sent")]
 pub struct AckError {
     /// The acknowledgment number.
     pub ack: u64,
-    /// The next number to be used.
+    /// The next number that will be used.
     pub snd_nxt: u64,
 }
 
@@ -94,20 +94,20 @@ pub struct AckError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Event {
-    /// Its message is the next one: here it is.
+    /// It carries the next message: deliver it.
     Deliver,
-    /// It has no message, or one that came before or too early.
+    /// It carries no message, a duplicate, or one out of order.
     Nothing,
 }
 
 /// A packet to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transmit<T> {
-    /// A message once more, with these numbers.
+    /// A retransmission, with these numbers.
     Again {
         /// Of the message.
         token: T,
-        /// Its own number, and what there is to acknowledge now.
+        /// The message's number, and the acknowledgment.
         numbers: Numbers,
     },
     /// A pure acknowledgment.
@@ -133,13 +133,12 @@ pub enum Outcome {
     },
 }
 
-/// One end of a conversation, both directions.
+/// One end of a connection, both directions.
 ///
 /// Commands: [`send`](Self::send), [`finish`](Self::finish). Inputs: [`handle_packet`](Self::handle_packet),
-/// [`handle_timeout`](Self::handle_timeout) when [`next_timeout_ns`](Self::next_timeout_ns) has come, or
-/// later: it is for the driver to say when it looks, as it was for the program of 1997. Outputs, to be asked
-/// until they give `None` after each of those: [`poll_transmit`](Self::poll_transmit),
-/// [`poll_released`](Self::poll_released).
+/// [`handle_timeout`](Self::handle_timeout) at [`next_timeout_ns`](Self::next_timeout_ns) or later: the
+/// driver chooses when it polls, as the program of 1997 did. Outputs, to be polled after each of those until
+/// they return `None`: [`poll_transmit`](Self::poll_transmit), [`poll_released`](Self::poll_released).
 ///
 /// Times are nanoseconds of any clock that does not go back.
 #[derive(Clone, Debug)]
@@ -147,22 +146,22 @@ pub struct UnetConnection<T> {
     settings: Settings,
     /// Oldest message that is not acknowledged.
     snd_una: u64,
-    /// Next number to use.
+    /// The next number to use.
     snd_nxt: u64,
-    /// Tokens of messages before `snd_nxt`: those that are acknowledged and not taken yet, then those that
-    /// are not.
+    /// Tokens of messages before `snd_nxt`: first those that are acknowledged and not yet polled, then the
+    /// others.
     tokens: VecDeque<T>,
-    /// When the left edge is retransmitted; there is one while something is not acknowledged.
+    /// When the left edge is retransmitted; set while a message is not acknowledged.
     timer_ns: Option<u64>,
-    /// The present timeout.
+    /// The current timeout.
     backoff_ns: u64,
     /// The left edge is to be retransmitted.
     resend: bool,
     /// Next number that is accepted.
     rcv_nxt: u64,
-    /// An acknowledgment is owed, on the back of whatever leaves next.
+    /// An acknowledgment is due, with the next packet.
     ack_due: bool,
-    /// And by itself.
+    /// The acknowledgment is due at once, in a packet of its own.
     ack_now: bool,
     /// When [`finish`](Self::finish) gives up.
     limit_ns: Option<u64>,
@@ -173,7 +172,7 @@ impl<T: Clone> UnetConnection<T> {
     /// Nothing sent, nothing received.
     ///
     /// # Errors
-    /// Settings with which it cannot work.
+    /// Invalid settings.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         let Settings { window, timeout_ns, timeout_max_ns, .. } = settings;
         if window == 0 || window > WINDOW_MAX {
@@ -210,16 +209,16 @@ impl<T: Clone> UnetConnection<T> {
         self.limit_ns.is_none() && self.tokens.len() < usize::from(self.settings.window)
     }
 
-    /// The final outcome, if there is one. An end that stays still answers packets.
+    /// The final outcome, if there is one. An end that lingers still answers packets.
     pub const fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }
 
-    /// A message leaves now, with these numbers. It may be lost: its octets are kept until
-    /// [`poll_released`](Self::poll_released) gives the token back.
+    /// Sends a message; returns its numbers. The driver keeps its octets until
+    /// [`poll_released`](Self::poll_released) returns the token, since the packet may be lost.
     ///
     /// # Errors
-    /// The window is full, or the conversation finished; nothing changes.
+    /// The window is full, or this end has finished; nothing changes.
     pub fn send(&mut self, now_ns: u64, token: T) -> Result<Numbers, SendError> {
         if self.limit_ns.is_some() {
             return Err(SendError::Finished);
@@ -236,18 +235,18 @@ impl<T: Clone> UnetConnection<T> {
         Ok(numbers)
     }
 
-    /// Sends no more messages, but the left edge again and again, and every acknowledgment at once; gives up
-    /// at the limit. [`outcome`](Self::outcome) says when it is over.
+    /// Refuses further messages. Retransmits only the left edge, acknowledges at once, and gives up at the
+    /// limit. [`outcome`](Self::outcome) states when the connection is over.
     pub fn finish(&mut self, now_ns: u64, limit_ns: u64) {
         self.limit_ns = Some(limit_ns);
         self.ack_now |= self.ack_due;
         self.settle(now_ns);
     }
 
-    /// A packet has come.
+    /// A packet was received.
     ///
     /// # Errors
-    /// It acknowledges what was never sent; nothing changes.
+    /// It acknowledges a number that was never sent; nothing changes.
     pub fn handle_packet(&mut self, now_ns: u64, numbers: Numbers) -> Result<Event, AckError> {
         if let Some(ack) = numbers.ack {
             self.handle_ack(now_ns, ack.expand(self.snd_una))?;
@@ -276,7 +275,7 @@ impl<T: Clone> UnetConnection<T> {
         }
         self.rcv_nxt += 1;
         self.ack_due = true;
-        // Who has finished has no message on whose back it could travel.
+        // After the finish no message can carry it.
         self.ack_now |= self.settings.eager_acks || self.limit_ns.is_some();
         Event::Deliver
     }
@@ -288,7 +287,7 @@ impl<T: Clone> UnetConnection<T> {
         self.timer_ns.into_iter().chain(limit_ns).min()
     }
 
-    /// The driver looks at the time.
+    /// The current time.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if self.timer_ns.is_some_and(|timer_ns| timer_ns <= now_ns) {
             self.resend = true;
@@ -298,7 +297,7 @@ impl<T: Clone> UnetConnection<T> {
         self.settle(now_ns);
     }
 
-    /// The next packet, besides those that [`send`](Self::send) has given.
+    /// The next packet that is not a new message.
     pub fn poll_transmit(&mut self) -> Option<Transmit<T>> {
         if self.ack_now {
             (self.ack_now, self.ack_due) = (false, false);
@@ -316,25 +315,25 @@ impl<T: Clone> UnetConnection<T> {
         if self.released() == 0 { None } else { self.tokens.pop_front() }
     }
 
-    /// Tokens that wait to be taken.
+    /// Tokens that wait to be polled.
     fn released(&self) -> usize {
         self.tokens.len() - usize::from(self.unacknowledged())
     }
 
-    /// The numbers of a message that leaves, with the acknowledgment that is owed.
+    /// The numbers of a message that is sent now, with the acknowledgment that is due.
     fn numbers(&mut self, seq: u64) -> Numbers {
         let is_due = std::mem::take(&mut self.ack_due) | std::mem::take(&mut self.ack_now);
         Numbers { seq: Some(Sequence::of(seq)), ack: is_due.then(|| Sequence::of(self.rcv_nxt)) }
     }
 
-    /// The left edge begins to wait, if there is one.
+    /// Starts the timer of the left edge, if there is one.
     fn start_timer(&mut self, now_ns: u64) {
         self.backoff_ns = self.settings.timeout_ns;
         let is_waited_for = self.snd_una < self.snd_nxt && self.outcome.is_none();
         self.timer_ns = is_waited_for.then(|| now_ns.saturating_add(self.backoff_ns));
     }
 
-    /// Whether it is over.
+    /// Whether the connection is over.
     fn settle(&mut self, now_ns: u64) {
         let Some(limit_ns) = self.limit_ns.filter(|_| self.outcome.is_none()) else { return };
         if self.snd_una == self.snd_nxt {
@@ -346,7 +345,7 @@ impl<T: Clone> UnetConnection<T> {
         }
     }
 
-    /// Panics when something is not what it must be after every step.
+    /// Panics when an invariant does not hold. For tests, after every step.
     pub fn check_invariants(&self) {
         let window = u64::from(self.settings.window);
         assert!(self.snd_una <= self.snd_nxt && self.snd_nxt <= self.snd_una + window);

@@ -1,8 +1,8 @@
 //! The barrier of a communicator whose members run under several clients (IMPI 13).
 //!
-//! Each client's members have a barrier among themselves, in whatever way; then the clients' *masters* have
-//! one by the messages that the text prescribes; then each client's members have one again. [`Masters`] says
-//! who they are, [`Barrier`] is the part in the middle.
+//! The members of each client have a barrier of their own kind; then the clients' *masters* have one with the
+//! messages of IMPI; then the members of each client have one again. [`Masters`] lists the masters,
+//! [`Barrier`] is the part in the middle.
 
 use thiserror::Error;
 
@@ -20,7 +20,7 @@ pub struct Masters {
 pub struct Master {
     /// Rank of the client.
     pub client: u32,
-    /// Its rank in the communicator: lsrank in what it sends.
+    /// Its rank in the communicator: lsrank of its packets.
     pub rank: u32,
     /// Its rank in MPI_COMM_WORLD.
     pub world_rank: u32,
@@ -31,12 +31,12 @@ pub struct Master {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
-    /// Send one there, in standard mode, without waiting for it.
+    /// Send a message, in standard mode, without waiting for it.
     Send {
         /// World rank of the destination.
         dest: u32,
     },
-    /// Receive one from exactly there, and hand it in with [`Barrier::handle_received`].
+    /// Receive a message from exactly this source, and pass it to [`Barrier::handle_received`].
     Receive {
         /// World rank of the source.
         source: u32,
@@ -46,10 +46,11 @@ pub enum Action {
 /// The masters' part of a barrier, on one process of the communicator.
 ///
 /// The calling order: the barrier of the process's own client, then
-/// [`handle_local_done`](Self::handle_local_done); then [`poll_action`](Self::poll_action) until it gives
-/// `None`, carrying out each; while it is not [`is_over`](Self::is_over), wait for the receive asked for,
-/// hand it in, and begin again. When it is over, the second barrier of the own client begins. A process that
-/// is no master has nothing to do in between: its second local barrier holds it until its master enters that.
+/// [`handle_local_done`](Self::handle_local_done); then [`poll_action`](Self::poll_action) until it returns
+/// `None`, carrying out each action; until it [`is_over`](Self::is_over), wait for the requested receive,
+/// pass it in, and begin again. When it is over, the second barrier of the own client begins. A process that
+/// is not a master has no action in between: it waits in its second local barrier until its master enters
+/// that.
 ///
 /// ```text
 ///   linear, m <= maxlinear       tree, m > maxlinear; here m = 6
@@ -62,8 +63,8 @@ pub enum Action {
 ///   then sends to 1, 2, ...                          here 0 receives from 4, 2, 1 and sends to 1, 2, 4
 /// ```
 ///
-/// When a receive cannot complete, because its source has failed or finished, the barrier cannot either: the
-/// text has no message that would tell the others. The driver drops the machine, and the job fails.
+/// When a receive cannot complete because its source has failed or finished, the barrier cannot complete
+/// either: IMPI has no message to notify the others. The driver drops the machine, and the job fails.
 #[derive(Clone, Debug)]
 pub struct Barrier {
     /// The remaining actions, the next one last; empty where this process is no master.
@@ -73,18 +74,18 @@ pub struct Barrier {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The members of the own client have not all entered.
+    /// Not all members of the own client have entered.
     Local,
     /// The next of `left`.
     Ready,
-    /// A receive from there was asked for.
+    /// A receive from this source was requested.
     Waiting { source: u32 },
 }
 
-/// A message that has no place in the barrier; its sender breaks the protocol.
+/// An unexpected message; its sender violates the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BarrierError {
-    /// No receive for it was asked for.
+    /// No receive for it was requested.
     #[error("a barrier message of rank {source_rank} was not asked for")]
     NotAskedFor {
         /// World rank of the sender.
@@ -101,13 +102,13 @@ pub enum BarrierError {
 }
 
 impl Masters {
-    /// Those of MPI_COMM_WORLD, given the client of each process by its rank.
+    /// The masters of MPI_COMM_WORLD, from the client of each process by rank.
     #[must_use]
     pub fn of_clients(clients: impl IntoIterator<Item = u32>) -> Self {
         Self::find((0..).zip(clients).map(|(rank, client)| Master { client, rank, world_rank: rank }))
     }
 
-    /// The first of each client, of members by ascending rank.
+    /// The first member of each client, of members by ascending rank.
     fn find(members: impl IntoIterator<Item = Master>) -> Self {
         let mut all: Vec<Master> = Vec::new();
         for member in members {
@@ -119,7 +120,7 @@ impl Masters {
         Self { all }
     }
 
-    /// All of them; a master's number is its place.
+    /// All masters; a master's number is its index.
     #[must_use]
     pub fn all(&self) -> &[Master] {
         &self.all
@@ -157,7 +158,7 @@ impl Barrier {
         }
     }
 
-    /// Gives the next thing to do, `None` when there is nothing to do before the next input.
+    /// The next action; `None` if there is none before the next input.
     pub fn poll_action(&mut self) -> Option<Action> {
         if self.step != Step::Ready {
             return None;
@@ -169,10 +170,10 @@ impl Barrier {
         Some(action)
     }
 
-    /// Takes in the message of the receive that was asked for: the world rank of its source, and its msglen.
+    /// The requested receive is complete: the world rank of its source, and its msglen.
     ///
     /// # Errors
-    /// It was not asked for, or has data; nothing changes.
+    /// It was not requested, or has data; nothing changes.
     pub fn handle_received(&mut self, source_rank: u32, len: u64) -> Result<(), BarrierError> {
         if self.step != (Step::Waiting { source: source_rank }) {
             return Err(BarrierError::NotAskedFor { source_rank });
@@ -184,7 +185,7 @@ impl Barrier {
         Ok(())
     }
 
-    /// Whether nothing is left to do here but the second barrier of the own client.
+    /// Whether only the second barrier of the own client is left.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.step == Step::Ready && self.left.is_empty()
@@ -202,7 +203,7 @@ fn linear(number: usize, m: usize, at: impl Fn(usize) -> u32) -> Vec<Action> {
 }
 
 /// Up the tree, and down again (IMPI 13). The children of v are v + 2^i for every i above the highest bit of
-/// v, as far as there are such.
+/// v, up to the number of masters.
 fn tree(number: usize, m: usize, at: impl Fn(usize) -> u32) -> Vec<Action> {
     let bits_above = number.checked_ilog2().map_or(0, |highest| highest + 1);
     let children: Vec<u32> = (bits_above..usize::BITS)

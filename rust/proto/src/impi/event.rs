@@ -13,7 +13,7 @@ pub(super) struct Control {
 }
 
 /// The meaning of a packet for the driver. The packet's [`data_len`](Packet::data_len) octets follow in any
-/// case; those of events that name no octets are skipped.
+/// case; the driver drops those of events without octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Event {
@@ -30,9 +30,8 @@ pub enum Event {
         /// Whether they are the last; the arrival's id is then invalid.
         last: bool,
     },
-    /// The peer has matched a synchronous or a long message. A synchronous one is complete, but for its own
-    /// octets if it is a long one: they are handed over with the [`Body`](super::message_tx::Body) that says
-    /// `last`.
+    /// The peer has matched a synchronous or a long message. A short synchronous one is complete; a long one
+    /// when its last octets are handed over, with the [`Body`](super::message_tx::Body) that has `last`.
     Matched {
         /// Of the send.
         token: u64,
@@ -57,8 +56,8 @@ pub struct Arrival {
     pub id: Option<ArrivalId>,
     /// Context id.
     pub cid: u64,
-    /// Rank of the sender in the communicator; in the draft always 0, the rank follows from the process
-    /// there.
+    /// Rank of the sender in the communicator; always 0 in the draft, where the rank follows from the
+    /// process.
     pub lsrank: i32,
     /// Tag.
     pub tag: i32,

@@ -1,4 +1,4 @@
-//! The end of a channel between two hosts: a Fini each way (IMPI 14).
+//! The end of a channel between two hosts: a Fini in each direction (IMPI 14).
 //!
 //! ```text
 //!   finish: all processes here have          Fini received: no more data
@@ -32,13 +32,13 @@ pub struct FiniState {
 pub enum EndOfStream {
     /// The peer's host had finished.
     Orderly,
-    /// It had not finished: it died, and the job fails.
+    /// It had not finished: it failed, and the job fails.
     Died,
     /// Unknown in the draft: orderly if no pending or later operation needs the peer.
     Unknown,
 }
 
-/// A packet behind the last one.
+/// A packet after the Fini.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{kind:?} after Fini")]
 pub struct AfterFini {
@@ -69,7 +69,7 @@ impl FiniState {
     /// Checks each packet of the channel, before its pair handles it.
     ///
     /// # Errors
-    /// A second Fini, or data behind one. Answers may still be in flight then, and are accepted.
+    /// A second Fini, or data after a Fini. Answers that are still in flight are accepted.
     #[inline]
     pub const fn handle_packet(&mut self, kind: PacketType) -> Result<(), AfterFini> {
         let is_fini = matches!(kind, PacketType::Fini);

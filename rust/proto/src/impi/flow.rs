@@ -10,8 +10,8 @@
 //!   ProtoAck arrives: sent - ackmark              rcvd >= ackmark: ProtoAck is sent, rcvd - ackmark
 //! ```
 //!
-//! At any time rcvd at one end is at most sent at the other. So the receiver can enforce hiwater, also while
-//! it holds ProtoAcks back. Both ends use the same two marks, the minima of the whole job (IMPI 5.5).
+//! At any time rcvd at one end is at most sent at the other, so the receiver can enforce hiwater, also while
+//! it holds ProtoAcks. Both ends use the same two marks, the minima of the whole job (IMPI 5.5).
 
 use thiserror::Error;
 
@@ -27,7 +27,7 @@ pub struct Flow {
     held: bool,
 }
 
-/// Marks with which nothing could flow.
+/// Invalid marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("ackmark {ackmark} and hiwater {hiwater}: 1 <= ackmark <= hiwater must hold")]
 pub struct MarksError {
@@ -37,7 +37,7 @@ pub struct MarksError {
     pub hiwater: u32,
 }
 
-/// A peer that does not keep to the marks.
+/// A peer that violates the flow control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FlowError {
     /// A ProtoAck for packets that were never sent.
@@ -48,10 +48,10 @@ pub enum FlowError {
         /// Packets sent and not acknowledged.
         sent: u32,
     },
-    /// A packet that had to wait for a ProtoAck.
+    /// A packet beyond hiwater.
     #[error("more than hiwater, {hiwater}, packets without a ProtoAck")]
     Violation {
-        /// Packets that may come without one.
+        /// Most packets without a ProtoAck.
         hiwater: u32,
     },
 }
@@ -104,8 +104,8 @@ impl Flow {
         self.held
     }
 
-    /// Holds ProtoAcks back, or no longer; then due ones are sent at once. While they are held the peer sends
-    /// at most hiwater packets, which bounds the memory at the receiver (IMPI 18, 8).
+    /// Holds or releases ProtoAcks; due ones are sent at once when released. While they are held the peer
+    /// sends at most hiwater packets, which bounds the memory at the receiver (IMPI 18, 8).
     #[inline]
     pub const fn hold_acks(&mut self, hold: bool) {
         self.held = hold;
@@ -119,10 +119,10 @@ impl Flow {
     }
 
     /// A counted packet was read from the channel, whether or not a receive matches it: if counting waited
-    /// for a receive, a receive of a later message could wait for ever (IMPI 9).
+    /// for a receive, the receive of a later message could deadlock (IMPI 9).
     ///
     /// # Errors
-    /// The peer has sent more than it may; nothing changes.
+    /// The packet is beyond hiwater; nothing changes.
     #[inline]
     pub const fn count_received(&mut self) -> Result<(), FlowError> {
         if self.rcvd >= self.hiwater {
@@ -135,7 +135,7 @@ impl Flow {
     /// A ProtoAck was received.
     ///
     /// # Errors
-    /// It answers more packets than were sent; nothing changes.
+    /// It acks more packets than were sent; nothing changes.
     #[inline]
     pub const fn handle_protoack(&mut self) -> Result<(), FlowError> {
         if self.sent < self.ackmark {
@@ -155,7 +155,7 @@ impl Flow {
         due
     }
 
-    /// Panics when the counters are not what they must be after every step.
+    /// Panics when an invariant does not hold. For tests, after every step.
     pub fn check_invariants(&self) {
         assert!(ACKMARK_MIN <= self.ackmark && self.ackmark <= self.hiwater, "{self:?}");
         assert!(self.sent <= self.hiwater && self.rcvd <= self.hiwater, "{self:?}");

@@ -1,8 +1,7 @@
-//! Every constant of the packet header, and of what travels in packets: sizes, fields, packet types, limits,
-//! tags of collective operations.
+//! Every constant of the packet header: sizes, fields, packet types, limits, tags of collective operations.
 //!
-//! Source: IMPI 7.1 and 3.4, whose offsets are the draft's but for octets 80 to 87. [`super::packet`] draws
-//! the same layout.
+//! Source: IMPI 7.1 and 3.4. The offsets are those of the draft, except octets 80 to 87. [`super::packet`]
+//! draws the same layout.
 
 use std::ops::Range;
 
@@ -21,9 +20,9 @@ pub const LEN_FIELD: Range<usize> = 4..8;
 pub const SRC_HOST_ID_FIELD: Range<usize> = 8..24;
 /// Field: pid of the process that sends this packet, signed (IMPI 7.1).
 pub const SRC_PID_FIELD: Range<usize> = 24..32;
-/// Field: host id of the process that this packet is for (IMPI 7.1).
+/// Field: host id of the destination process (IMPI 7.1).
 pub const DEST_HOST_ID_FIELD: Range<usize> = 32..48;
-/// Field: pid of the process that this packet is for, signed (IMPI 7.1).
+/// Field: pid of the destination process, signed (IMPI 7.1).
 pub const DEST_PID_FIELD: Range<usize> = 48..56;
 /// Field: the sender's request id, unsigned (IMPI 8.1).
 pub const SRQID_FIELD: Range<usize> = 56..64;
@@ -35,7 +34,7 @@ pub const MSGLEN_FIELD: Range<usize> = 72..80;
 pub const LSRANK_FIELD: Range<usize> = 80..84;
 /// Field of the later text: the tag, signed (IMPI 7.1).
 pub const TAG_FIELD: Range<usize> = 84..88;
-/// Field of the draft, in the place of both: the tag, signed (IMPI 7.1, draft layout).
+/// Field of the draft, at the offset of both: the tag, signed (IMPI 7.1, draft layout).
 pub const DRAFT_TAG_FIELD: Range<usize> = 80..88;
 /// Field: context id, unsigned (IMPI 7.1).
 pub const CID_FIELD: Range<usize> = 88..96;
@@ -45,10 +44,10 @@ pub const SEQNUM_FIELD: Range<usize> = 96..104;
 pub const COUNT_FIELD: Range<usize> = 104..112;
 /// Field: the sender's datatype, for tracing, opaque (IMPI 7.3).
 pub const DTYPE_FIELD: Range<usize> = 112..120;
-/// Field: goes out zero, is ignored coming in (IMPI 7.1).
+/// Field: sent as zero, ignored when received (IMPI 7.1).
 pub const RESERVED_FIELD: Range<usize> = 120..128;
 
-/// Type of a packet with data: a short message, or a part of a long one but its first (IMPI 3.4).
+/// Type of a packet with data: a short message, or a later part of a long one (IMPI 3.4).
 pub const TYPE_DATA: u32 = 0;
 /// Type of a packet with data: a short synchronous message, or the first part of a long one (IMPI 3.4).
 pub const TYPE_DATASYNC: u32 = 1;
@@ -58,9 +57,9 @@ pub const TYPE_PROTOACK: u32 = 2;
 pub const TYPE_SYNCACK: u32 = 3;
 /// Type of a cancel request (IMPI 3.4).
 pub const TYPE_CANCEL: u32 = 4;
-/// Type of the cancel reply that says yes (IMPI 3.4).
+/// Type of the answer: cancelled (IMPI 3.4).
 pub const TYPE_CANCELYES: u32 = 5;
-/// Type of the cancel reply that says no (IMPI 3.4).
+/// Type of the answer: not cancelled (IMPI 3.4).
 pub const TYPE_CANCELNO: u32 = 6;
 /// Type of a host's last packet; the draft has none (IMPI 3.4).
 pub const TYPE_FINI: u32 = 7;
@@ -70,8 +69,8 @@ pub const MAXDATALEN_MIN: u32 = 1;
 /// Least value of ackmark (IMPI 3.5).
 pub const ACKMARK_MIN: u32 = 1;
 
-/// Tag of a barrier's messages. All collective operations travel on the communicator's context id plus one
-/// (IMPI 3.6, 11.2).
+/// Tag of a barrier's messages. All collective operations use the communicator's context id plus one (IMPI
+/// 3.6, 11.2).
 pub const TAG_BARRIER: i32 = 110;
 /// Tag of bcast (IMPI 3.6).
 pub const TAG_BCAST: i32 = 120;
@@ -125,7 +124,7 @@ const _: () = assert!(DEST_PID_FIELD.end - DEST_HOST_ID_FIELD.start == PROC_LEN)
 const _: () = assert!(DRAFT_TAG_FIELD.start == LSRANK_FIELD.start && DRAFT_TAG_FIELD.end == TAG_FIELD.end);
 const _: () = assert!(RESERVED_FIELD.end == HEADER_LEN);
 
-/// Each field begins where the one before it ends, so the header has no gap and no overlap (IMPI 2).
+/// The header has no gap and no overlap (IMPI 2).
 const _: () = {
     let fields = [
         TYPE_FIELD,

@@ -1,9 +1,8 @@
-//! Markers in process ids, by which the ranks of this project know each other.
+//! Markers in process ids, which identify ranks of this project.
 //!
-//! The start-up protocol of IMPI has no place for an extension: existing implementations fail when a client
-//! sends a label that they do not know (IMPI 5.4). A process id is any number that is unique on its host
-//! (IMPI 2.2). The id of a Linux process has at most 22 bits (proc(5), `kernel.pid_max`). The bits above them
-//! hold the marker.
+//! The start-up protocol of IMPI cannot be extended: existing implementations fail when a client sends an
+//! unknown label (IMPI 5.4). A process id is any number that is unique on its host (IMPI 2.2). The id of a
+//! Linux process has at most 22 bits (proc(5), `kernel.pid_max`). The bits above them hold the marker.
 
 use super::Dialect;
 
@@ -13,23 +12,22 @@ const PID_BITS: u32 = 22;
 const FINAL_SHIFT: u32 = 40;
 /// "mpj", and "mpu".
 const FINAL_MARKERS: [i64; 2] = [0x6d_706a, 0x6d_7075];
-/// In the draft's 4 octets there are ten bits above a process id: the upper ten of "mpj", and the next
-/// number.
+/// The draft's 4 octets have ten bits above a process id: the upper ten bits of "mpj", or the next number.
 const DRAFT_MARKERS: [i64; 2] = [0x36b, 0x36c];
 
-/// The way in which processes of this project send each other messages, the same in the whole job.
+/// The transport between processes of this project, the same in the whole job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// By packets of IMPI, as with all others.
+    /// Packets of IMPI, as with foreign processes.
     Packets,
-    /// By datagrams.
+    /// Datagrams.
     Datagrams,
 }
 
-/// The process id that a process of ours announces.
+/// The process id that a process of this project announces.
 ///
-/// A process id of more than 22 bits, which Linux does not have, is stated as it is. The process then counts
-/// as foreign: everything works with it except datagrams.
+/// A process id of more than 22 bits, which Linux does not use, is announced unmarked. The process then
+/// counts as foreign, and cannot use datagrams.
 #[must_use]
 pub fn marked(dialect: Dialect, pid: u32, way: Way) -> i64 {
     let plain = i64::from(pid);
@@ -40,8 +38,8 @@ pub fn marked(dialect: Dialect, pid: u32, way: Way) -> i64 {
     }
 }
 
-/// The way in which a process of this project with this id sends messages; `None` for a foreign process. A
-/// foreign process can have such an id too; the proof on its connection shows that.
+/// The transport of the process of this project with this id; `None` for a foreign process. A foreign process
+/// can have such an id too; authentication on its connection detects that.
 #[must_use]
 pub fn way(dialect: Dialect, pid: i64) -> Option<Way> {
     [Way::Packets, Way::Datagrams].into_iter().find(|way| match dialect {
@@ -50,13 +48,13 @@ pub fn way(dialect: Dialect, pid: i64) -> Option<Way> {
     })
 }
 
-/// Whether a process that has announced this id is one of ours.
+/// Whether this is the announced id of a process of this project.
 #[must_use]
 pub fn is_marked(dialect: Dialect, pid: i64) -> bool {
     way(dialect, pid).is_some()
 }
 
-/// The id that a process of ours has where it runs; none of a process that has announced another.
+/// The id of the process at its own host; `None` for a foreign process.
 #[must_use]
 pub fn unmarked(dialect: Dialect, pid: i64) -> Option<u32> {
     let own = pid & ((1 << PID_BITS) - 1);

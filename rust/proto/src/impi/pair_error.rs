@@ -1,4 +1,4 @@
-//! Errors of a pair: of its settings, its driver, its peer.
+//! Errors of a pair: settings, driver, peer.
 
 use thiserror::Error;
 
@@ -22,17 +22,17 @@ pub enum SettingsError {
     /// Two ends could wait for each other's ProtoAcks.
     #[error("arrivals_max {arrivals_max} is less than 4 times hiwater, {hiwater}")]
     ArrivalsMax {
-        /// Most messages and answers that the peer makes us keep.
+        /// Most unmatched messages.
         arrivals_max: usize,
         /// Most packets without a ProtoAck.
         hiwater: u32,
     },
 }
 
-/// A message that is not taken.
+/// Why a send was refused; nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// As many sends are kept as may be: try again when one is complete.
+    /// The queue is full: try again when a send is complete.
     #[error("{sends_max} sends are waiting already")]
     Full {
         /// The limit.
@@ -43,7 +43,7 @@ pub enum SendError {
     Finished,
 }
 
-/// The driver names a message that does not wait for what it says.
+/// The driver names a message that does not exist, or is not in the state for the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no such arrival: {0:?}")]
 pub struct NoSuchArrival(pub ArrivalId);

@@ -1,12 +1,12 @@
-//! The conversation of clients with the startup server (IMPI 5).
+//! The protocol between clients and the startup server (IMPI 5).
 //!
-//! One server for each job; each client opens one connection to it and keeps that for the life of the job.
-//! [`Client`] and [`Server`] are the two machines. They take in octets in whatever pieces these come, and a
-//! time as a number where they have deadlines; they give out octets, what to close and why, and what has
-//! happened. The outcome is the same on every client: the [`Tables`] of the job.
+//! A job has one server. Each client keeps one connection to it until the job ends. [`Client`] and [`Server`]
+//! are the two machines. Inputs are octets in pieces of any length, and the time where there are deadlines.
+//! Outputs are octets, connections to close with the reason, and events. The outcome is the same on every
+//! client: the [`Tables`] of the job.
 //!
-//! Nothing that a peer sends is believed. Lengths are checked when they come, memory is taken as octets come,
-//! and all COLL data of a job together are at most [`COLL_TOTAL_MAX`](layout::COLL_TOTAL_MAX).
+//! Peers are not trusted. Lengths are checked when they are received, memory is allocated as octets arrive,
+//! and all COLL data of a job have at most [`COLL_TOTAL_MAX`](layout::COLL_TOTAL_MAX) octets.
 
 mod auth;
 mod client;

@@ -1,18 +1,17 @@
-//! An ordered queue that is searched in order while short and through an index once long.
+//! An ordered queue that is searched in order while short and by an index while long.
 //!
-//! Entries sit in slots that are reused; the queue's order is a linked list through them. Once there are more
-//! than [`INDEX_ABOVE`] entries, each is also filed in lists by what can be asked for: a list per (class,
-//! key), where the class says which of source and tag are wildcards. A posted receive is in the one list that
-//! bears its selector; an unexpected message is in four, one per class, so that any selector finds its
-//! earliest message at the head of one list. At [`INDEX_BELOW`] entries the index is dropped again. Both
-//! limits are choices of ours: searching 16 entries costs about as much as the hashing.
+//! Entries are in reusable slots; a linked list through them is the queue's order. With more than
+//! [`INDEX_ABOVE`] entries each entry is also in lists of an index: one list for each (class, key), where the
+//! class states which of source and tag are wildcards. A posted receive is in the list of its selector; an
+//! unexpected message is in four lists, one for each class, so that any selector finds its earliest message
+//! at the head of one list. At [`INDEX_BELOW`] entries the index is dropped. Both limits are choices of ours:
+//! searching 16 entries costs about as much as hashing.
 
 use rustc_hash::FxHashMap;
 
 use crate::envelope::{Envelope, Selector};
 
-/// Entries in order, found by what they are filed under. `LISTS` counts the lists an entry is in, the order
-/// included.
+/// Entries in order with an index. `LISTS` is the number of lists of an entry, the order included.
 #[derive(Debug)]
 pub(super) struct Queue<K, T, const LISTS: usize> {
     slots: Vec<Slot<K, T, LISTS>>,
@@ -22,19 +21,19 @@ pub(super) struct Queue<K, T, const LISTS: usize> {
     len: usize,
     next_sequence: u64,
     indexed: bool,
-    /// The hash has no secret key: a peer can choose tags that collide, and then makes the receives of its
-    /// own messages search a list.
+    /// The hash has no secret key: a peer can choose colliding tags, and so slow down the receives of its own
+    /// messages.
     index: [FxHashMap<Key, List>; CLASSES],
 }
 
-/// The place of an entry: a slot, and the entry's sequence number, which is never used twice.
+/// The position of an entry: a slot, and the entry's sequence number, which is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     slot: u32,
     sequence: u64,
 }
 
-/// The lists that an entry is in.
+/// The lists of an entry.
 pub(super) trait Filed: Copy {
     /// The class and key of the entry's list number `list`, which is 1 to `LISTS - 1`.
     fn filed_under(&self, list: usize) -> (usize, Key);
@@ -81,7 +80,7 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         Place { slot, sequence }
     }
 
-    /// Takes the entry out; `None` when it is no longer there.
+    /// Removes the entry; `None` if it was removed before.
     pub(super) fn remove(&mut self, place: Place) -> Option<(K, T)> {
         let slot = self.slots.get(place.slot as usize)?;
         if slot.value.is_none() || slot.sequence != place.sequence {
@@ -90,14 +89,14 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         self.remove_slot(place.slot)
     }
 
-    /// The entry in a slot that a search has just found.
+    /// The entry in a slot that a search has returned.
     #[inline]
     pub(super) fn get_slot(&self, slot: u32) -> Option<(K, &T)> {
         let slot = &self.slots[slot as usize];
         Some((slot.key, slot.value.as_ref()?))
     }
 
-    /// Takes out the entry in a slot that a search has just found.
+    /// Removes the entry in a slot that a search has returned.
     #[inline]
     pub(super) fn remove_slot(&mut self, slot: u32) -> Option<(K, T)> {
         if self.indexed {
@@ -120,7 +119,7 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         value.map(|value| (key, value))
     }
 
-    /// Takes out, in order, the entries that `picks` picks.
+    /// Removes, in order, the entries for which `picks` returns true.
     pub(super) fn extract(&mut self, mut picks: impl FnMut(&K, &T) -> bool) -> Vec<(K, T)> {
         let mut picked = Vec::new();
         let mut at = self.order.first;
@@ -145,7 +144,7 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         })
     }
 
-    /// Searches in order; what a short queue does.
+    /// Searches a short queue in order.
     #[inline]
     fn scan(&self, fits: impl Fn(&K) -> bool) -> Option<u32> {
         let mut at = self.order.first;
@@ -158,7 +157,7 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         None
     }
 
-    /// The earliest entry filed under this; only while indexed.
+    /// The earliest entry with this class and key; only while indexed.
     #[inline]
     fn look_up(&self, (class, key): (usize, Key)) -> Option<u32> {
         let lists = &self.index[class];
@@ -238,7 +237,7 @@ impl<T> Queue<Envelope, T, MESSAGE_LISTS> {
         self.slots_in(context).filter_map(|slot| self.get_slot(slot))
     }
 
-    /// Takes out, in order, the messages of a context that `picks` picks.
+    /// Removes, in order, the messages of a context for which `picks` returns true.
     pub(super) fn extract_in(
         &mut self,
         context: u64,
@@ -269,7 +268,7 @@ impl<T> Queue<Envelope, T, MESSAGE_LISTS> {
         })
     }
 
-    /// The earliest message that fits the selector.
+    /// The earliest message that matches the selector.
     #[inline]
     pub(super) fn find(&self, selector: &Selector) -> Option<u32> {
         if self.indexed {
@@ -281,7 +280,7 @@ impl<T> Queue<Envelope, T, MESSAGE_LISTS> {
 }
 
 impl<T> Queue<Selector, T, RECEIVE_LISTS> {
-    /// The earliest posted receive that the envelope fits.
+    /// The earliest posted receive that matches the envelope.
     #[inline]
     pub(super) fn find(&self, envelope: &Envelope) -> Option<u32> {
         if !self.indexed {
@@ -294,7 +293,7 @@ impl<T> Queue<Selector, T, RECEIVE_LISTS> {
 }
 
 impl Filed for Envelope {
-    /// Lists 1 to 4: as asked for exactly, with any tag, from any source, with both wildcards.
+    /// Lists 1 to 4: exact, any tag, any source, both wildcards.
     #[inline]
     fn filed_under(&self, list: usize) -> (usize, Key) {
         let class = list - (ORDER + 1);
@@ -305,7 +304,7 @@ impl Filed for Envelope {
 }
 
 impl Filed for Selector {
-    /// List 1: as it asks.
+    /// List 1: its selector.
     #[inline]
     fn filed_under(&self, _list: usize) -> (usize, Key) {
         let any_source = if self.source.is_none() { ANY_SOURCE } else { 0 };
@@ -412,16 +411,16 @@ const ANY_SOURCE: usize = 2;
 /// With more entries than this a queue is indexed.
 pub(super) const INDEX_ABOVE: usize = 16;
 
-/// With this many entries, or fewer, the index is dropped. Well below [`INDEX_ABOVE`], so that a queue that
-/// hovers there is not indexed again and again.
+/// With at most this number of entries the index is dropped. It is well below [`INDEX_ABOVE`], so that a
+/// queue near that length is not indexed repeatedly.
 pub(super) const INDEX_BELOW: usize = 4;
 
-/// Slots and index places that an empty queue keeps for reuse; more than these go back to the allocator.
+/// Slots and index entries that an empty queue keeps for reuse; more are released.
 pub(super) const RETAINED: usize = 1024;
 
 #[cfg(test)]
 impl<K, T, const LISTS: usize> Queue<K, T, LISTS> {
-    /// Allocated slots, and allocated places of the index in all classes.
+    /// Allocated slots, and allocated index entries of all classes.
     pub(super) fn capacities(&self) -> (usize, usize) {
         let index = self.index.iter().map(FxHashMap::capacity).sum();
         (self.slots.capacity(), index)

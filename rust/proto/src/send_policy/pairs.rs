@@ -1,4 +1,4 @@
-//! Pairing numbers: what ties the second message of a split one to its first.
+//! Pairing numbers, which tie the second half of a split message to the first.
 
 use std::collections::hash_map::Entry;
 
@@ -7,14 +7,12 @@ use thiserror::Error;
 
 /// Allocates a sender's pairing numbers.
 ///
-/// A number is at least 1 and unlike every other open one, also modulo `TAG_UB` + 1, since the second
-/// message's tag is the number modulo that. Numbers go up by one from 1, skip what is open and begin again at
-/// 1 after 2^32 - 1. A choice of ours: neither the dissertation nor the original ties the halves together
-/// (mpjdev 4.4).
+/// A number is at least 1 and different from every other open one, also modulo `TAG_UB` + 1, since the second
+/// half's tag is the number modulo that. Numbers ascend from 1, skip open ones and continue with 1 after 2^32
+/// - 1. A choice of ours: neither the dissertation nor the original ties the halves together (mpjdev 4.4).
 ///
-/// A number stays open until the second message has been sent *and matched* where the transport can tell,
-/// else until its send has completed: the longer it stays open, the longer no other message can be taken for
-/// it.
+/// A number stays open until the second half is sent *and matched* if the transport reports matches, else
+/// until its send is complete. While it is open no other message can be taken for the second half.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     /// `TAG_UB` + 1, 1 to 2^31.
@@ -25,7 +23,7 @@ pub struct Pairs {
     open: FxHashMap<u32, u32>,
 }
 
-/// All pairing numbers are open; closing one makes room.
+/// All pairing numbers are open; try again after closing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{open} split messages are in flight, no pairing number is free; receive some of them first")]
 pub struct NoFreePair {
@@ -43,14 +41,14 @@ impl Pairs {
         Self { modulus: tag_ub.max(0).cast_unsigned() + 1, next_number: 1, open: FxHashMap::default() }
     }
 
-    /// Opens a pair and gives its number.
+    /// Opens a pair; returns its number.
     ///
     /// # Errors
     /// [`NoFreePair`] when `TAG_UB` + 1 pairs are open; nothing has changed then, and a later try may
     /// succeed.
     pub fn open(&mut self) -> Result<u32, NoFreePair> {
-        // Neighbouring numbers have different tags, so each step meets another open tag, but for the one time
-        // the numbers begin again at 1: twice the open tags and one step more always reach a free one.
+        // Consecutive numbers have different tags, except once when numbers continue with 1. So twice the
+        // open tags and one step more always reach a free one.
         let steps_max = 2 * self.open.len() + 1;
         if self.open.len() < self.modulus as usize {
             for _ in 0..steps_max {
@@ -95,7 +93,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Numbers start at 1 and the tag is the number modulo TAG_UB + 1, which may be 0.
+    /// Proves that numbers start at 1 and that the tag is the number modulo TAG_UB + 1, which may be 0.
     #[test]
     fn numbers_go_up_from_one_and_tags_stay_within_the_bound() {
         let mut pairs = Pairs::new(2);
@@ -109,8 +107,7 @@ mod tests {
         assert_eq!(pairs.open_len(), 3);
     }
 
-    /// A number that was never opened, or is closed already, is not confused with the open one that shares
-    /// its tag.
+    /// Proves that closing an unknown or closed number does not close the open one with the same tag.
     #[test]
     fn close_of_an_unknown_number_changes_nothing() {
         let mut pairs = Pairs::new(9);
@@ -122,9 +119,9 @@ mod tests {
         assert_eq!(pairs.open_len(), 0);
     }
 
-    /// After 2^32 - 1 the numbers begin again at 1, never at 0, and skip what is still open.
+    /// Proves that numbers continue with 1 after 2^32 - 1, and skip open ones.
     #[test]
-    fn wraps_to_one_and_skips_the_open() {
+    fn numbers_wrap_to_one_and_skip_open_ones() {
         let mut pairs = Pairs::new(i32::MAX);
         assert_eq!(pairs.open(), Ok(1));
         pairs.next_number = u32::MAX;
@@ -132,10 +129,10 @@ mod tests {
         assert_eq!(pairs.open(), Ok(2));
     }
 
-    /// The bound on the search holds where it is tightest: the tags just before the wrap and just after it
-    /// are open.
+    /// Proves the bound of the search in the worst case: the tags directly before and after the wrap are
+    /// open.
     #[test]
-    fn finds_the_last_free_tag_across_the_wrap() {
+    fn last_free_tag_across_the_wrap_is_found() {
         for tag_ub in 0..8 {
             for start_before_end in 0..16 {
                 for free in 0..=tag_ub {
@@ -151,9 +148,9 @@ mod tests {
         }
     }
 
-    /// A million pairs opened and closed use the storage of the few that were open at once.
+    /// Proves that a million pairs use the storage of the few that were open at once.
     #[test]
-    fn steady_state_does_not_grow() {
+    fn million_pairs_use_bounded_storage() {
         let mut pairs = Pairs::new(32767);
         let mut open = std::collections::VecDeque::new();
         let mut capacity = 0;
@@ -170,8 +167,8 @@ mod tests {
     }
 
     proptest! {
-        /// In any order of opens and closes, open numbers are at least 1 and differ modulo TAG_UB + 1, and
-        /// the allocator refuses exactly when all tags are in use.
+        /// Proves for any order of opens and closes that open numbers are at least 1 and differ modulo TAG_UB
+        /// + 1, and that a pair is refused exactly when all tags are in use.
         #[test]
         fn open_numbers_differ_in_their_tags(
             tag_ub in 0..20i32,

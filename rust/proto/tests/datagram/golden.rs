@@ -66,7 +66,7 @@ fn every_packet_parses_as_described() {
 
 /// Proves that every octet goes out, whatever was there before, and that one octet less is no room.
 #[test]
-fn every_canonical_packet_is_what_is_emitted() {
+fn every_canonical_packet_is_emitted_as_recorded() {
     let vectors = vectors::all();
     let mut count = 0;
     for (vector, k, described, packet) in sound(&vectors).filter(|(vector, ..)| vector.canonical) {
@@ -89,7 +89,7 @@ fn every_canonical_packet_is_what_is_emitted() {
 
 /// Proves that head, data and checksum by themselves are the packet: for senders that gather.
 #[test]
-fn a_packet_in_parts_is_the_packet() {
+fn packet_emitted_in_parts_equals_the_whole() {
     let vectors = vectors::all();
     for (vector, k, described, packet) in sound(&vectors).filter(|(vector, ..)| vector.is_reliable) {
         let (_, data) = parse(vector, &described.octets).expect("a packet");
@@ -106,7 +106,7 @@ fn a_packet_in_parts_is_the_packet() {
 
 /// Proves that damage is refused by the rule that it breaks.
 #[test]
-fn every_damaged_packet_is_refused_for_what_is_wrong() {
+fn every_damaged_packet_is_refused_with_its_error() {
     let mut count = 0;
     for vector in &vectors::all() {
         for (k, described) in vector.datagrams.iter().enumerate() {
@@ -123,7 +123,7 @@ fn every_damaged_packet_is_refused_for_what_is_wrong() {
 
 /// Proves that no prefix of a packet is one, and that nothing may be behind it.
 #[test]
-fn a_packet_is_the_whole_datagram() {
+fn packet_shorter_or_longer_than_its_datagram_is_refused() {
     let vectors = vectors::all();
     for (vector, k, described, _) in sound(&vectors) {
         for cut in 0..described.octets.len() {
@@ -137,7 +137,7 @@ fn a_packet_is_the_whole_datagram() {
 
 /// Proves that a checked packet with any one bit changed is refused.
 #[test]
-fn no_bit_of_a_checked_packet_can_change() {
+fn changed_bit_of_a_checked_packet_is_refused() {
     let vectors = vectors::all();
     let mut count = 0;
     for (_, _, described, packet) in sound(&vectors).filter(|(.., packet)| packet.extension.checked) {
@@ -154,7 +154,7 @@ fn no_bit_of_a_checked_packet_can_change() {
 
 /// Proves that the vectors leave out no mode, no flag and no block.
 #[test]
-fn the_vectors_hold_every_mode_and_every_flag() {
+fn vectors_cover_every_mode_and_flag() {
     let vectors = vectors::all();
     let packets: Vec<Packet> = sound(&vectors).map(|(.., packet)| packet).collect();
     for mode in Mode::ALL {
@@ -167,7 +167,7 @@ fn the_vectors_hold_every_mode_and_every_flag() {
 
 /// Proves that what cannot be said is refused before it is written, and not only when it is read.
 #[test]
-fn nothing_is_emitted_that_would_be_refused() {
+fn packet_that_parse_would_refuse_is_not_emitted() {
     let mut octets = [0xcc; 64];
     let mut packet = Packet { extension: Extension::new(1, 2), ..Packet::default() };
     assert_eq!(packet.emit(&[], &mut octets), Err(PacketError::NoNumbers));

@@ -53,7 +53,7 @@ fn equal_seeds_give_equal_runs() {
 
 /// Proves that chances are those that were asked for.
 #[test]
-fn losses_and_copies_are_as_likely_as_asked() {
+fn losses_and_copies_have_the_stated_chance() {
     let mut network = Network::new(impairment("loss=10%,dup=5%"), 7);
     let arrived = run(&mut network, 100_000);
     let Counts { lost, duplicated, delivered, .. } = network.counts();
@@ -65,7 +65,7 @@ fn losses_and_copies_are_as_likely_as_asked() {
 
 /// Proves that losses of a burst come together: as many as 1 / leave on average.
 #[test]
-fn bursts_are_as_long_as_asked() {
+fn bursts_have_the_stated_length() {
     let mut network = Network::new(impairment("burst=1%/20%"), 7);
     let arrived = packets_of(&run(&mut network, 200_000));
     let gaps: Vec<u64> =
@@ -119,7 +119,7 @@ fn delay_and_jitter_bound_the_time() {
 
 /// Proves that the rate spaces packets out, and that the queue is bounded.
 #[test]
-fn a_full_queue_drops_and_the_rest_leaves_at_the_rate() {
+fn full_queue_drops_and_the_rest_is_sent_at_the_rate() {
     let mut network = Network::new(impairment("rate=8mbit,queue=4"), 3);
     for packet in 0..10 {
         network.send(0, 1000, packet);
@@ -206,7 +206,7 @@ fn impairment_is_parsed_from_its_text() {
 
 /// Proves that a text that is none is refused with the part that is wrong.
 #[test]
-fn a_wrong_part_is_named() {
+fn invalid_part_is_refused_with_its_name() {
     let values = [
         "loss=101%",
         "loss=-1%",
@@ -289,7 +289,7 @@ prop_compose! {
 proptest! {
     /// Proves that what is printed is what is parsed.
     #[test]
-    fn an_impairment_survives_its_text(impairment in impairments()) {
+    fn impairment_survives_its_text(impairment in impairments()) {
         prop_assert_eq!(impairment.to_string().parse(), Ok(impairment), "{}", impairment);
     }
 

@@ -42,7 +42,7 @@ fn released(machine: &mut UnetConnection<char>) -> String {
 /// Proves that numbers count up, that one timer begins with the first message, and that sending asks for no
 /// other packet.
 #[test]
-fn a_send_takes_the_next_number_and_starts_the_timer_once() {
+fn send_takes_the_next_number_and_starts_the_timer_once() {
     let mut machine = machine();
     assert_eq!((machine.next_timeout_ns(), machine.unacknowledged()), (None, 0));
     assert_eq!(machine.send(7, 'a'), Ok(numbers(Some(0), None)));
@@ -53,7 +53,7 @@ fn a_send_takes_the_next_number_and_starts_the_timer_once() {
 
 /// Proves that the window bounds what is kept, until it is acknowledged and taken.
 #[test]
-fn a_full_window_refuses_and_changes_nothing() {
+fn send_into_a_full_window_is_refused() {
     let mut machine = sent(4);
     for _ in 0..2 {
         assert!(!machine.can_send());
@@ -69,7 +69,7 @@ fn a_full_window_refuses_and_changes_nothing() {
 /// Proves that a message that comes in order provokes no packet, and that its acknowledgment leaves with the
 /// next message, once.
 #[test]
-fn an_acknowledgment_rides_on_the_next_message() {
+fn acknowledgment_is_piggy_backed_on_the_next_message() {
     let mut machine = machine();
     assert_eq!(machine.handle_packet(0, numbers(Some(0), None)), Ok(Event::Deliver));
     assert_eq!(machine.handle_packet(0, numbers(Some(1), None)), Ok(Event::Deliver));
@@ -80,7 +80,7 @@ fn an_acknowledgment_rides_on_the_next_message() {
 
 /// Proves that it also rides on a message that leaves again.
 #[test]
-fn an_acknowledgment_rides_on_a_message_that_leaves_again() {
+fn acknowledgment_is_piggy_backed_on_a_retransmission() {
     let mut machine = sent(1);
     assert_eq!(machine.handle_packet(50, numbers(Some(0), None)), Ok(Event::Deliver));
     machine.handle_timeout(100);
@@ -91,7 +91,7 @@ fn an_acknowledgment_rides_on_a_message_that_leaves_again() {
 /// Proves that a message that came before, or too early, is dropped and answered at once with the number that
 /// is expected.
 #[test]
-fn a_message_out_of_order_is_dropped_and_answered_at_once() {
+fn message_out_of_order_is_dropped_and_acknowledged_at_once() {
     let mut machine = machine();
     assert_eq!(machine.handle_packet(0, numbers(Some(1), None)), Ok(Event::Nothing));
     assert_eq!((machine.poll_transmit(), machine.poll_transmit()), (pure_ack(0), None));
@@ -104,7 +104,7 @@ fn a_message_out_of_order_is_dropped_and_answered_at_once() {
 /// Proves that an acknowledgment by itself provokes nothing, so that two ends never answer each other's for
 /// ever.
 #[test]
-fn an_acknowledgment_is_not_acknowledged() {
+fn pure_acknowledgment_is_not_acknowledged() {
     let mut machine = sent(2);
     for ack in [1, 1, 0, 2, 2] {
         assert_eq!(machine.handle_packet(0, numbers(None, Some(ack))), Ok(Event::Nothing));
@@ -115,7 +115,7 @@ fn an_acknowledgment_is_not_acknowledged() {
 
 /// Proves that an acknowledgment is cumulative, gives tokens back in order, and starts the time-out anew.
 #[test]
-fn an_acknowledgment_moves_the_left_edge() {
+fn acknowledgment_moves_the_left_edge() {
     let mut machine = sent(4);
     machine.handle_timeout(100);
     assert_eq!(machine.poll_transmit(), again('a', 0, None));
@@ -137,7 +137,7 @@ fn an_acknowledgment_moves_the_left_edge() {
 /// Proves that old acknowledgments are ignored, the timer too, and those of what was never sent are refused
 /// with their message.
 #[test]
-fn only_what_was_sent_can_be_acknowledged() {
+fn acknowledgment_of_an_unsent_number_is_refused() {
     let mut machine = sent(3);
     assert_eq!(machine.handle_packet(10, numbers(None, Some(2))), Ok(Event::Nothing));
     assert_eq!(machine.handle_packet(20, numbers(None, Some(1))), Ok(Event::Nothing));
@@ -159,7 +159,7 @@ fn only_what_was_sent_can_be_acknowledged() {
 /// Proves that the left edge alone is retransmitted, at doubled times up to the maximum, each time the timer
 /// is due.
 #[test]
-fn the_left_edge_is_sent_again_at_doubled_times() {
+fn left_edge_is_retransmitted_with_backoff() {
     let mut machine = sent(3);
     let mut due = 100;
     for wait in [200, 400, 500, 500, 500] {
@@ -206,7 +206,7 @@ fn duplicate_acknowledgments_are_ignored() {
 
 /// Proves that with eager acknowledgments each message is answered at once.
 #[test]
-fn eager_acknowledgments_leave_at_once() {
+fn eager_acknowledgments_are_sent_at_once() {
     let mut machine =
         UnetConnection::<char>::new(Settings { eager_acks: true, ..SETTINGS }).expect("good settings");
     for seq in 0..3 {
@@ -217,7 +217,7 @@ fn eager_acknowledgments_leave_at_once() {
 
 /// Proves that finish sends pending acks, refuses sends, and is complete when all is acknowledged.
 #[test]
-fn finishing_waits_for_what_is_not_acknowledged() {
+fn finish_waits_for_unacknowledged_messages() {
     let mut machine = sent(2);
     assert_eq!(machine.handle_packet(0, numbers(Some(0), None)), Ok(Event::Deliver));
     machine.finish(10, 1_000);
@@ -235,7 +235,7 @@ fn finishing_waits_for_what_is_not_acknowledged() {
 
 /// Proves that an end with nothing to wait for is complete at once.
 #[test]
-fn finishing_with_nothing_sent_is_complete() {
+fn finish_without_messages_completes_at_once() {
     let mut machine = machine();
     machine.finish(10, 10);
     assert_eq!((machine.outcome(), machine.next_timeout_ns()), (Some(Outcome::Complete), None));
@@ -268,7 +268,7 @@ fn finish_limit_ends_with_a_warning() {
 
 /// Proves the limits of the settings, and that the largest window works around the wrap.
 #[test]
-fn a_window_is_less_than_half_the_numbers() {
+fn window_of_half_the_numbers_is_refused() {
     for window in [0, WINDOW_MAX + 1, u16::MAX] {
         let refused = UnetConnection::<char>::new(Settings { window, ..SETTINGS }).map(drop);
         assert_eq!(refused, Err(SettingsError::Window { window }));

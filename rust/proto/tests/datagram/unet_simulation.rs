@@ -140,7 +140,7 @@ fn sequence_numbers_wrap() {
 /// Proves that a ping-pong needs no pure acknowledgment and no message twice: every one rides on the next
 /// message (3.2).
 #[test]
-fn a_ping_pong_has_no_pure_acknowledgment() {
+fn ping_pong_has_no_pure_acknowledgment() {
     let program = |sends| Program { messages: 10_000, sends, computes_ns: 0 };
     let slow = impairment("delay=20us,jitter=30us");
     let mut world = World::new(1, SETTINGS, [program(Sends::First), program(Sends::Second)], [slow; 2]);
@@ -157,7 +157,7 @@ fn a_ping_pong_has_no_pure_acknowledgment() {
 /// Proves the weakness of the producer and its consumer: without loss, each window takes a time-out, a
 /// useless message and the acknowledgment that this provokes (3.2).
 #[test]
-fn a_stream_one_way_needs_a_timeout_for_each_window() {
+fn one_way_stream_needs_a_timeout_for_each_window() {
     let windows = 20;
     let messages = windows * u64::from(SETTINGS.window);
     let mut world = World::new(1, SETTINGS, [streams(messages), SILENT], [impairment("delay=10us"); 2]);
@@ -176,7 +176,7 @@ fn a_stream_one_way_needs_a_timeout_for_each_window() {
 /// Proves that eager acknowledgments, which the report proposes for it, cure that at the price of a packet
 /// for each message.
 #[test]
-fn eager_acknowledgments_let_a_stream_run() {
+fn eager_acknowledgments_avoid_timeouts_of_a_stream() {
     let settings = Settings { eager_acks: true, ..SETTINGS };
     let mut world = World::new(1, settings, [streams(2_000), SILENT], [impairment("delay=10us"); 2]);
     world.run(STEPS_MAX);
@@ -189,7 +189,7 @@ fn eager_acknowledgments_let_a_stream_run() {
 /// each behind it come back by a time-out of their own; one way each needs a second one, which provokes the
 /// acknowledgment (3.2).
 #[test]
-fn a_loss_costs_a_timeout_for_each_message_behind_it() {
+fn loss_costs_a_timeout_for_each_later_message() {
     let behind = 9;
     for (eager_acks, timeouts) in [(true, 1 + behind), (false, 2 * (1 + behind) - 1)] {
         let settings = Settings { timeout_max_ns: SETTINGS.timeout_ns, eager_acks, ..SETTINGS };
@@ -205,7 +205,7 @@ fn a_loss_costs_a_timeout_for_each_message_behind_it() {
 /// Proves that the duplicate acknowledgments that a gap provokes are not acted on: the lost message waits for
 /// its timer (3.2).
 #[test]
-fn a_gap_is_not_repaired_before_the_timeout() {
+fn gap_is_not_repaired_before_the_timeout() {
     let mut world = World::new(1, SETTINGS, [streams(10), SILENT], [Impairment::NONE; 2]);
     world.wires[0].set_filter(|number, _| number == 0);
     world.run_until(STEPS_MAX, |world| world.ends[1].received > 0);
@@ -226,7 +226,7 @@ fn any_later_packet_repairs_a_lost_acknowledgment() {
 /// Proves that the last acknowledgment can be lost: its peer is gone, so the end tries until its limit and
 /// warns, though everything has come (3.2).
 #[test]
-fn a_lost_last_acknowledgment_is_a_warning() {
+fn lost_last_acknowledgment_is_a_warning() {
     let program = |sends| Program { messages: 5, sends, computes_ns: 0 };
     let mut world =
         World::new(1, SETTINGS, [program(Sends::First), program(Sends::Second)], [Impairment::NONE; 2]);
@@ -243,7 +243,7 @@ fn a_lost_last_acknowledgment_is_a_warning() {
 /// Proves that without a loss both ends finish, also at the same moment, with windows that are not
 /// acknowledged.
 #[test]
-fn both_finish_at_once() {
+fn both_ends_finish_at_the_same_time() {
     let mut world = World::new(1, SETTINGS, [streams(40), streams(40)], [impairment("delay=1ms"); 2]);
     world.run(STEPS_MAX);
     assert_eq!(world.finish(), [Outcome::Complete; 2]);

@@ -102,7 +102,7 @@ fn masters_are_the_lowest_ranks_of_their_clients() {
 
 /// Proves that messages go between ranks, not between the masters' numbers.
 #[test]
-fn the_example_exchanges_messages_between_its_masters() {
+fn example_of_the_text_exchanges_its_messages() {
     let masters = example();
     assert_eq!(script(&masters, 0, 4), actions("r2 r6 s2 s6"));
     assert_eq!(script(&masters, 2, 4), actions("s0 r0"));

@@ -10,7 +10,7 @@ use crate::vectors;
 
 /// Proves that Fini leaves once, when it is time, and names nobody.
 #[test]
-fn a_fini_leaves_once_when_the_host_has_finished() {
+fn fini_is_sent_once_when_the_host_has_finished() {
     let mut fini = FiniState::new(Dialect::Final);
     assert_eq!(fini.poll_transmit(), None);
     fini.finish();

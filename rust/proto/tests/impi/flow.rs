@@ -36,7 +36,7 @@ fn marks_are_refused_unless_one_to_ackmark_to_hiwater() {
 
 /// Proves the captured conversation with 3 and 5: five packets leave, then three for each ProtoAck (IMPI 9).
 #[test]
-fn each_protoack_lets_ackmark_more_packets_leave() {
+fn protoack_permits_ackmark_more_packets() {
     let mut flow = flow(3, 5);
     assert_eq!(fill(&mut flow), 5);
     for _ in 0..4 {
@@ -75,7 +75,7 @@ fn marks_of_one_alternate() {
 
 /// Proves that the counter never becomes negative: not from nothing, and not from fewer packets than ackmark.
 #[test]
-fn a_protoack_for_packets_that_did_not_leave_is_an_error() {
+fn protoack_for_unsent_packets_is_an_error() {
     let mut flow = flow(3, 5);
     assert_eq!(flow.handle_protoack(), Err(FlowError::TooManyAcks { ackmark: 3, sent: 0 }));
     flow.count_sent();
@@ -89,7 +89,7 @@ fn a_protoack_for_packets_that_did_not_leave_is_an_error() {
 /// Proves that ProtoAcks that are held back stop the peer at hiwater, are all released together, and that a
 /// peer who does not stop is found.
 #[test]
-fn held_protoacks_bound_what_comes_and_are_released_at_once() {
+fn held_protoacks_stop_the_peer_and_are_released_at_once() {
     let mut flow = flow(2, 7);
     flow.hold_acks(true);
     for _ in 0..7 {
@@ -105,7 +105,7 @@ fn held_protoacks_bound_what_comes_and_are_released_at_once() {
 
 /// Proves that who has not been told of a ProtoAck yet may not send on it: it counts when it leaves.
 #[test]
-fn a_protoack_that_is_due_but_has_not_left_allows_nothing() {
+fn unsent_protoack_permits_no_packets() {
     let mut flow = flow(1, 2);
     assert_eq!(flow.count_received(), Ok(()));
     assert_eq!(flow.count_received(), Ok(()));
@@ -119,7 +119,7 @@ proptest! {
     /// Proves that two ends which keep to the marks report no violation and never stall, with any packets in
     /// flight and any delay of ProtoAcks.
     #[test]
-    fn two_honest_ends_never_violate_and_never_stop(
+    fn two_honest_ends_never_violate_the_flow_and_never_stall(
         ackmark in 1u32..6, more in 0u32..6, steps in proptest::collection::vec(0u8..5, 0..400),
     ) {
         let (mut s, mut d) = (flow(ackmark, ackmark + more), flow(ackmark, ackmark + more));

@@ -23,7 +23,7 @@ fn every_packet_parses_as_described() {
 /// Proves that a packet holds all that LAM fills in, and that every octet goes out, whatever was there
 /// before.
 #[test]
-fn every_canonical_packet_is_what_is_emitted() {
+fn every_canonical_packet_is_emitted_as_recorded() {
     let mut count = 0;
     for vector in vectors::all().into_iter().filter(|vector| vector.canonical) {
         for (k, described) in vector.packets.iter().enumerate() {
@@ -38,7 +38,7 @@ fn every_canonical_packet_is_what_is_emitted() {
 
 /// Proves that headers of no dialect, and of the other one alone, are refused by the field that is wrong.
 #[test]
-fn every_damaged_header_is_refused_by_its_field() {
+fn every_damaged_header_is_refused_with_its_field() {
     let mut count = 0;
     for vector in vectors::all() {
         let Some((octets, field, value)) = &vector.error else { continue };
@@ -71,7 +71,7 @@ fn only_data_packets_have_data() {
 /// Proves that the same octets mean the same non-negative tag in both dialects, as IMPI 7.1 says, and that
 /// the draft's tag has a sign.
 #[test]
-fn a_draft_tag_is_a_tag_behind_lsrank_zero_until_it_is_negative() {
+fn draft_tag_is_read_as_lsrank_and_tag_of_the_final_dialect() {
     let proc = Proc::default();
     for (tag, lsrank) in [(0, 0), (7, 0), (i32::MAX, 0), (-1, -1), (i32::MIN, -1)] {
         let mut octets = [0xcc; HEADER_LEN];
@@ -87,7 +87,7 @@ fn a_draft_tag_is_a_tag_behind_lsrank_zero_until_it_is_negative() {
 /// Proves that src and dest are those of the packet, also where it answers one of the other direction (IMPI
 /// 7.2).
 #[test]
-fn src_and_dest_are_swapped_in_the_other_direction() {
+fn reply_has_src_and_dest_swapped() {
     for vector in vectors::all() {
         let named = vector.packets.iter().filter(|d| d.packet.kind != PacketType::Fini);
         for one in named.clone() {

@@ -31,7 +31,7 @@ fn long_message_continues_when_it_is_matched() {
 
 /// Proves that a rest waits for its octets packet by packet, and that first packets leave meanwhile.
 #[test]
-fn rest_waits_until_its_octets_are_there() {
+fn rest_waits_for_its_octets() {
     let mut pair = pair();
     pair.send(standard(7, 25)).unwrap();
     assert_eq!(sent(&mut pair).len(), 1);
@@ -50,7 +50,7 @@ fn rest_waits_until_its_octets_are_there() {
 
 /// Proves that a packet of one octet is a packet, and that lengths beyond 32 bits are counted.
 #[test]
-fn extreme_lengths_are_cut_into_packets() {
+fn extreme_lengths_are_divided_into_packets() {
     let mut one = Pair::new(Settings { maxdatalen: 1, ..SETTINGS }).unwrap();
     one.send(synchronous(7, 3)).unwrap();
     assert_eq!(sent(&mut one), ["DataSync 7 0 1/3 7@0"]);
@@ -73,7 +73,7 @@ fn extreme_lengths_are_cut_into_packets() {
 
 /// Proves the receiver's side: offsets, the end, and that the id is gone with it.
 #[test]
-fn the_rest_of_a_matched_long_message_is_appended() {
+fn rest_of_a_matched_long_message_is_appended() {
     let mut pair = pair();
     let id = match give(&mut pair, datasync(5, 10, 25)) {
         Ok(Event::Arrived(
@@ -99,7 +99,7 @@ fn the_rest_of_a_matched_long_message_is_appended() {
 /// Proves that parts which are not full are taken, as long as the sum is right: a choice of ours, LAM warns
 /// (IMPI 8.3).
 #[test]
-fn parts_that_are_not_full_are_taken() {
+fn short_parts_are_accepted() {
     let mut pair = pair();
     let id = arrive(&mut pair, datasync(5, 0, 4));
     pair.matched(id).unwrap();
@@ -112,7 +112,7 @@ fn parts_that_are_not_full_are_taken() {
 
 /// Proves that what nobody wants is drained, also when that turns out in the middle (IMPI 17: truncation).
 #[test]
-fn a_discarded_long_message_is_drained() {
+fn discarded_long_message_is_drained() {
     for steps in 0..3 {
         let mut pair = pair();
         let id = arrive(&mut pair, datasync(5, 10, 25));
@@ -155,7 +155,7 @@ fn alternating_long_messages_are_distinguished() {
 /// Proves the order of packets: short messages pass the rest of a long one, in turn with it, and no first
 /// packet passes another (IMPI 8.4).
 #[test]
-fn the_rest_of_a_long_message_holds_up_no_other() {
+fn rest_of_a_long_message_delays_no_other_message() {
     let mut pair = pair();
     for (token, msglen) in [(1, 40), (2, 1)] {
         pair.send(standard(token, msglen)).unwrap();
@@ -180,7 +180,7 @@ fn the_rest_of_a_long_message_holds_up_no_other() {
 /// Proves that ProtoAcks pass everything, a closed flow too, and that answers pass messages but wait for the
 /// flow (IMPI 9).
 #[test]
-fn protoacks_leave_first_and_answers_before_messages() {
+fn protoacks_are_sent_first_and_answers_before_messages() {
     let mut pair = pair_with(1, 1);
     pair.send(standard(1, 0)).unwrap();
     pair.send(standard(2, 0)).unwrap();
@@ -196,7 +196,7 @@ fn protoacks_leave_first_and_answers_before_messages() {
 
 /// Proves that marks of 1 and 1 carry a long message through, one packet for each ProtoAck.
 #[test]
-fn a_long_message_passes_marks_of_one() {
+fn long_message_passes_with_marks_of_one() {
     let mut pair = pair_with(1, 1);
     pair.send(standard(1, 25)).unwrap();
     assert_eq!(sent(&mut pair), ["DataSync 1 0 10/25 1@0"]);
@@ -224,7 +224,7 @@ fn protoacks_that_the_driver_holds_are_released_together() {
 /// Proves that waiting messages are bounded: the peer is stopped at the limit, and continues when some are
 /// matched.
 #[test]
-fn too_many_messages_that_wait_stop_the_peer() {
+fn too_many_unmatched_messages_stop_the_peer() {
     let settings = Settings { ackmark: 1, hiwater: 2, arrivals_max: 8, ..SETTINGS };
     let mut pair = Pair::new(settings).unwrap();
     let mut ids = Vec::new();
@@ -247,7 +247,7 @@ fn too_many_messages_that_wait_stop_the_peer() {
 /// Proves that answers are bounded too, when the peer does not let them leave: at twice as many as unmatched
 /// messages.
 #[test]
-fn too_many_answers_that_wait_stop_the_peer() {
+fn too_many_queued_answers_stop_the_peer() {
     let settings = Settings { ackmark: 1, hiwater: 1, arrivals_max: 4, ..SETTINGS };
     let mut pair = Pair::new(settings).unwrap();
     let mut count = 0;
@@ -270,7 +270,7 @@ fn too_many_answers_that_wait_stop_the_peer() {
 /// Proves that two ends at their limits of unmatched messages acknowledge each other once all are matched,
 /// and continue.
 #[test]
-fn two_ends_full_of_messages_that_are_matched_at_once_answer_all() {
+fn two_full_ends_answer_all_messages_when_matched() {
     const COUNT: u64 = 100;
     for (ackmark, hiwater) in [(1, 1), (1, 2), (2, 4), (5, 10), (7, 7)] {
         let settings = Settings { ackmark, hiwater, arrivals_max: 4 * hiwater as usize, ..SETTINGS };
@@ -359,8 +359,7 @@ fn lost_channel_reports_all_pending_requests() {
     pair.discard(discarded).unwrap();
     pair.send(standard(3, 1)).unwrap();
     pair.send(standard(2, 1)).unwrap();
-    let lost =
-        Abandoned { sends: vec![2, 3, 4, 5, 6], receives: vec![going_on], unmatched: vec![unmatched] };
+    let lost = Abandoned { sends: vec![2, 3, 4, 5, 6], receives: vec![going_on], unmatched: vec![unmatched] };
     assert_eq!(pair.abandon(), lost);
     pair.check_invariants();
     assert_eq!(sent(&mut pair).len(), 1, "a ProtoAck at most");

@@ -9,7 +9,7 @@ use crate::script::*;
 
 /// Proves every field of a short message, and that a message of M octets is still short (IMPI 8.2).
 #[test]
-fn a_short_message_is_one_data_packet_without_an_id() {
+fn short_message_is_one_data_packet_without_an_id() {
     for msglen in [0, 1, u64::from(M) - 1, u64::from(M)] {
         let mut pair = pair();
         pair.send(Send { cid: 6, lsrank: -7, tag: 8, msglen, token: 99, ..Send::default() }).unwrap();
@@ -75,7 +75,7 @@ fn send_now_refuses_messages_that_wait_or_are_kept() {
 
 /// Proves that a synchronous send completes with the SyncAck and not before, whatever it carries (IMPI 8.2).
 #[test]
-fn a_short_synchronous_message_completes_with_its_syncack() {
+fn short_synchronous_message_completes_with_its_syncack() {
     for msglen in [0, 3, u64::from(M)] {
         let mut pair = pair();
         pair.send(synchronous(7, msglen)).unwrap();
@@ -90,7 +90,7 @@ fn a_short_synchronous_message_completes_with_its_syncack() {
 
 /// Proves what the driver learns of a short message, and that nothing has to be said of it afterwards.
 #[test]
-fn a_short_message_without_an_id_arrives_and_is_forgotten() {
+fn short_message_without_an_id_stores_nothing() {
     let mut pair = pair();
     for len in [0, M] {
         let packet = Packet { lsrank: 2, tag: -3, cid: 5, seqnum: 77, ..data(0, len, u64::from(len)) };
@@ -132,7 +132,7 @@ fn match_of_a_standard_message_sends_nothing() {
 
 /// Proves that a message that nobody wants is acknowledged to its sender as if it was matched.
 #[test]
-fn a_discarded_message_is_acknowledged() {
+fn discarded_message_gets_its_syncack() {
     let mut pair = pair();
     let id = arrive(&mut pair, datasync(7, 3, 3));
     pair.discard(id).unwrap();
@@ -159,7 +159,7 @@ fn id_of_a_completed_message_is_unknown() {
 /// Proves that messages are numbered in the order in which they leave, all packets of one message alike;
 /// LAM's numbers differ, nobody uses them (IMPI 7.3).
 #[test]
-fn every_message_has_its_number() {
+fn messages_are_numbered_in_order() {
     let mut pair = pair();
     for (token, msglen) in [(1, 1), (2, 25), (3, 1)] {
         pair.send(standard(token, msglen)).unwrap();

@@ -219,7 +219,7 @@ fn run_all(seeds: std::ops::Range<u64>, loses: bool) -> Counts {
 /// order, and only if it was not cancelled; that synchronous sends complete after their match; and that all
 /// complete and all channels close.
 #[test]
-fn each_message_is_received_once_and_all_are_in_the_end() {
+fn each_message_is_received_once_and_all_complete() {
     let counts = run_all(0..runs(), false);
     let Counts { received, cancelled, refused, discarded, lost } = counts;
     assert_eq!((received + cancelled, lost), (runs() as usize * MESSAGES, 0), "{counts:?}");

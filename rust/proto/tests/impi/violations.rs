@@ -20,7 +20,7 @@ fn receiving() -> (Pair, ArrivalId) {
 
 /// Proves that a packet of, or for, another process is refused, whatever its type.
 #[test]
-fn packets_between_others_are_refused() {
+fn packet_of_other_processes_is_refused() {
     let other = Proc { pid: 23, ..THEIRS };
     let other_host = Proc { host_id: [0xff; 16], ..THEIRS };
     for kind in [0, 1, 2, 3, 4, 5, 6].map(|code| PacketType::from_code(code, Dialect::Draft).unwrap()) {
@@ -85,7 +85,7 @@ fn data_without_a_message_are_refused() {
 
 /// Proves that the parts of a message must add up to it, and that it keeps its length.
 #[test]
-fn parts_that_do_not_add_up_are_refused() {
+fn parts_with_a_wrong_sum_are_refused() {
     let (mut pair, id) = receiving();
     let drqid = id.drqid();
     assert_eq!(give(&mut pair, rest(drqid, 10, 26)), Err(ProtocolError::Msglen { found: 26, expected: 25 }));
@@ -97,7 +97,7 @@ fn parts_that_do_not_add_up_are_refused() {
 
 /// Proves that the largest message there can be, all but without data, overflows nothing.
 #[test]
-fn the_largest_msglen_is_counted() {
+fn largest_msglen_is_counted() {
     let mut pair = pair();
     let id = arrive(&mut pair, datasync(5, 10, u64::MAX));
     pair.matched(id).unwrap();

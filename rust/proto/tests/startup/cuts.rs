@@ -36,7 +36,7 @@ fn replay(vector: &Vector, mut octets_left: usize) -> Watched {
 /// unauthenticated client is dropped, a joined one ends the job, one of a running job is lost and the other
 /// may finish.
 #[test]
-fn a_client_may_be_cut_off_after_any_octet() {
+fn client_cut_off_after_any_octet_fails() {
     for vector in vectors::all() {
         let said = vector.said_by(1);
         let total: usize = said.iter().map(Vec::len).sum();
@@ -67,7 +67,7 @@ fn a_client_may_be_cut_off_after_any_octet() {
 /// Proves that a client finds out wherever the server ends, that it says nothing afterwards, and that it
 /// stays so.
 #[test]
-fn a_server_may_end_after_any_octet() {
+fn server_cut_off_after_any_octet_fails_the_client() {
     for vector in vectors::all() {
         let told: Vec<u8> = vector.told_to(0).concat();
         for cut in 0..=told.len() {

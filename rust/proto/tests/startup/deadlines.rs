@@ -30,7 +30,7 @@ fn over(failure: Failure) -> Option<ServerEvent> {
 /// Proves that each connection has its own time to join, octet by octet or silent, and that a joined client
 /// may wait.
 #[test]
-fn a_connection_must_join_in_its_time() {
+fn connection_that_does_not_join_in_time_is_closed() {
     let mut watched = started(None);
     assert_eq!(watched.server.next_deadline(), None);
     watched.connect(2000, 0);
@@ -91,7 +91,7 @@ fn running() -> Watched {
 
 /// Proves that after a loss the others may finish, and that the job has failed all the same.
 #[test]
-fn after_a_loss_the_others_may_finish() {
+fn other_clients_finish_after_a_loss() {
     let mut watched = running();
     watched.server.handle_eof(50_000, 1);
     watched.drain();
@@ -106,7 +106,7 @@ fn after_a_loss_the_others_may_finish() {
 
 /// Proves that grace counts from the first loss, and that clients that have finished by then are not named.
 #[test]
-fn after_a_loss_the_others_have_a_time_of_grace() {
+fn job_ends_after_the_grace_time_of_a_loss() {
     let mut watched = running();
     watched.say(2, &message(b"FINI", &[]));
     watched.server.handle_octets(50_000, 1, b"DONE\0\0\0\0");

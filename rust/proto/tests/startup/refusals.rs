@@ -176,7 +176,7 @@ fn broken(before: &[(u64, Vec<u8>)], words: &[u8]) -> (Option<Fault>, Option<Ser
 
 /// Proves that what a client does wrong before the job runs ends it for all, and says which client and what.
 #[test]
-fn a_clients_fault_before_the_job_runs_ends_it_for_all() {
+fn fault_before_the_job_runs_ends_it_for_all() {
     let alone = vec![(1, joining(1))];
     let early = [alone.clone(), vec![(1, message(b"DONE", &[]))]].concat();
     let both = vec![(1, joining(1)), (0, joining(0))];

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chance(u32);
 
-/// Losses that come together: the model of Gilbert and Elliott.
+/// Losses in bursts: the model of Gilbert and Elliott.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
     /// The chance that a burst begins with a packet.
@@ -19,19 +19,19 @@ pub struct Burst {
     pub leave: Chance,
 }
 
-/// Packets that are overtaken.
+/// Reordering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reorder {
-    /// By how many later packets at most; each number is as likely.
+    /// The most later packets that overtake it; the number is evenly distributed.
     pub distance: u16,
-    /// The chance that a packet is one of them.
+    /// The chance that a packet is overtaken.
     pub chance: Chance,
 }
 
-/// A time in which nothing passes.
+/// A time in which no packet passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// When it begins, in nanoseconds.
+    /// Its begin in nanoseconds.
     pub begin_ns: u64,
     /// Its length in nanoseconds.
     pub len_ns: u64,
@@ -57,25 +57,25 @@ pub struct Partition {
 pub struct Impairment {
     /// The chance that a packet is lost.
     pub loss: Chance,
-    /// Losses that come together.
+    /// Losses in bursts.
     pub burst: Option<Burst>,
     /// The chance that a packet is duplicated.
     pub duplication: Chance,
-    /// Packets that are overtaken.
+    /// Reordering.
     pub reorder: Option<Reorder>,
     /// The delay of a packet in nanoseconds.
     pub delay_ns: u64,
     /// The largest additional delay in nanoseconds, evenly distributed.
     pub jitter_ns: u64,
-    /// Bits per second; none is no limit.
+    /// Bits per second; `None` is no limit.
     pub rate: Option<NonZeroU64>,
-    /// Packets that may wait for the rate, the one that is leaving among them.
+    /// Packets that may wait for the rate, the one that is being sent included.
     pub queue: usize,
-    /// A time in which nothing passes.
+    /// A time in which no packet passes.
     pub partition: Option<Partition>,
 }
 
-/// A text that is no impairment; it names the part.
+/// An invalid text; the error names the part.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ImpairmentError {
     /// No part has this name.
@@ -84,17 +84,17 @@ pub enum ImpairmentError {
         /// The part as it was given.
         part: String,
     },
-    /// The value is none for its part.
+    /// The value is invalid.
     #[error("{part:?}: {expected} is expected, such as {example}")]
     Value {
         /// The part as it was given.
         part: String,
         /// The expected text.
         expected: &'static str,
-        /// One that would do.
+        /// An example.
         example: &'static str,
     },
-    /// It is there twice.
+    /// The part is repeated.
     #[error("{part:?}: {name} was said before")]
     Twice {
         /// The part as it was given.
@@ -110,26 +110,26 @@ const NAMES: [&str; 9] = ["loss", "burst", "dup", "reorder", "delay", "jitter", 
 const REORDER_CHANCE: Chance = Chance(100_000_000);
 /// Packets that may wait for the rate, if it is not said.
 const QUEUE_DEFAULT: usize = 256;
-/// Units of times, in nanoseconds; what ends another one's name comes behind it.
+/// Units of times, in nanoseconds. A unit whose name ends another one's follows it.
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 /// Units of rates, in bits per second.
 const RATES: [(&str, f64); 4] = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9), ("bit", 1.0)];
 
 impl Chance {
-    /// Billionths of what always happens.
+    /// The billionths of certainty.
     pub const ALWAYS_BILLIONTHS: u32 = 1_000_000_000;
     /// Never.
     pub const NEVER: Self = Self(0);
     /// Always.
     pub const ALWAYS: Self = Self(Self::ALWAYS_BILLIONTHS);
 
-    /// A chance in billionths, if that is not more than always.
+    /// A chance in billionths, at most certainty.
     #[must_use]
     pub const fn from_billionths(billionths: u32) -> Option<Self> {
         if billionths <= Self::ALWAYS_BILLIONTHS { Some(Self(billionths)) } else { None }
     }
 
-    /// A chance in hundredths; more than 100 are always.
+    /// A chance in percent; more than 100 count as 100.
     #[must_use]
     pub const fn percent(percent: u32) -> Self {
         if percent < 100 { Self(percent * (Self::ALWAYS_BILLIONTHS / 100)) } else { Self::ALWAYS }
@@ -152,7 +152,7 @@ impl Chance {
 }
 
 impl Partition {
-    /// Whether nothing passes then.
+    /// Whether no packet passes then.
     #[must_use]
     pub const fn holds(self, now_ns: u64) -> bool {
         self.begin_ns <= now_ns && now_ns - self.begin_ns < self.len_ns
@@ -160,7 +160,7 @@ impl Partition {
 }
 
 impl Impairment {
-    /// A path on which nothing happens to packets.
+    /// A path without impairments.
     pub const NONE: Self = Self {
         loss: Chance::NEVER,
         burst: None,
@@ -173,7 +173,7 @@ impl Impairment {
         partition: None,
     };
 
-    /// Takes one part; none when its value is none.
+    /// Applies one part; `None` if its value is invalid.
     fn set(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
             "loss" => self.loss = Chance::parse(value)?,
@@ -232,7 +232,7 @@ impl FromStr for Impairment {
     }
 }
 
-/// As the text from which it would be parsed.
+/// The text from which it is parsed.
 impl fmt::Display for Impairment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
@@ -275,7 +275,7 @@ fn expected(name: &str) -> (&'static str, &'static str) {
 /// A number times a unit, rounded, if it is within 0 and a maximum.
 fn scaled(number: &str, unit: f64, max: f64) -> Option<u64> {
     let scaled = number.parse::<f64>().ok()? * unit;
-    // Not a number is not within it.
+    // NaN is not within it.
     (0.0..=max).contains(&scaled).then(|| scaled.round() as u64)
 }
 

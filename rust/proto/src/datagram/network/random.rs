@@ -1,14 +1,14 @@
-//! Pseudorandom numbers from a seed.
+//! Pseudorandom numbers of the simulated network.
 
 use super::Chance;
 
-/// A seeded generator: SplitMix64 (Steele, Lea, Flood 2014). Its state counts up, so every seed is a good
-/// one.
+/// A seeded generator: SplitMix64 (Steele, Lea, Flood 2014). Every seed is good. Recorded seeds of
+/// simulations and impairments depend on its sequence, so no library whose sequence may change replaces it.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of this seed.
+    /// A generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -30,7 +30,7 @@ impl Random {
         ((self.bits() as u128 * (max as u128 + 1)) >> 64) as u64
     }
 
-    /// Whether something of this chance happens. What never happens, and what always does, draws no number.
+    /// Whether an event of this chance occurs. The chances 0 and 1 draw no number.
     pub const fn happens(&mut self, chance: Chance) -> bool {
         match chance.billionths() {
             0 => false,

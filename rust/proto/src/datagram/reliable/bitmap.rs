@@ -3,8 +3,8 @@
 /// Bits by number. All set bits lie within a range that moves upwards and is never longer than the one given.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
-    /// A ring, empty until a bit is set; a power of two of words, and one more than the range has, so that a
-    /// word that begins anywhere in the range never meets bits of its beginning.
+    /// A ring, empty until a bit is set. Its length is a power of two and exceeds the range by a word, so
+    /// that a word read from anywhere in the range does not wrap to the beginning of the range.
     words: Vec<u64>,
     len: usize,
 }

@@ -11,8 +11,8 @@
 //! The first slow start ends when the round trip grows (`slow_start.rs`).
 //!
 //! The first loss within a round trip cuts the window (RFC 9002, 7.3.2): an epoch lasts until a packet that
-//! was sent after the cut is acked or lost. Marks of congestion (ECN) are not used. A cut that turns out to
-//! have had no reason is undone. A timer that expires cuts nothing.
+//! was sent after the cut is acked or lost. ECN is not used. A spurious cut is undone. An expired timer cuts
+//! nothing.
 
 use super::slow_start::SlowStart;
 use super::time::{Nanos, SECOND};
@@ -24,7 +24,7 @@ pub enum Algorithm {
     Private,
     /// RFC 9002, 7: half the window on loss, one packet more each round trip.
     NewReno,
-    /// RFC 9438: as TCP on Linux, and so fair to it. Where losses are frequent it grows as NewReno does.
+    /// RFC 9438: as TCP on Linux, and so fair to it. With frequent losses it grows as NewReno does.
     #[default]
     Cubic,
 }
@@ -51,7 +51,7 @@ pub(super) struct Congestion {
     before_cut: Option<State>,
     /// The first transmission after the last cut: earlier ones neither cut nor grow the window.
     epoch: u64,
-    /// The least window of a link with a declared rate, as far as the round trip is known.
+    /// The least window of a link with a declared rate, once the round trip is known.
     declared: f64,
     /// Packets that must be acked after persistent congestion before the least window applies again.
     doubted: u64,
@@ -79,7 +79,7 @@ struct Cubic {
     reno: f64,
     /// cwnd_prior.
     prior: f64,
-    /// When something was acknowledged last.
+    /// The time of the last ack.
     acked_at: Nanos,
 }
 
@@ -112,7 +112,7 @@ impl Congestion {
         if self.doubted > 0 { window as u32 } else { window.max(self.declared) as u32 }
     }
 
-    /// Sets the least window to the packets that fill a private link, whatever is lost.
+    /// Sets the least window to the packets that fill a private link.
     pub(super) fn declare(&mut self, packets: u64) {
         self.declared = (packets as f64).min(self.max);
     }
@@ -180,7 +180,7 @@ impl Congestion {
     fn cubic(&mut self, now: Nanos, acked: &Acked) -> f64 {
         let State { window, ref mut cubic, .. } = self.state;
         let began = *cubic.began.get_or_insert_with(|| {
-            // No cut before, or an idle time: the plateau is here.
+            // There was no cut, or an idle time: the plateau is the current window.
             cubic.max = cubic.max.max(window);
             cubic.k = ((cubic.max - window).max(0.0) / CUBIC_C).cbrt();
             cubic.reno = window;
@@ -202,8 +202,8 @@ impl Congestion {
         window + (target - window) / window * f64::from(acked.count)
     }
 
-    /// A packet is lost. `transmission` is its latest transmission, `next` the next one. Returns whether the
-    /// window was cut, at most once for each epoch.
+    /// A packet is lost. `transmission` is its latest transmission, `next` the next transmission. Returns
+    /// whether the window was cut, at most once for each epoch.
     pub(super) fn packet_lost(&mut self, transmission: u64, next: u64) -> bool {
         if transmission < self.epoch {
             return false;
@@ -263,6 +263,7 @@ impl Congestion {
 mod tests {
     use super::super::time::MILLISECOND;
     use super::*;
+    use crate::datagram::network::Random;
 
     const SMOOTHED: Nanos = 10 * MILLISECOND;
 
@@ -270,7 +271,7 @@ mod tests {
         Acked { count, smoothed: SMOOTHED, is_limited: true }
     }
 
-    /// Acknowledges a whole window a round trip, `rounds` times.
+    /// Acks a whole window in each of `rounds` round trips.
     fn run(congestion: &mut Congestion, now: &mut Nanos, rounds: u32) {
         run_with(congestion, now, rounds, SMOOTHED);
     }
@@ -284,9 +285,9 @@ mod tests {
         }
     }
 
-    /// Of all that is lost in a round trip only the first counts.
+    /// Proves that only the first loss of a round trip cuts the window.
     #[test]
-    fn a_window_is_cut_once_in_an_epoch() {
+    fn window_is_cut_once_in_an_epoch() {
         for (algorithm, left) in [(Algorithm::Private, 32), (Algorithm::NewReno, 32), (Algorithm::Cubic, 44)]
         {
             let mut congestion = Congestion::new(algorithm, 64, 1024);
@@ -297,7 +298,8 @@ mod tests {
         }
     }
 
-    /// Slow start doubles; avoidance adds one each round; a private path has no slow start.
+    /// Proves that slow start doubles, that avoidance adds one packet each round trip, and that a private
+    /// path has no slow start.
     #[test]
     fn windows_grow_by_their_rule() {
         let mut now = 0;
@@ -312,8 +314,8 @@ mod tests {
         assert!((74..=76).contains(&private.window()), "{private:?}");
     }
 
-    /// RFC 9438, figure 1: concave up to the old window, which it reaches after K, then convex. The round
-    /// trip is long, or Reno would be faster.
+    /// Proves the curve of RFC 9438, figure 1: concave up to the old window, which it reaches after K, then
+    /// convex. The round trip is long, since Reno would be faster on a short one.
     #[test]
     fn cubic_returns_to_the_old_window_after_k() {
         let (mut now, smoothed) = (0, 20 * SMOOTHED);
@@ -331,7 +333,8 @@ mod tests {
         assert!(cubic.window() > 1000, "not convex: {cubic:?}");
     }
 
-    /// RFC 9438, 4.8: the plateau after a collapse is where congestion avoidance begins, not the old maximum.
+    /// Proves that the plateau after a collapse is the window at which congestion avoidance begins (RFC 9438,
+    /// 4.8).
     #[test]
     fn cubic_begins_a_new_epoch_after_a_collapse() {
         let (mut now, smoothed) = (0, 20 * SMOOTHED);
@@ -349,22 +352,21 @@ mod tests {
         assert!(cubic.window() <= threshold + 10, "concave towards the old maximum: {cubic:?}");
     }
 
-    /// With short round trips and frequent losses CUBIC has what Reno has (RFC 9438, 4.3): the mean window at
-    /// 1 % loss.
+    /// Proves that with short round trips and 1 % loss the mean window of CUBIC is that of Reno (RFC 9438,
+    /// 4.3).
     #[test]
-    fn cubic_is_friendly_to_reno_at_one_percent_loss() {
+    fn cubic_has_the_window_of_reno_at_one_percent_loss() {
         let mut means = Vec::new();
         for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
             let mut congestion = Congestion::new(algorithm, 10, 1024);
-            let (mut now, mut sum, mut transmission, mut random) = (0, 0_u64, 0_u64, 1_u64);
+            let (mut now, mut sum, mut transmission, mut random) = (0, 0_u64, 0_u64, Random::new(1));
             for _ in 0..20_000 {
                 now += SMOOTHED;
                 let window = congestion.window();
                 sum += u64::from(window);
                 let mut arrived = 0;
                 for _ in 0..window {
-                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    if (random >> 33).is_multiple_of(100) {
+                    if random.up_to(99) == 0 {
                         congestion.packet_lost(transmission, transmission + u64::from(window));
                     } else {
                         arrived += 1;
@@ -379,7 +381,7 @@ mod tests {
         assert!(means[0] > 10.0, "{means:?}");
     }
 
-    /// A spurious cut is undone; a window without a cut does not grow by that.
+    /// Proves that a spurious cut is undone once, and that undoing without a cut changes nothing.
     #[test]
     fn undone_cut_restores_the_window_once() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 64, 1024);
@@ -392,8 +394,8 @@ mod tests {
         assert!(!congestion.undo());
     }
 
-    /// A declared link is filled whatever is lost, until the path is not what it was; then only when as much
-    /// has come through again.
+    /// Proves that a declared link is filled despite losses, and after persistent congestion only when as
+    /// many packets were acked.
     #[test]
     fn window_fills_a_declared_link() {
         let mut congestion = Congestion::new(Algorithm::Private, 64, 1024);
@@ -413,7 +415,8 @@ mod tests {
         assert_eq!(congestion.window(), 1024, "the limit holds");
     }
 
-    /// A sender that has nothing to send learns nothing, and does not earn a cubic's time.
+    /// Proves that a sender without data does not grow its window, and that idle time does not count for
+    /// CUBIC.
     #[test]
     fn unused_windows_do_not_grow() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 64, 1024);

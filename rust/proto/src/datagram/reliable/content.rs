@@ -6,7 +6,7 @@ use super::super::header::{Header, Mode};
 use super::super::layout::{CONTEXT_LEN, FRAGMENT_LEN, GRANT_LEN, REQUEST_LEN};
 use super::super::packet::Packet;
 
-/// Octets of a message that are the user data of a packet.
+/// The octets of a message in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Body {
     /// Of the send.
@@ -23,7 +23,7 @@ pub(super) struct Content {
     pub(super) mode: Mode,
     pub(super) is_fin: bool,
     pub(super) is_sync: bool,
-    /// Whether it has the last octets of the message that are sent without a grant.
+    /// Whether these are the last octets of the message that are sent without a grant.
     pub(super) is_last: bool,
     pub(super) context_id: u16,
     pub(super) lrank: u16,
@@ -74,7 +74,7 @@ impl Content {
         }
     }
 
-    /// The end of messages.
+    /// A FIN.
     pub(super) const fn fin() -> Self {
         Self { is_fin: true, ..Self::new(Mode::Short) }
     }
@@ -114,7 +114,7 @@ impl Content {
         })
     }
 
-    /// Writes it into a packet.
+    /// Writes the content into a packet.
     #[inline]
     pub(super) fn fill(&self, packet: &mut Packet) {
         packet.header = Header {
@@ -137,7 +137,7 @@ impl Content {
         }
     }
 
-    /// The user data that go with it.
+    /// The user data of the packet.
     #[inline]
     pub(super) const fn body(&self) -> Option<Body> {
         if self.token == 0 {

@@ -56,7 +56,7 @@ impl TxContextIds {
             self.ids.insert(context, id);
             return id;
         }
-        // Id 0 stays what it is.
+        // Id 0 never changes.
         let others = self.entries.iter().enumerate().skip(1);
         let oldest = others.min_by_key(|(_, entry)| entry.used).map_or(1, |(place, _)| place);
         self.ids.remove(&self.entries[oldest].context);
@@ -82,7 +82,7 @@ impl RxContextIds {
         Self { entries: vec![Some(WORLD)] }
     }
 
-    /// The context of an id in the present packet, which may define it. `None` if the id is undefined, or if
+    /// The context of an id in the current packet, which may define it. `None` if the id is undefined, or if
     /// no honest peer uses it.
     #[inline]
     pub(super) fn resolve(&mut self, id: u16, definition: Option<u64>) -> Option<u64> {
@@ -108,18 +108,18 @@ impl RxContextIds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datagram::network::Random;
 
-    /// Both ends agree for contexts in any order, within the same number of ids.
+    /// Proves that both ends agree for contexts in any order with a bounded number of ids.
     #[test]
     fn both_ends_agree_on_every_packet() {
         let (mut tx, mut rx) = (TxContextIds::new(), RxContextIds::new());
-        let mut random = 1_u64;
+        let mut random = Random::new(1);
         let mut definitions = 0;
         for _ in 0..20_000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // Some contexts are used often, many seldom.
-            let spread = if random >> 63 == 0 { 8 } else { 1000 };
-            let context = (random >> 33) % spread * 0x1_0000_0001;
+            // Eight contexts are used often, the others rarely.
+            let spread = if random.up_to(1) == 0 { 8 } else { 1000 };
+            let context = random.up_to(spread - 1) * 0x1_0000_0001;
             let known = tx.ids.contains_key(&context);
             let (id, is_new) = tx.id_of(context);
             assert_eq!(known, !is_new);
@@ -131,9 +131,9 @@ mod tests {
         assert_eq!(tx.id_of(WORLD), (0, false));
     }
 
-    /// Ids that no honest peer uses name nothing and take no memory.
+    /// Proves that ids that no honest peer uses are refused and take no memory.
     #[test]
-    fn foreign_ids_name_nothing() {
+    fn undefined_and_too_large_ids_are_refused() {
         let mut rx = RxContextIds::new();
         assert_eq!(rx.resolve(1, None), None);
         assert_eq!(rx.resolve(CONTEXTS_MAX, Some(7)), None);

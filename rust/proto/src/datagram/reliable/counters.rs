@@ -2,14 +2,14 @@
 
 use super::time::Nanos;
 
-/// Counts since the connection began; all only grow, except for the round trip and the congestion window.
+/// Counts since the connection began. All only grow, except the round trip and the congestion window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets with a sequence number that were sent first.
+    /// Packets with a sequence number, without retransmissions.
     pub sent: u64,
-    /// Retransmissions, for whatever reason.
+    /// Retransmissions of any cause.
     pub retransmitted: u64,
-    /// Of those, spurious ones: the peer had the packet already.
+    /// Of those, spurious ones: the peer had received the packet.
     pub spurious: u64,
     /// Of those, PTO probes.
     pub probes: u64,
@@ -35,7 +35,7 @@ pub struct Counters {
     pub received_pure: u64,
     /// Of those, packets buffered until earlier ones arrived.
     pub buffered: u64,
-    /// Packets with another connection id: of an earlier run, or invented.
+    /// Packets with another connection id: of an earlier run, or forged.
     pub stale: u64,
     /// RSTs that were ignored.
     pub ignored_resets: u64,

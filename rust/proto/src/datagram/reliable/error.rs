@@ -13,13 +13,13 @@ pub enum SendError {
         /// The limit.
         sends_max: usize,
     },
-    /// The header has no room for the rank.
+    /// The rank does not fit the header.
     #[error("lrank is {lrank}, it can be 2047 at most")]
     Lrank {
         /// The rank.
         lrank: u16,
     },
-    /// Token 0 names nothing.
+    /// Token 0 is not a token.
     #[error("the token is 0")]
     Token,
     /// The connection is closing, or closed.
@@ -35,13 +35,13 @@ pub struct NoSuchArrival(pub ArrivalId);
 /// Why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Closing took longer than it may.
+    /// The close exceeded its deadline.
     Deadline,
-    /// Nothing was received from the peer for too long.
+    /// Nothing was received from the peer for `dead_after`.
     Silence,
     /// The peer does not know the connection.
     Reset,
-    /// The driver gave it up.
+    /// The driver aborted the connection.
     Aborted,
 }
 

@@ -7,11 +7,11 @@
 //!
 //! The peer reports duplicates. If a packet was retransmitted for a loss, long enough ago for that report,
 //! the retransmission was spurious: the threshold rises by 1, up to 16, and the time by 1/16 of max(S,
-//! latest) with it (a choice of ours; 5.5 has the first alone). When all retransmissions since the last cut
-//! were spurious, the cut is undone.
+//! latest) (a choice of ours; 5.5 has the threshold only). When all retransmissions since the last cut were
+//! spurious, the cut is undone.
 //!
 //! The peer does not report which packet was a duplicate, and networks duplicate packets as well. A duplicate
-//! without a retransmission is the network's; for a while after it such reports are not trusted (a choice of
+//! without a retransmission comes from the network; reports are not trusted for a while after it (a choice of
 //! ours).
 
 use std::collections::VecDeque;
@@ -106,7 +106,7 @@ impl Detection {
         self.since_cut.0 += u32::from(cause == Cause::Loss);
     }
 
-    /// The peer reports a duplicate; `transmission` is the next one.
+    /// The peer reports a duplicate; `transmission` is the next transmission.
     pub(super) fn handle_duplicate(&mut self, now: Nanos, rtt: &Rtt, transmission: u64) -> Spurious {
         let forgotten = rtt.pto().saturating_mul(FORGOTTEN_AFTER);
         while self
@@ -116,7 +116,7 @@ impl Detection {
         {
             self.retransmissions.pop_front();
         }
-        // The latest that the report can mean: reports of earlier ones may be lost.
+        // The latest retransmission that the report can be about: reports of earlier ones may be lost.
         let is_answered = |retransmission: &Retransmission| {
             now.saturating_sub(retransmission.sent_at) >= rtt.min().unwrap_or(0)
         };
@@ -157,7 +157,7 @@ mod tests {
         rtt
     }
 
-    /// Each loss that was none raises the threshold, up to 16.
+    /// Each spurious loss raises the threshold, up to 16.
     #[test]
     fn threshold_rises_with_each_spurious_loss() {
         let mut detection = Detection::new();
@@ -171,8 +171,8 @@ mod tests {
         assert_eq!(times, [RTT * 9 / 8, RTT * 31 / 16]);
     }
 
-    /// A duplicate without a retransmission is the network's: reports are then not trusted for a while. The
-    /// same holds for reports that arrive too early or too late.
+    /// Proves that a duplicate without a retransmission makes reports untrusted for a while, and so does a
+    /// report that arrives too early or too late.
     #[test]
     fn duplicates_of_the_network_change_no_threshold() {
         for (sent_at, heard_at) in [(RTT, RTT + RTT / 2), (0, 10 * RTT)] {
@@ -188,9 +188,9 @@ mod tests {
         }
     }
 
-    /// A cut is undone when all retransmissions since it were spurious.
+    /// Proves that a cut is undone when all later retransmissions were spurious.
     #[test]
-    fn a_cut_is_undone_when_all_later_retransmissions_were_spurious() {
+    fn cut_is_undone_when_all_later_retransmissions_were_spurious() {
         let mut detection = Detection::new();
         detection.retransmitted(0, Cause::Loss);
         detection.window_cut();
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(undo, [false, false, true, false], "one of two, a question, the other, an earlier cut's");
     }
 
-    /// The number of remembered retransmissions has a limit.
+    /// Proves that the number of remembered retransmissions is bounded.
     #[test]
     fn number_of_remembered_retransmissions_is_bounded() {
         let mut detection = Detection::new();

@@ -6,10 +6,10 @@
 //! S shorter, or unknown  no time between packets; a burst ends the driver's pass, so that it can receive
 //! ```
 //!
-//! In slow start a window that has come lets two of them leave; at 1.25 they would not within a round trip (a
+//! In slow start each acked window permits two; a pace of 1.25 would not send them within a round trip (a
 //! choice of ours).
 //!
-//! A token bucket: after a pause, and after a timer that fired late, a burst makes up for it.
+//! A token bucket: a burst follows a pause or a late timer.
 
 use super::time::{MICROSECOND, Nanos, SECOND};
 
@@ -18,17 +18,16 @@ pub const BURST_MAX: u32 = 10;
 /// Round trips that are shorter are not paced (5.7).
 pub const PACED_FROM: Nanos = 50 * MICROSECOND;
 
-/// Octets in front of a datagram that take their part of a link's rate: those of UDP and of IPv6, which are
-/// more than those of IPv4.
+/// Octets of the UDP and IPv6 headers, which count against a link's rate. Those of IPv4 are fewer.
 const HEADERS_LEN: u64 = 48;
 
 /// The token bucket, as the time at which it would be full.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pacing {
-    /// Octets in a second that a private link was declared to have.
+    /// The declared rate of a private link in octets per second.
     declared: Option<u64>,
     full_at: Nanos,
-    /// Packets of this pass of the driver, when there is no time between packets.
+    /// Packets sent in this pass of the driver, when there is no time between packets.
     passed: u32,
 }
 
@@ -43,12 +42,12 @@ pub(super) struct Pace {
     pub(super) smoothed: Option<Nanos>,
     /// Octets of a full datagram.
     pub(super) len: usize,
-    /// Windows that leave in a round trip, in hundredths.
+    /// Windows sent in a round trip, in hundredths.
     pub(super) gain: u64,
 }
 
 impl Pace {
-    /// 10, or a quarter of the advertised window (5.7), but a packet at least.
+    /// 10, or a quarter of the advertised window (5.7), at least 1.
     fn burst(&self) -> u32 {
         u32::try_from(self.advertised / 4).unwrap_or(u32::MAX).clamp(1, BURST_MAX)
     }
@@ -59,13 +58,13 @@ impl Pacing {
         Self { declared, full_at: 0, passed: 0 }
     }
 
-    /// The driver has looked what has come: the next burst may begin.
+    /// The driver has read its socket: the next burst may begin.
     #[inline]
     pub(super) const fn pass(&mut self) {
         self.passed = 0;
     }
 
-    /// When a packet may leave: now or before, or later.
+    /// The earliest time at which a packet may be sent, which may be in the past.
     #[inline]
     pub(super) fn ready_at(&self, now: Nanos, pace: &Pace) -> Nanos {
         match self.cost(pace, pace.len) {
@@ -73,13 +72,13 @@ impl Pacing {
                 let allowance = cost.saturating_mul(u64::from(pace.burst() - 1));
                 self.full_at.saturating_sub(allowance)
             }
-            // At once, but in the driver's next pass.
+            // At once, in the driver's next pass.
             None if self.passed >= pace.burst() => now.saturating_add(1),
             None => now,
         }
     }
 
-    /// A packet of `len` octets leaves.
+    /// A packet of `len` octets is sent.
     #[inline]
     pub(super) fn sent(&mut self, now: Nanos, pace: &Pace, len: usize) {
         self.passed = self.passed.saturating_add(1);
@@ -105,7 +104,7 @@ mod tests {
     const PACE: Pace =
         Pace { window: 100, advertised: 1000, smoothed: Some(10 * MILLISECOND), len: 1000, gain: 125 };
 
-    /// Sends as early as possible until `until`; how many packets left.
+    /// Sends as early as possible until `until`; returns the number of packets.
     fn run(pacing: &mut Pacing, pace: &Pace, until: Nanos) -> u64 {
         let (mut now, mut count) = (0, 0);
         loop {
@@ -118,25 +117,25 @@ mod tests {
         }
     }
 
-    /// 1.25 windows in a round trip, and a burst in front of them.
+    /// Proves that 1.25 windows are sent in a round trip, after a burst.
     #[test]
-    fn a_window_is_spread_over_the_round_trip() {
+    fn window_is_spread_over_the_round_trip() {
         let count = run(&mut Pacing::new(None), &PACE, 100 * MILLISECOND);
         assert!((1250..=1260).contains(&count), "{count} packets in 10 round trips");
     }
 
-    /// A declared link is filled and no more, whatever the window.
+    /// Proves that the declared rate is reached and not exceeded, whatever the window.
     #[test]
-    fn a_declared_rate_is_kept() {
+    fn declared_rate_is_reached_and_not_exceeded() {
         let pace = Pace { window: 2, ..PACE };
         let count = run(&mut Pacing::new(Some(12_500_000)), &pace, SECOND);
         let expected = 12_500_000 / 1048;
         assert!((expected..=expected + 10).contains(&count), "{count} packets of 1000 octets in a second");
     }
 
-    /// A burst is 10 packets, or a quarter of the advertised window, also after a pause.
+    /// Proves that a burst is 10 packets or a quarter of the advertised window, also after a pause.
     #[test]
-    fn a_burst_is_limited_with_and_without_pacing() {
+    fn burst_is_limited_with_and_without_pacing() {
         for (advertised, expected) in [(1000, 10), (16, 4), (1, 1)] {
             for smoothed in [None, Some(PACED_FROM - 1), Some(MILLISECOND)] {
                 let pace = Pace { advertised, smoothed, ..PACE };

@@ -39,7 +39,7 @@ const RUN_MAX: u32 = 8;
 /// The position of a packet relative to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// The next in order.
+    /// Next in order.
     Next,
     /// Earlier ones are missing.
     Ahead,
@@ -116,8 +116,8 @@ impl<T> PacketRx<T> {
 
     /// Buffers a packet at the position [`Ahead`](Position::Ahead); returns whether its ack is urgent.
     ///
-    /// It is when the packet opens or fills a gap, or lets the sender count three packets behind one. Of
-    /// those that follow, each eighth is.
+    /// It is urgent when the packet opens or fills a gap, or is the third behind one. Of later packets every
+    /// eighth ack is urgent.
     pub(super) fn buffer(&mut self, now: Nanos, number: u64, content: T) -> bool {
         let place = (number - self.next) as usize;
         let is_behind_latest = self.buffered > 0 && place == self.ring.len();
@@ -164,7 +164,7 @@ impl<T> PacketRx<T> {
         self.duplicate
     }
 
-    /// The duplicate is reported.
+    /// The duplicate was reported.
     #[inline]
     pub(super) const fn clear_duplicate(&mut self) {
         self.duplicate = false;

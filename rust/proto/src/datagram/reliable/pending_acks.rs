@@ -26,8 +26,8 @@ use super::time::{MICROSECOND, Nanos};
 /// The wait for a reply when the socket is drained (5.6).
 pub(super) const REPLY_WAIT: Nanos = 50 * MICROSECOND;
 
-/// A quarter of a window, but at least 2 packets if it has 2. With 1 a window of 4 would ack each packet at
-/// once, also in a ping-pong, which needs no pure ack.
+/// A quarter of a window, but at least 2 packets if it has 2. A window of 4 would otherwise ack each packet
+/// at once, also in a ping-pong, which needs no pure ack.
 #[inline]
 pub(super) const fn quarter(window: u64) -> u64 {
     match window {
@@ -43,11 +43,11 @@ pub(super) struct PendingAcks {
     max_delay: Nanos,
     /// Packets after which an ack is sent at once.
     every: u32,
-    /// Packets since the last one.
+    /// Packets since the last ack.
     count: u32,
     /// When the first of them was received.
     oldest: Nanos,
-    /// Why an ack is to be sent now, if one is.
+    /// The cause of an ack that is due now.
     urgency: Option<Urgency>,
     /// When the peer requested an ack last, and the interval to the request before.
     requested_at: Option<Nanos>,
@@ -58,20 +58,20 @@ pub(super) struct PendingAcks {
     reply_awaited_since: Option<Nanos>,
 }
 
-/// Why an ack is sent now, if need be as a pure ack.
+/// The cause of an ack that is due now, if necessary as a pure ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     /// The peer has requested it or needs it, or a quarter of the window was received.
     Needed,
     /// The socket is drained.
     Drained,
-    /// The oldest has waited for max_ack_delay.
+    /// The oldest packet has waited for max_ack_delay.
     Late,
 }
 
 impl PendingAcks {
-    /// For a receive window of `window` packets; `every` is 0 unless acks are wanted more often than each
-    /// quarter of it.
+    /// For a receive window of `window` packets. `every` is 0, or the number of packets after which an ack is
+    /// sent, if less than a quarter of the window.
     pub(super) const fn new(max_delay: Nanos, window: u16, every: u16) -> Self {
         let quarter = quarter(window as u64) as u32;
         let every = if every == 0 || every as u32 > quarter { quarter } else { every as u32 };
@@ -101,7 +101,7 @@ impl PendingAcks {
         }
     }
 
-    /// Sends an ack now.
+    /// Requests an ack now.
     #[inline]
     pub(super) const fn urge(&mut self) {
         self.urgency = Some(Urgency::Needed);
@@ -140,7 +140,7 @@ impl PendingAcks {
         self.is_answered |= since.is_some_and(|since| now.saturating_sub(since) < self.max_delay);
     }
 
-    /// Why an ack is sent now, if need be as a pure ack.
+    /// The cause of an ack that is due now, if necessary as a pure ack.
     #[inline]
     pub(super) const fn urgency(&self) -> Option<Urgency> {
         self.urgency
@@ -180,7 +180,8 @@ mod tests {
     use super::super::time::MILLISECOND;
     use super::*;
 
-    /// A quarter of the window, or fewer where that is asked for; of small windows 2 packets.
+    /// Proves that a quarter of the window, or fewer packets by a setting, is acked at once, in small windows
+    /// 2 packets.
     #[test]
     fn quarter_of_the_window_is_acked_at_once() {
         for (window, every, expected) in
@@ -198,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Neither a drained socket nor a timer sends an ack early, or without a packet to ack.
+    /// Proves that neither a drained socket nor a timer sends an ack early or without a packet to ack.
     #[test]
     fn ack_waits_50_us_on_a_drained_socket_and_else_max_ack_delay() {
         let mut acks = PendingAcks::new(MILLISECOND, 64, 0);
@@ -216,8 +217,8 @@ mod tests {
         assert!(spinning.urgency().is_some() && acks.urgency().is_some());
     }
 
-    /// A stream with ACK_REQs gets acks on request; when the requests stop, a drained socket sends the last
-    /// one.
+    /// Proves that a stream with ACK_REQs is acked on request, and that a drained socket sends the last ack
+    /// when the requests stop.
     #[test]
     fn stream_with_ack_requests_is_acked_on_request() {
         let mut acks = PendingAcks::new(100 * MILLISECOND, 1000, 0);

@@ -13,8 +13,7 @@ pub const RESET_EVERY: Nanos = 100 * MILLISECOND;
 /// Sources that are remembered. Further sources are not answered until some are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// The time of the last answer to each source. For one socket; a source is whatever the driver distinguishes
-/// senders by.
+/// The time of the last answer to each source of one socket. The driver defines what a source is.
 #[derive(Debug)]
 pub struct Resets<S> {
     answered: FxHashMap<S, Nanos>,
@@ -56,7 +55,7 @@ impl<S: Eq + Hash> Resets<S> {
         }
         self.answered.insert(source, now);
         let mut answer = farewell.unwrap_or_else(|| reset(packet.extension.connection));
-        // A peer that sends checksums accepts no packet without one.
+        // A peer that sends checksums accepts only packets with one.
         answer.extension.checked = packet.extension.checked;
         Some(answer)
     }
@@ -79,7 +78,8 @@ mod tests {
         assert!(answer.extension.rst && answer.extension.checked, "{answer:?}");
     }
 
-    /// One answer in 100 ms for each, none to an answer, and no memory without bound.
+    /// Proves that each source gets one answer in 100 ms, that a RST gets no answer, and that memory is
+    /// bounded.
     #[test]
     fn resets_are_limited_by_time_and_number() {
         let mut resets = Resets::new();

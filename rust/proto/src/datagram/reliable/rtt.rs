@@ -206,7 +206,7 @@ mod tests {
         Rtt::new(Timing::POLLING, MILLISECOND)
     }
 
-    /// The formulas of 5.3, V before S.
+    /// Proves the formulas of 5.3, V before S.
     #[test]
     fn samples_are_weighted_by_rfc_6298() {
         let mut rtt = rtt();
@@ -219,7 +219,8 @@ mod tests {
         assert_eq!((rtt.min(), rtt.latest()), (Some(8 * MILLISECOND), Some(16 * MILLISECOND)));
     }
 
-    /// However short the round trip is, and whatever the peer says of its delay.
+    /// Proves that the PTO has a floor for any round trip, and that a sample is never below the shortest,
+    /// whatever delay the peer reports.
     #[test]
     fn pto_has_a_floor_and_samples_are_never_below_the_shortest() {
         let mut rtt = rtt();
@@ -230,8 +231,7 @@ mod tests {
         rtt.check();
     }
 
-    /// RFC 9002, 5.3: a peer that reports a delay beyond its own maximum does not make the round trip
-    /// shorter.
+    /// Proves that a reported delay above the peer's maximum is not subtracted (RFC 9002, 5.3).
     #[test]
     fn sample_subtracts_no_more_than_max_ack_delay() {
         let mut rtt = Rtt::new(Timing::UNKNOWN_PATH, 25 * MILLISECOND);
@@ -256,7 +256,8 @@ mod tests {
         }
     }
 
-    /// Doubles with each expiry up to the ceiling, also after many, and returns at once.
+    /// Proves that the backoff doubles with each expiry up to the ceiling, also after many, and is reset at
+    /// once.
     #[test]
     fn backoff_doubles_up_to_the_ceiling_and_is_reset() {
         let mut rtt = rtt();
@@ -271,9 +272,9 @@ mod tests {
         assert_eq!(rtt.pto(), 5 * MILLISECOND);
     }
 
-    /// Numbers that no clock gives do not overflow.
+    /// Proves that extreme times do not overflow.
     #[test]
-    fn the_longest_times_do_not_overflow() {
+    fn extreme_times_do_not_overflow() {
         let mut rtt = rtt();
         rtt.sample(u64::MAX, 0);
         rtt.sample(0, u64::MAX);

@@ -98,8 +98,8 @@ mod tests {
 
     const ROUND: u64 = 100;
 
-    /// Rounds with these round trips, in milliseconds; whether slow start is over behind each, and what is
-    /// left of the growth.
+    /// Runs rounds with these round trips in milliseconds. Returns for each whether slow start is over, and
+    /// the growth.
     fn run(round_trips: &[u64]) -> Vec<(bool, f64)> {
         let mut slow_start = SlowStart::new();
         let mut told = Vec::new();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(7), "{told:?}");
     }
 
-    /// RFC 9406, 4.2: the round that detects the longer round trip is the first of the five.
+    /// Proves that the round that detects the longer round trip is the first of the five (RFC 9406, 4.2).
     #[test]
     fn css_ends_after_its_fifth_round() {
         let told = run(&[10, 10, 20, 20, 20, 20, 20, 20]);

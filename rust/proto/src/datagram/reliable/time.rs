@@ -1,7 +1,6 @@
-//! Time as a number: nanoseconds since some start that the driver chooses, and spans of nanoseconds.
+//! Time as a number of nanoseconds.
 
-/// Nanoseconds: a point in time, counted from a start of the driver's choice, or a span. 2^64 of them are 584
-/// years.
+/// A point in time, counted from a start that the driver chooses, or a span; 2^64 ns are 584 years.
 pub type Nanos = u64;
 
 /// A microsecond.
@@ -11,7 +10,7 @@ pub const MILLISECOND: Nanos = 1_000 * MICROSECOND;
 /// A second.
 pub const SECOND: Nanos = 1_000 * MILLISECOND;
 
-/// The earlier of two points of which each may be missing.
+/// The earlier of two optional points in time.
 #[inline]
 pub(super) const fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     match (a, b) {

@@ -28,7 +28,7 @@ pub struct Transmit {
 }
 
 impl Connection {
-    /// The next datagram, if one may leave at `now`.
+    /// The next datagram that may be sent at `now`.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
         if self.close.is_over() {
             return self.close.poll_reset().then(|| self.reset());
@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// The window probe is due. What waited may have been cancelled since.
+    /// The window probe is due. The messages that waited may have been cancelled.
     pub(super) fn probe_window(&mut self, now: Nanos) {
         if self.has_new() {
             self.send_window.probe_sent(now, self.rtt.base_pto());
@@ -247,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// A RST with the number that this end has given the connection.
+    /// A RST with the id that this end chose for the connection.
     fn reset(&mut self) -> Transmit {
         let mut packet = reset(self.settings.ours);
         packet.extension.checked = self.settings.checked;

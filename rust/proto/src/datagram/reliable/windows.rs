@@ -88,7 +88,7 @@ impl Shares {
         Some(self.part)
     }
 
-    /// A peer is closed and has nothing in flight.
+    /// Releases the share of a closed peer without packets in flight.
     pub const fn leave(&mut self) {
         self.peers = self.peers.saturating_sub(1);
     }
@@ -159,7 +159,7 @@ impl ReceiveWindow {
         (self.right - next) as u16
     }
 
-    /// Whether the peer may take its window for closed although it is open.
+    /// Whether the peer may still see a closed window although it is open.
     #[inline]
     pub(super) const fn is_update_due(&self, next: u64) -> bool {
         self.advertised <= next && self.right > next
@@ -221,7 +221,7 @@ impl SendWindow {
         }
     }
 
-    /// No window probe is needed.
+    /// Cancels the window probe.
     #[inline]
     pub(super) const fn cancel_probe(&mut self) {
         self.probe = None;
@@ -255,7 +255,7 @@ const fn limited(wait: Nanos) -> Nanos {
 mod tests {
     use super::*;
 
-    /// The counts that were measured: no more are promised, and at most a tenth less.
+    /// Proves that the capacity is at most the measured count, and at least nine tenths of it.
     #[test]
     fn capacity_is_that_measured_for_each_length() {
         let measured = [
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// All peers together have half of the socket, as long as that gives each of them a datagram.
+    /// Proves that all peers together have half of the socket, as long as each has at least one datagram.
     #[test]
     fn windows_of_all_peers_share_half_of_the_socket() {
         for capacity in [2, 3, 4, 12, 92, 256, 10082, 1 << 20] {
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(Shares::new(5, 6), Err(SharesError { peers: 6, capacity: 5 }));
     }
 
-    /// A receiver that holds its window takes nothing back; one that continues says so.
+    /// Proves that a held window keeps its right edge, and that resuming advertises a new one.
     #[test]
     fn held_window_closes_and_reopens() {
         let mut window = ReceiveWindow::new(4, 10);
@@ -315,9 +315,9 @@ mod tests {
         assert!(!window.is_update_due(14));
     }
 
-    /// Acknowledgments that come late do not close a window.
+    /// Proves that a late ack does not shrink the window.
     #[test]
-    fn a_send_window_never_shrinks() {
+    fn send_window_never_shrinks() {
         let mut window = SendWindow::new(4, 0);
         window.handle(4, 4);
         window.handle(2, 1);
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(window.room(8, 8 + u64::from(WINDOW_MAX)), 0);
     }
 
-    /// From PTO on, doubling, a second apart at most; an opened window ends it.
+    /// Proves that probes start after a PTO, double up to a second, and end when the window opens.
     #[test]
     fn probes_of_a_closed_window_back_off() {
         let mut window = SendWindow::new(0, 0);

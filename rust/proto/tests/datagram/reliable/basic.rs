@@ -31,7 +31,7 @@ fn messages_arrive_once_and_in_order_under_loss() {
 /// 14 lost round trips in a row on a path that drops 30 % each way do not fail a live peer. The backoff
 /// leaves room for 14 probes within the 30 s.
 #[test]
-fn peer_behind_a_lossy_path_stays_alive_after_many_lost_acks() {
+fn peer_on_a_lossy_path_stays_alive_after_many_lost_acks() {
     drop(stream_both_ways(2253, Path::UNKNOWN, "delay=1ms,loss=30%", 300));
 }
 
@@ -99,7 +99,7 @@ fn duplicates_are_dropped() {
 
 /// Proves that losses that come together, and a path that is cut for a while, end.
 #[test]
-fn bursts_and_partitions_are_survived() {
+fn messages_arrive_despite_bursts_and_partitions() {
     for impairment in [
         "delay=50us,burst=1%/50%",
         "delay=50us,partition=1000001ms/700ms,rate=10mbit",

@@ -44,7 +44,7 @@ fn reliable(path: &str) -> Cost {
 /// Proves that a stream one way needs neither time-outs nor a message twice, where that of 1997 has one for
 /// each window.
 #[test]
-fn a_stream_one_way_needs_no_timer() {
+fn one_way_stream_needs_no_timeout() {
     let (unet, reliable) = (unet("delay=10us"), reliable("delay=10us"));
     assert!(unet.resent >= MESSAGES / 64 - 1, "{unet:?}");
     assert_eq!(reliable.resent, 0, "{reliable:?}");

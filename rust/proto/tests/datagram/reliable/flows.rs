@@ -167,7 +167,7 @@ const LINK: f64 = 12.5e6 * MESSAGE_LEN as f64 / 1500.0;
 
 /// Proves that an empty link is filled, whose queue is no longer than a round trip needs.
 #[test]
-fn a_link_is_filled() {
+fn stream_fills_its_link() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
         let mut flows = Flows::new(&[path(algorithm)], settings(), "delay=5ms,rate=100mbit,queue=100", 1);
         let goodput = flows.goodputs(2 * SECOND, 6 * SECOND)[0];
@@ -216,7 +216,7 @@ fn throughput_under_loss_is_bounded_by_its_cuts() {
 /// Proves that one loss in a full window is repaired within two round trips and without the timer, also where
 /// the window is several times as long as what acknowledgments can name (5.12, 10).
 #[test]
-fn a_single_loss_in_a_long_window_is_repaired_in_two_round_trips() {
+fn single_loss_in_a_long_window_is_repaired_in_two_round_trips() {
     for window in [40, 85, 250] {
         let path = Path { window_max: window, ..Path::UNKNOWN };
         let mut flows = Flows::new(&[path], settings(), "delay=5ms,rate=100mbit", 8);
@@ -242,7 +242,7 @@ fn a_single_loss_in_a_long_window_is_repaired_in_two_round_trips() {
 /// Proves that connections that share a link share it fairly, with and without chance losses, also beside the
 /// other rule.
 #[test]
-fn a_shared_link_is_divided_fairly() {
+fn streams_share_a_link_fairly() {
     use Algorithm::{Cubic, NewReno};
     for algorithms in [[Cubic; 4], [NewReno; 4], [Cubic, NewReno, Cubic, NewReno]] {
         for impairment in ["delay=5ms,rate=30mbit,queue=30", "delay=5ms,rate=30mbit,loss=1%"] {
@@ -257,7 +257,7 @@ fn a_shared_link_is_divided_fairly() {
 /// Proves that a private link of a declared rate is filled at once and never overflows: what leaves is paced
 /// at that rate.
 #[test]
-fn a_declared_rate_fills_its_link_without_loss() {
+fn declared_rate_fills_its_link_without_loss() {
     let path = Path { rate: Some(12_000_000), window: 256, ..Path::PRIVATE };
     let mut flows = Flows::new(&[path], settings(), "delay=1ms,rate=100mbit,queue=20", 4);
     let goodput = flows.goodputs(100 * MILLISECOND, SECOND)[0];
@@ -268,7 +268,7 @@ fn a_declared_rate_fills_its_link_without_loss() {
 /// Proves that a declared rate is carried though packets die: on a link that nobody else uses that is no
 /// congestion.
 #[test]
-fn a_declared_rate_is_carried_under_loss() {
+fn declared_rate_is_reached_under_loss() {
     for (impairment, least) in [
         ("delay=5ms,rate=100mbit,loss=0.1%", 0.9),
         ("delay=5ms,rate=100mbit,loss=1%", 0.8),
@@ -310,7 +310,7 @@ fn sack_reaches_to_the_end_of_the_window() {
 /// Proves that a stream one way leaves its receiver four questions in a window and no more answers, though
 /// its packets come one by one, and that nothing leaves again (5.12, 5).
 #[test]
-fn a_stream_is_acknowledged_four_times_in_a_window() {
+fn stream_is_acked_four_times_in_a_window() {
     for (path, impairment) in [
         (Path { window_max: 128, ..Path::UNKNOWN }, "delay=5ms,rate=100mbit"),
         (Path { window_max: 64, ..Path::UNKNOWN }, "delay=5ms,rate=10mbit"),

@@ -188,7 +188,7 @@ fn unrequested_grant_is_refused() {
 /// Proves that a peer that has more messages wait than it says it keeps makes an end answer those that are
 /// matched, and no more than it may send.
 #[test]
-fn false_sends_of_a_peer_are_answered_within_limits() {
+fn forged_sends_are_answered_within_limits() {
     let settings =
         Settings { receive_window: 4, peer_sends_max: 1, arrivals_max: 100, ..Settings::new(Path::PRIVATE) };
     let mut end = End { connection: Connection::new(settings, 0).expect("settings"), next: 0 };

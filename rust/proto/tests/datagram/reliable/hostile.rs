@@ -254,7 +254,7 @@ fn numbers_wrap_at_2_to_the_31() {
 /// Proves that a peer that sends a message behind its FIN is not heard, and may repeat the FIN as often as it
 /// likes.
 #[test]
-fn messages_behind_the_last_packet_are_refused() {
+fn messages_after_the_fin_are_refused() {
     let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");
     let packet = |seq: u64, fin: bool| {
         let extension = Extension { fin, ..Extension::new(0, 9) };

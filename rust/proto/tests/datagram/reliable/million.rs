@@ -30,7 +30,7 @@ const PATHS: [&str; 12] = [
 
 /// Proves that of a million messages each comes once, in order, intact, with windows and paths of all kinds.
 #[test]
-fn a_million_messages_arrive_once() {
+fn million_messages_arrive_once() {
     for_seeds(0..scaled(SEEDS, SOAK), |seed| {
         let mut random = Random::new(seed ^ 0x5eed);
         let window = [1, 4, 16, 64, 64, 128, 256, 1024][random.up_to(7) as usize];

@@ -23,7 +23,7 @@ fn losing(numbers: std::ops::Range<u64>, settings: Settings) -> World {
 
 /// Proves that one loss in a full window is repaired within two round trips, without the timer (5.12, 10).
 #[test]
-fn a_single_loss_in_a_full_window_is_repaired_in_two_round_trips() {
+fn single_loss_in_a_full_window_is_repaired_in_two_round_trips() {
     for place in [0, 1, 30, 55] {
         let mut world = losing(place..place + 1, settings());
         world.ends[0].streams(64);
@@ -49,7 +49,7 @@ fn losses_of_one_round_trip_cut_the_window_once() {
 
 /// Proves that the loss of a retransmission is found without the timer.
 #[test]
-fn a_repair_that_is_lost_is_repaired() {
+fn lost_retransmission_is_repaired() {
     let mut world = world(1, Settings { receive_window: 512, send_window: 512, ..settings() }, "delay=1ms");
     let mut seen = 0;
     world.networks[0].set_filter(move |_, octets: &Vec<u8>| {
@@ -67,7 +67,7 @@ fn a_repair_that_is_lost_is_repaired() {
 /// Proves that the last packets of a stream, which no later packet reports missing, are repaired within two
 /// PTOs (5.12, 10).
 #[test]
-fn a_lost_tail_is_repaired_in_two_ptos() {
+fn lost_tail_is_repaired_in_two_ptos() {
     for tail in 1..=3 {
         let mut world = losing(40 - tail..40, settings());
         world.ends[0].streams(40);
@@ -99,7 +99,7 @@ fn threshold_adapts_to_late_packets() {
 /// Proves that a path that is cut for long is found to be another one: the window begins anew. A silent peer
 /// is none.
 #[test]
-fn losses_over_several_timeouts_begin_anew() {
+fn persistent_congestion_restarts_the_window() {
     let path = Path { algorithm: Algorithm::Cubic, ..Path::PRIVATE };
     let mut world = world(1, Settings { path, ..settings() }, "delay=1ms");
     world.ends[0].streams(100_000);
