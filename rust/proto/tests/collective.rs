@@ -20,7 +20,7 @@ fn allocator() -> ContextAllocator {
     ContextAllocator::new(0).unwrap()
 }
 
-/// Runs the same calls on every rank, or other ones as `calls` says, and gives each rank's outcomes.
+/// Runs the calls of each rank; returns each rank's outcomes.
 fn run(seed: u64, size: usize, calls: impl Fn(usize) -> Vec<Call>) -> Vec<Vec<Outcome>> {
     let mut simulation = Simulation::new(seed, (0..size).map(calls).collect(), allocator());
     let outcomes = simulation.run();
@@ -44,8 +44,8 @@ fn created(outcome: &Outcome) -> Option<&Communicator> {
     }
 }
 
-/// No rank leaves a barrier before all have entered it (asserted by the simulation at each leaving), all
-/// leave all of them, and barriers that follow each other do not mix.
+/// Proves that no rank leaves a barrier before all have entered it (asserted by the simulation), that all
+/// leave, and that consecutive barriers do not mix.
 #[test]
 fn no_rank_leaves_a_barrier_before_all_have_entered() {
     for_all_sizes_and_seeds(|seed, size| {
@@ -54,8 +54,8 @@ fn no_rank_leaves_a_barrier_before_all_have_entered() {
     });
 }
 
-/// All ranks of a dup get one context, the parent's members in the parent's order, and each its own rank; the
-/// next dup has another context.
+/// Proves that all ranks of a dup get one context, the parent's members in order, and their own ranks, and
+/// that the next dup has another context.
 #[test]
 fn dup_gives_all_ranks_one_new_context() {
     for_all_sizes_and_seeds(|seed, size| {
@@ -74,7 +74,7 @@ fn dup_gives_all_ranks_one_new_context() {
     });
 }
 
-/// The members are the ids in the order given, everybody else gets nothing.
+/// Proves that the members are the ids in order, and that other ranks get no communicator.
 #[test]
 fn create_keeps_the_order_of_the_ids() {
     for_all_sizes_and_seeds(|seed, size| {
@@ -97,9 +97,9 @@ fn create_keeps_the_order_of_the_ids() {
     });
 }
 
-/// Groups are by color, ordered by key and then by rank in the parent, each with a context of its own; a
-/// negative color gives nothing. Few colors and keys, so that equal keys occur; the extremes of both are
-/// among them.
+/// Proves that groups are formed by color, ordered by key and then by rank in the parent, each with its
+/// context, and that a negative color gives no communicator. Few colors and keys make equal ones occur; the
+/// extremes of both are included.
 #[test]
 fn split_orders_by_key_then_rank() {
     const COLORS: [i32; 5] = [0, 1, i32::MAX, -1, i32::MIN];
@@ -133,8 +133,7 @@ fn split_orders_by_key_then_rank() {
     });
 }
 
-/// Operations of all kinds one after the other, ranks running ahead of each other as they like: none takes
-/// another's message.
+/// Proves that consecutive operations of all kinds do not mix, for ranks at any distance from each other.
 #[test]
 fn consecutive_operations_do_not_mix() {
     for_all_sizes_and_seeds(|seed, size| {
@@ -167,7 +166,7 @@ fn consecutive_operations_do_not_mix() {
     });
 }
 
-/// Ranks that pass other ids than rank 0 are named to everybody, and the parent works on.
+/// Proves that ranks with other ids than rank 0 are named to all ranks, and that the parent stays usable.
 #[test]
 fn create_names_the_ranks_that_disagree() {
     for (size, odd) in [(2, vec![1]), (5, vec![2, 4]), (17, vec![1, 16])] {
@@ -182,7 +181,8 @@ fn create_names_the_ranks_that_disagree() {
     }
 }
 
-/// Ids that are no ranks, repeated, negative or too many are refused on every rank with position and value.
+/// Proves that ids that are not ranks, repeated, negative or too many are refused on every rank with position
+/// and value.
 #[test]
 fn create_refuses_bad_ids_everywhere() {
     let out_of_range = |position, id| Refusal::IdOutOfRange { position, id, size: 3 };
@@ -200,7 +200,7 @@ fn create_refuses_bad_ids_everywhere() {
     }
 }
 
-/// A list that rank 0 finds different is reported as that, even where it is also too long or empty.
+/// Proves that a different list is reported as different, even if it is also too long or empty.
 #[test]
 fn lists_of_any_length_are_compared() {
     for other in [vec![], vec![0], vec![0; 1000]] {
@@ -211,7 +211,7 @@ fn lists_of_any_length_are_compared() {
     }
 }
 
-/// When rank 0 has no context ids left, every rank receives that outcome.
+/// Proves that every rank receives the outcome of exhausted context ids.
 #[test]
 fn exhausted_contexts_are_an_outcome_on_every_rank() {
     let mut root = Creation::split(0, 2, 0, 0);
@@ -228,7 +228,7 @@ fn exhausted_contexts_are_an_outcome_on_every_rank() {
     assert_eq!(other.result(), Some(Err(Refusal::NoContexts)));
 }
 
-/// A root of a dup of 3 whose verdicts have gone out, and the tag of the confirmations.
+/// A root of a dup of 3 that has sent its verdicts, and the tag of the confirmations.
 fn confirming() -> (Creation, i32) {
     let mut root = Creation::dup(0, 3);
     assert_eq!(root.poll_action(), Some(Action::Allocate { count: 1 }));
@@ -242,7 +242,7 @@ fn confirming() -> (Creation, i32) {
     (root, *tag)
 }
 
-/// Nobody has a new communicator before every rank has confirmed.
+/// Proves that rank 0 settles only when every rank has confirmed.
 #[test]
 fn root_settles_when_all_have_confirmed() {
     let (mut root, tag) = confirming();
@@ -256,7 +256,7 @@ fn root_settles_when_all_have_confirmed() {
     assert!(matches!(root.result(), Some(Ok(Some(_)))));
 }
 
-/// A rank that has finished without confirming is named to all others, which have confirmed.
+/// Proves that a rank that has finished without confirming is named to all ranks that have confirmed.
 #[test]
 fn rank_that_finishes_before_it_confirms_refuses_the_communicator() {
     let (mut root, tag) = confirming();
@@ -277,8 +277,7 @@ fn rank_that_finishes_before_it_confirms_refuses_the_communicator() {
     assert_eq!((other.result(), other.confirmed()), (refused, None));
 }
 
-/// A request that cannot be understood is an error at rank 0 that names its sender, and an outcome
-/// everywhere.
+/// Proves that a damaged request is an error at rank 0 that names its sender, and an outcome on every rank.
 #[test]
 fn damaged_request_does_not_leave_others_waiting() {
     let calls = |call: &Call| vec![vec![call.clone()]; 4];
@@ -296,7 +295,7 @@ fn damaged_request_does_not_leave_others_waiting() {
     }
 }
 
-/// A request is taken once, from a rank that has one to make, and by rank 0 only.
+/// Proves that a request is accepted once from each rank, and by rank 0 only.
 #[test]
 fn misplaced_messages_are_refused() {
     let request = [0; 8];
@@ -333,7 +332,7 @@ fn waiting() -> impl Strategy<Value = (Creation, i32)> {
     })
 }
 
-/// Payloads that look like verdicts, more or less.
+/// Payloads similar to verdicts.
 fn verdicts() -> impl Strategy<Value = Vec<u8>> {
     let status = prop_oneof![5 => 0..6u8, 1 => any::<u8>()];
     let count = prop_oneof![3 => Just(None), 1 => (0..6u32).prop_map(Some), 1 => any::<u32>().prop_map(Some)];
@@ -355,8 +354,8 @@ fn verdicts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A result with any octets causes no panic; an error leaves the machine waiting; an accepted result is
-    /// consistent.
+    /// Proves that a verdict of any octets causes no panic, that an error leaves the machine waiting, and
+    /// that an accepted verdict is consistent.
     #[test]
     fn hostile_verdicts_are_errors_or_valid(
         (mut machine, tag) in waiting(),
@@ -385,8 +384,7 @@ proptest! {
         }
     }
 
-    /// A request with any octets causes no panic; the machine continues, and every rank receives a result
-    /// that it can read.
+    /// Proves that a request of any octets causes no panic, and that every rank receives a valid verdict.
     #[test]
     fn hostile_requests_end_in_an_outcome(
         splits in any::<bool>(),

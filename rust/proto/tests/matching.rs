@@ -1,10 +1,10 @@
-//! The matcher against a model that cannot be wrong: two vectors, searched from the front.
+//! The matcher against a model: two vectors with linear search.
 
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::{Matcher, PostId, Posted};
 use proptest::prelude::*;
 
-/// Posted receives and unexpected messages in order; every entry is a number of its own.
+/// Posted receives and unexpected messages in order; every entry is a unique number.
 #[derive(Default)]
 struct Model {
     posted: Vec<(Selector, u32)>,
@@ -34,7 +34,7 @@ enum Step {
     RemoveUnexpected(u64),
 }
 
-/// Few values, so that entries meet; contexts that differ in high bits only are among them.
+/// Few values, so that entries match often; some contexts differ in high bits only.
 fn contexts() -> impl Strategy<Value = u64> {
     prop_oneof![8 => Just(0), 1 => Just(2), 1 => Just(1 << 63)]
 }
@@ -51,8 +51,7 @@ fn selectors() -> impl Strategy<Value = Selector> {
     })
 }
 
-/// Posts and arrivals in a proportion that drifts, so that each queue is short in some runs and long in
-/// others.
+/// Posts and arrivals in a changing proportion, so that each queue is short in some runs and long in others.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     (1..20u32, 1..20u32).prop_flat_map(|(posts, arrivals)| {
         let step = prop_oneof![
@@ -67,12 +66,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// Both sides at once: every step is done to the matcher and to the model, and the answers are compared.
+/// Matcher and model: every step is applied to both, and the results are compared.
 #[derive(Default)]
 struct Run {
     matcher: Matcher<u32, u32>,
     model: Model,
-    /// Every id ever given, with its receive.
+    /// Every id with its receive.
     ids: Vec<(PostId, u32)>,
     next_number: u32,
 }
@@ -163,7 +162,7 @@ impl Run {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any sequence of operations gives the answers and leaves the queues that a search from the front would.
+    /// Proves that any sequence of operations gives the results and queues of the model.
     #[test]
     fn matcher_agrees_with_a_linear_search(steps in steps()) {
         let mut run = Run::default();
@@ -172,7 +171,7 @@ proptest! {
         }
     }
 
-    /// The same from queues that are long already, so that the index is built and dropped on the way.
+    /// Proves the same from long queues, so that the index is built and dropped.
     #[test]
     fn long_matcher_agrees_with_a_linear_search(
         fill_posted in any::<bool>(),

@@ -20,7 +20,7 @@ fn emit(vector: &Vector, packet: &Packet, data: &[u8], octets: &mut [u8]) -> Res
     if vector.is_reliable { packet.emit(data, octets) } else { emit_unet(&packet.header, data, octets) }
 }
 
-/// The words by which a description names an error.
+/// The name of an error in a description.
 fn words(error: PacketError) -> String {
     let kebab = |field: &str| field.replace(' ', "-");
     match error {
@@ -48,7 +48,7 @@ fn sound(vectors: &[Vector]) -> impl Iterator<Item = (&Vector, usize, &Described
     })
 }
 
-/// Proves that every field is where the tables say, in both modes.
+/// Proves that every field has its offset of the tables, in both kinds of packets.
 #[test]
 fn every_packet_parses_as_described() {
     let vectors = vectors::all();
@@ -64,7 +64,7 @@ fn every_packet_parses_as_described() {
     assert!(count >= 45, "only {count} packets found");
 }
 
-/// Proves that every octet goes out, whatever was there before, and that one octet less is no room.
+/// Proves that emit writes every octet, and that a buffer shorter by one octet is refused.
 #[test]
 fn every_canonical_packet_is_emitted_as_recorded() {
     let vectors = vectors::all();
@@ -87,7 +87,7 @@ fn every_canonical_packet_is_emitted_as_recorded() {
     assert!(count >= 43, "only {count} packets found");
 }
 
-/// Proves that head, data and checksum by themselves are the packet: for senders that gather.
+/// Proves that head, data and checksum emitted apart equal the whole packet, for gathering senders.
 #[test]
 fn packet_emitted_in_parts_equals_the_whole() {
     let vectors = vectors::all();
@@ -104,7 +104,7 @@ fn packet_emitted_in_parts_equals_the_whole() {
     }
 }
 
-/// Proves that damage is refused by the rule that it breaks.
+/// Proves that each damaged packet is refused with the error of its damage.
 #[test]
 fn every_damaged_packet_is_refused_with_its_error() {
     let mut count = 0;
@@ -121,7 +121,7 @@ fn every_damaged_packet_is_refused_with_its_error() {
     assert!(count >= 50, "only {count} damaged packets found");
 }
 
-/// Proves that no prefix of a packet is one, and that nothing may be behind it.
+/// Proves that every prefix of a packet and every packet with an additional octet is refused.
 #[test]
 fn packet_shorter_or_longer_than_its_datagram_is_refused() {
     let vectors = vectors::all();
@@ -152,7 +152,7 @@ fn changed_bit_of_a_checked_packet_is_refused() {
     assert!(count > 8 * 3 * (HEADER_LEN + TRAILER_LEN), "only {count} bits");
 }
 
-/// Proves that the vectors leave out no mode, no flag and no block.
+/// Proves that the vectors include every mode, flag and block.
 #[test]
 fn vectors_cover_every_mode_and_flag() {
     let vectors = vectors::all();
@@ -165,7 +165,7 @@ fn vectors_cover_every_mode_and_flag() {
     }
 }
 
-/// Proves that what cannot be said is refused before it is written, and not only when it is read.
+/// Proves that emit refuses every packet that parse refuses.
 #[test]
 fn packet_that_parse_would_refuse_is_not_emitted() {
     let mut octets = [0xcc; 64];

@@ -14,7 +14,7 @@ fn impairment(text: &str) -> Impairment {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Sends packets 0, 1, 2, ... one microsecond apart, and gives what arrives, with the times.
+/// Sends packets 0, 1, 2, ... one microsecond apart; returns the delivered packets with their times.
 fn run(network: &mut Network<u64>, packets: u64) -> Vec<(u64, u64)> {
     let mut arrived = Vec::new();
     for packet in 0..packets {
@@ -32,7 +32,7 @@ fn packets_of(arrived: &[(u64, u64)]) -> Vec<u64> {
     arrived.iter().map(|(_, packet)| *packet).collect()
 }
 
-/// Proves that without impairment all arrive, in order, at once.
+/// Proves that without impairments all packets arrive at once and in order.
 #[test]
 fn unimpaired_network_delivers_everything_in_order() {
     let mut network = Network::new(Impairment::NONE, 1);
@@ -51,7 +51,7 @@ fn equal_seeds_give_equal_runs() {
     assert_ne!(of(1), of(2));
 }
 
-/// Proves that chances are those that were asked for.
+/// Proves that losses and copies occur with their stated chances.
 #[test]
 fn losses_and_copies_have_the_stated_chance() {
     let mut network = Network::new(impairment("loss=10%,dup=5%"), 7);
@@ -63,7 +63,7 @@ fn losses_and_copies_have_the_stated_chance() {
     assert_eq!(delivered, arrived.len() as u64);
 }
 
-/// Proves that losses of a burst come together: as many as 1 / leave on average.
+/// Proves that bursts lose 1 / leave consecutive packets on average.
 #[test]
 fn bursts_have_the_stated_length() {
     let mut network = Network::new(impairment("burst=1%/20%"), 7);
@@ -75,8 +75,8 @@ fn bursts_have_the_stated_length() {
     assert!((1_700..2_300).contains(&gaps.len()), "{}", gaps.len());
 }
 
-/// Proves that a packet is overtaken by at most the distance, that all distances occur, and that nothing is
-/// lost by it.
+/// Proves that a packet is overtaken by at most the distance, that all distances occur, and that no packet is
+/// lost.
 #[test]
 fn packets_are_overtaken_by_up_to_the_distance() {
     let mut network = Network::new(impairment("reorder=7/10%"), 3);
@@ -94,7 +94,7 @@ fn packets_are_overtaken_by_up_to_the_distance() {
     assert_eq!(sorted, (0..20_000).collect::<Vec<_>>());
 }
 
-/// Proves that a packet that nothing overtakes arrives all the same.
+/// Proves that a held packet arrives without later packets.
 #[test]
 fn last_packet_is_delivered_without_a_successor() {
     let mut network = Network::new(impairment("reorder=3/100%,delay=1ms"), 3);
@@ -105,7 +105,7 @@ fn last_packet_is_delivered_without_a_successor() {
     assert_eq!((network.next_time_ns(), network.under_way()), (None, 0));
 }
 
-/// Proves that delay and jitter are the bounds that they say.
+/// Proves that delay and jitter bound the time of arrival.
 #[test]
 fn delay_and_jitter_bound_the_time() {
     let mut network = Network::new(impairment("delay=2ms,jitter=1ms"), 3);
@@ -135,7 +135,7 @@ fn full_queue_drops_and_the_rest_is_sent_at_the_rate() {
     assert_eq!(network.next_time_ns(), Some(10 * MS + MS / 2), "the wire was idle");
 }
 
-/// Proves that a filter kills exactly the packets that it names, before anything else happens to them.
+/// Proves that a filter drops exactly its packets, before all other impairments.
 #[test]
 fn filter_selects_the_lost_packets() {
     let mut network = Network::new(Impairment::NONE, 3);
@@ -145,7 +145,7 @@ fn filter_selects_the_lost_packets() {
     assert_eq!((arrived, network.counts().lost), (expected, 3));
 }
 
-/// Proves that a partition lets nothing in, by command and by the clock, and that packets in flight arrive.
+/// Proves that no packet enters a partition, by command or by time, and that packets in flight arrive.
 #[test]
 fn nothing_passes_a_partition() {
     let mut network = Network::new(impairment("delay=1us,partition=10us/5us"), 3);
@@ -159,7 +159,7 @@ fn nothing_passes_a_partition() {
     assert_eq!(std::iter::from_fn(|| network.poll_deliver(200_000)).collect::<Vec<_>>(), [20, 22]);
 }
 
-/// Proves that the network is bounded, however long packets take.
+/// Proves that the number of packets in flight is bounded for any delay.
 #[test]
 fn number_of_packets_in_flight_is_bounded() {
     let mut network = Network::new(impairment("delay=1s,dup=100%"), 3);
@@ -170,7 +170,7 @@ fn number_of_packets_in_flight_is_bounded() {
     assert_eq!(network.counts().dropped, UNDER_WAY_MAX as u64);
 }
 
-/// Proves that every part of the text means its field.
+/// Proves that every part of the text sets its field.
 #[test]
 fn impairment_is_parsed_from_its_text() {
     let all = "loss=1%, dup=0.02,reorder=16,delay=5ms,jitter=1.5us,rate=100mbit,burst=0.1%/30%,queue=9,\
@@ -204,7 +204,7 @@ fn impairment_is_parsed_from_its_text() {
     }
 }
 
-/// Proves that a text that is none is refused with the part that is wrong.
+/// Proves that an invalid text is refused with the invalid part.
 #[test]
 fn invalid_part_is_refused_with_its_name() {
     let values = [
@@ -287,13 +287,13 @@ prop_compose! {
 }
 
 proptest! {
-    /// Proves that what is printed is what is parsed.
+    /// Proves that a printed impairment is parsed as the same.
     #[test]
     fn impairment_survives_its_text(impairment in impairments()) {
         prop_assert_eq!(impairment.to_string().parse(), Ok(impairment), "{}", impairment);
     }
 
-    /// Proves that no text panics, and that errors name something of it.
+    /// Proves that no text causes a panic, and that errors name a part of the text.
     #[test]
     fn any_text_is_an_impairment_or_an_error(text in "[a-z]{0,9}=?[0-9.e/%-]{0,6}[a-z]{0,4},?(loss=[0-9]{1,3}%)?") {
         if let Err(error) = text.parse::<Impairment>() {

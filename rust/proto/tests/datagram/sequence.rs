@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 const COUNT: u64 = 1 << 15;
 
-/// Proves that next goes through all numbers once, and that they have 15 bits.
+/// Proves that next visits all numbers of 15 bits once.
 #[test]
 fn next_number_wraps() {
     let mut sequence = Sequence::default();
@@ -16,8 +16,8 @@ fn next_number_wraps() {
     }
 }
 
-/// Proves that each of the 2^15 numbers expands to the one that is nearest, for references before, at and
-/// behind the wrap.
+/// Proves that each of the 2^15 numbers expands to the nearest one, for references before, at and after the
+/// wrap.
 #[test]
 fn each_number_expands_to_the_nearest() {
     let references = [0, 1, 16383, 16384, 16385, 32767, 32768, 3 * COUNT - 1, 3 * COUNT, 1 << 40, u64::MAX];
@@ -26,7 +26,7 @@ fn each_number_expands_to_the_nearest() {
             let sequence = Sequence::of(bits);
             let found = sequence.expand(reference);
             assert_eq!(Sequence::of(found), sequence);
-            // The nearest among those that there are, and of two the one above.
+            // The nearest existing number, and of two the larger one.
             let round = reference / COUNT;
             let candidates = (round.saturating_sub(1)..=round.saturating_add(1))
                 .filter_map(|round| round.checked_mul(COUNT)?.checked_add(bits));
@@ -36,8 +36,8 @@ fn each_number_expands_to_the_nearest() {
     }
 }
 
-/// Proves that the 31 bits of a reliable packet wrap as the 15 of a header do, and that what is 2^15 away is
-/// another number.
+/// Proves that the 31 bits of a reliable packet wrap as the 15 of a header, and that numbers 2^15 apart
+/// differ.
 #[test]
 fn full_numbers_wrap_at_2_to_the_31() {
     const FULL_COUNT: u64 = 1 << 31;
@@ -54,7 +54,7 @@ fn full_numbers_wrap_at_2_to_the_31() {
 }
 
 proptest! {
-    /// Proves that a number within the window of its reference survives the wire, wherever both are.
+    /// Proves that a number within the window of its reference survives truncation and expansion.
     #[test]
     fn expansion_is_the_inverse_of_truncation(reference in any::<u64>(), offset in -16383i64..=16384) {
         if let Some(number) = reference.checked_add_signed(offset) {
@@ -62,7 +62,7 @@ proptest! {
         }
     }
 
-    /// The same of the numbers of reliable packets.
+    /// Proves the same for the numbers of reliable packets.
     #[test]
     fn full_expansion_is_the_inverse_of_truncation(
         reference in any::<u64>(),

@@ -39,8 +39,8 @@ fn released(machine: &mut UnetConnection<char>) -> String {
     std::iter::from_fn(|| machine.poll_released()).collect()
 }
 
-/// Proves that numbers count up, that one timer begins with the first message, and that sending asks for no
-/// other packet.
+/// Proves that numbers ascend, that the first message starts the only timer, and that a send queues no other
+/// packet.
 #[test]
 fn send_takes_the_next_number_and_starts_the_timer_once() {
     let mut machine = machine();
@@ -51,7 +51,7 @@ fn send_takes_the_next_number_and_starts_the_timer_once() {
     assert_eq!(machine.poll_transmit(), None);
 }
 
-/// Proves that the window bounds what is kept, until it is acknowledged and taken.
+/// Proves that the window bounds the messages until they are acknowledged and their tokens polled.
 #[test]
 fn send_into_a_full_window_is_refused() {
     let mut machine = sent(4);
@@ -66,8 +66,8 @@ fn send_into_a_full_window_is_refused() {
     machine.check_invariants();
 }
 
-/// Proves that a message that comes in order provokes no packet, and that its acknowledgment leaves with the
-/// next message, once.
+/// Proves that a message in order triggers no packet, and that its acknowledgment is sent once, with the next
+/// message.
 #[test]
 fn acknowledgment_is_piggy_backed_on_the_next_message() {
     let mut machine = machine();
@@ -78,7 +78,7 @@ fn acknowledgment_is_piggy_backed_on_the_next_message() {
     assert_eq!(machine.send(0, 'b'), Ok(numbers(Some(1), None)));
 }
 
-/// Proves that it also rides on a message that leaves again.
+/// Proves that a retransmission carries the acknowledgment too.
 #[test]
 fn acknowledgment_is_piggy_backed_on_a_retransmission() {
     let mut machine = sent(1);
@@ -88,8 +88,7 @@ fn acknowledgment_is_piggy_backed_on_a_retransmission() {
     assert_eq!(machine.poll_transmit(), None);
 }
 
-/// Proves that a message that came before, or too early, is dropped and answered at once with the number that
-/// is expected.
+/// Proves that a duplicate or early message is dropped, and that the expected number is sent at once.
 #[test]
 fn message_out_of_order_is_dropped_and_acknowledged_at_once() {
     let mut machine = machine();
@@ -101,8 +100,7 @@ fn message_out_of_order_is_dropped_and_acknowledged_at_once() {
     assert_eq!(machine.send(0, 'a'), Ok(numbers(Some(0), None)), "nothing is owed any more");
 }
 
-/// Proves that an acknowledgment by itself provokes nothing, so that two ends never answer each other's for
-/// ever.
+/// Proves that a pure acknowledgment triggers no packet, so that two ends do not acknowledge forever.
 #[test]
 fn pure_acknowledgment_is_not_acknowledged() {
     let mut machine = sent(2);
@@ -113,7 +111,7 @@ fn pure_acknowledgment_is_not_acknowledged() {
     }
 }
 
-/// Proves that an acknowledgment is cumulative, gives tokens back in order, and starts the time-out anew.
+/// Proves that an acknowledgment is cumulative, returns tokens in order, and restarts the timer.
 #[test]
 fn acknowledgment_moves_the_left_edge() {
     let mut machine = sent(4);
@@ -134,8 +132,8 @@ fn acknowledgment_moves_the_left_edge() {
     machine.check_invariants();
 }
 
-/// Proves that old acknowledgments are ignored, the timer too, and those of what was never sent are refused
-/// with their message.
+/// Proves that old acknowledgments have no effect, also on the timer, and that one of an unsent number is
+/// refused with its message.
 #[test]
 fn acknowledgment_of_an_unsent_number_is_refused() {
     let mut machine = sent(3);
@@ -156,8 +154,7 @@ fn acknowledgment_of_an_unsent_number_is_refused() {
     );
 }
 
-/// Proves that the left edge alone is retransmitted, at doubled times up to the maximum, each time the timer
-/// is due.
+/// Proves that each timeout retransmits the left edge alone, at doubled times up to the maximum.
 #[test]
 fn left_edge_is_retransmitted_with_backoff() {
     let mut machine = sent(3);
@@ -173,7 +170,7 @@ fn left_edge_is_retransmitted_with_backoff() {
     }
 }
 
-/// Proves that a driver that looks late sends once, and that the next wait begins when it has looked.
+/// Proves that a late timeout retransmits once, and that the next timeout counts from there.
 #[test]
 fn late_timeout_retransmits_once() {
     let mut machine = sent(1);
@@ -183,7 +180,7 @@ fn late_timeout_retransmits_once() {
     assert_eq!(machine.next_timeout_ns(), Some(10_200));
 }
 
-/// Proves that what an acknowledgment has overtaken is not retransmitted.
+/// Proves that acknowledged packets are not retransmitted.
 #[test]
 fn acknowledged_packets_are_not_retransmitted() {
     let mut machine = sent(2);
@@ -193,8 +190,7 @@ fn acknowledged_packets_are_not_retransmitted() {
     machine.check_invariants();
 }
 
-/// Proves that duplicate acknowledgments make the sender do nothing: the protocol has no fast retransmit
-/// (3.2).
+/// Proves that duplicate acknowledgments have no effect: the protocol has no fast retransmit (3.2).
 #[test]
 fn duplicate_acknowledgments_are_ignored() {
     let mut machine = sent(4);
@@ -204,7 +200,7 @@ fn duplicate_acknowledgments_are_ignored() {
     }
 }
 
-/// Proves that with eager acknowledgments each message is answered at once.
+/// Proves that with eager acknowledgments each message is acknowledged at once.
 #[test]
 fn eager_acknowledgments_are_sent_at_once() {
     let mut machine =
@@ -233,7 +229,7 @@ fn finish_waits_for_unacknowledged_messages() {
     machine.check_invariants();
 }
 
-/// Proves that an end with nothing to wait for is complete at once.
+/// Proves that an end without unacknowledged messages is complete at once.
 #[test]
 fn finish_without_messages_completes_at_once() {
     let mut machine = machine();
@@ -243,8 +239,8 @@ fn finish_without_messages_completes_at_once() {
     machine.check_invariants();
 }
 
-/// Proves that the limit ends it with a warning that names what is missing, and that it stays so; who stays
-/// still answers.
+/// Proves that the limit ends with a warning that names the missing messages, that this is final, and that
+/// the end still answers packets.
 #[test]
 fn finish_limit_ends_with_a_warning() {
     let mut machine = sent(3);

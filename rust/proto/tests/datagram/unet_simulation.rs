@@ -1,5 +1,5 @@
-//! Many runs of the protocol of 1997 over bad networks: each message once, in order, intact; and what is weak
-//! in it.
+//! Many runs of the protocol of 1997 over impaired networks: each message once, in order, intact; and its
+//! weaknesses.
 
 use mpjdev_proto::datagram::header::Header;
 use mpjdev_proto::datagram::network::{Impairment, Random};
@@ -11,13 +11,13 @@ use crate::world::{FINISH_NS, Program, Sends, World};
 const MS: u64 = 1_000_000;
 /// Messages of each end of a run with a seed.
 const MESSAGES: u64 = 350;
-/// Steps after which a run stands still.
+/// Steps after which a run counts as stalled.
 const STEPS_MAX: usize = 10_000_000;
 const SETTINGS: Settings =
     Settings { window: 64, timeout_ns: 25 * MS, timeout_max_ns: 1000 * MS, eager_acks: false };
 const SILENT: Program = Program { messages: 0, sends: Sends::Within(0), computes_ns: 0 };
 
-/// Networks of the acceptance checks (5.12, 1 and 2), and some that combine them.
+/// Networks of the acceptance checks (5.12, 1 and 2), and combinations.
 const NETWORKS: [&str; 14] = [
     "",
     "loss=1e-4",
@@ -53,7 +53,7 @@ struct Sum {
     warnings: u64,
 }
 
-/// A run of which the seed decides everything.
+/// A run that depends on its seed only.
 fn run(seed: u64, sum: &mut Sum) {
     let mut random = Random::new(seed);
     let mut one_of = |count: usize| random.up_to(count as u64 - 1) as usize;
@@ -75,7 +75,8 @@ fn run(seed: u64, sum: &mut Sum) {
         (first.sends, second.sends) = (Sends::First, Sends::Second);
         (first.messages, second.messages) = (MESSAGES, MESSAGES);
     }
-    // Half of them the same both ways; acknowledgments alone are lost where one end only receives.
+    // Half of the runs have the same network in both directions; only acknowledgments are lost where one end
+    // only receives.
     let networks = [one_of(NETWORKS.len()), one_of(NETWORKS.len())];
     let networks = if one_of(2) == 0 { [networks[0]; 2] } else { networks };
     let mut world = World::new(seed, settings, programs, networks.map(|k| impairment(NETWORKS[k])));
@@ -101,14 +102,13 @@ fn run(seed: u64, sum: &mut Sum) {
     sum.lost += world.wires.iter().map(|wire| wire.counts().lost + wire.counts().dropped).sum::<u64>();
 }
 
-/// Runs of a test, each with a seed of its own.
+/// Runs of a test, each with its seed.
 fn runs() -> u64 {
     if std::env::var_os("MPJDEV_SOAK").is_some() { 10_000 } else { 240 }
 }
 
-/// Proves, over losses, bursts, copies, overtaking, delays, full queues and partitions, with windows from 1
-/// to 1000, and with ends that compute, that each message arrives once, in order, intact, and that the left
-/// edge gets all of them through.
+/// Proves that each message arrives once, in order and intact, with losses, bursts, duplicates, reordering,
+/// delays, full queues and partitions, windows from 1 to 1000, and ends that compute.
 #[test]
 fn each_message_arrives_once_in_order_and_intact() {
     let mut sum = Sum::default();
@@ -126,8 +126,8 @@ fn each_message_arrives_once_in_order_and_intact() {
     assert!(sum.warnings > 0 && sum.complete > sum.warnings, "{sum:?}");
 }
 
-/// Proves that numbers of 15 bits are enough: more than three times all of them each way, under loss, copies
-/// and overtaking (5.12, 3).
+/// Proves that numbers of 15 bits suffice: more than three wraps in each direction, with loss, duplicates and
+/// reordering (5.12, 3).
 #[test]
 fn sequence_numbers_wrap() {
     let bad = impairment("loss=0.1%,dup=0.1%,reorder=20/0.1%,delay=50us");
@@ -137,8 +137,8 @@ fn sequence_numbers_wrap() {
     assert!(world.ends.iter().all(|end| end.received > 3 << 15 && end.resent > 0), "{world:?}");
 }
 
-/// Proves that a ping-pong needs no pure acknowledgment and no message twice: every one rides on the next
-/// message (3.2).
+/// Proves that a ping-pong has no pure acknowledgment and no retransmission: every acknowledgment is
+/// piggy-backed on the next message (3.2).
 #[test]
 fn ping_pong_has_no_pure_acknowledgment() {
     let program = |sends| Program { messages: 10_000, sends, computes_ns: 0 };
@@ -149,13 +149,13 @@ fn ping_pong_has_no_pure_acknowledgment() {
     assert_eq!(extra, [(0, 0); 2], "{world:?}");
     let packets = world.wires.each_ref().map(|wire| wire.counts().sent);
     assert_eq!(packets, [10_000; 2]);
-    // The last message is the only one on which nothing follows.
+    // Only the last message has no successor.
     assert_eq!(world.finish(), [Outcome::Complete; 2]);
     assert_eq!(world.ends.each_ref().map(|end| end.pure_acks), [1, 0]);
 }
 
-/// Proves the weakness of the producer and its consumer: without loss, each window takes a time-out, a
-/// useless message and the acknowledgment that this provokes (3.2).
+/// Proves the weakness of a one-way stream: without loss, each window costs a timeout, a spurious
+/// retransmission and the acknowledgment of that (3.2).
 #[test]
 fn one_way_stream_needs_a_timeout_for_each_window() {
     let windows = 20;
@@ -165,7 +165,7 @@ fn one_way_stream_needs_a_timeout_for_each_window() {
     let [sender, receiver] = &world.ends;
     assert_eq!((sender.resent, receiver.pure_acks), (windows - 1, windows - 1), "{world:?}");
     assert!(world.now_ns >= (windows - 1) * SETTINGS.timeout_ns);
-    // The last window is acknowledged by the end of the program, which pays what it owes.
+    // The finish of the receiver acknowledges the last window.
     assert_eq!(world.finish(), [Outcome::Complete; 2]);
     assert_eq!(
         world.ends.each_ref().map(|end| (end.resent, end.pure_acks)),
@@ -173,8 +173,8 @@ fn one_way_stream_needs_a_timeout_for_each_window() {
     );
 }
 
-/// Proves that eager acknowledgments, which the report proposes for it, cure that at the price of a packet
-/// for each message.
+/// Proves that eager acknowledgments, as the report proposes, avoid that at the cost of a packet for each
+/// message.
 #[test]
 fn eager_acknowledgments_avoid_timeouts_of_a_stream() {
     let settings = Settings { eager_acks: true, ..SETTINGS };
@@ -185,9 +185,8 @@ fn eager_acknowledgments_avoid_timeouts_of_a_stream() {
     assert!(world.now_ns < SETTINGS.timeout_ns);
 }
 
-/// Proves that a loss takes along what is behind it, and that recovery is stop-and-wait: the lost message and
-/// each behind it come back by a time-out of their own; one way each needs a second one, which provokes the
-/// acknowledgment (3.2).
+/// Proves that the messages after a lost one are dropped and recovered by stop-and-wait: each takes a timeout
+/// of its own, in a one-way stream a second one, which triggers the acknowledgment (3.2).
 #[test]
 fn loss_costs_a_timeout_for_each_later_message() {
     let behind = 9;
@@ -202,8 +201,7 @@ fn loss_costs_a_timeout_for_each_later_message() {
     }
 }
 
-/// Proves that the duplicate acknowledgments that a gap provokes are not acted on: the lost message waits for
-/// its timer (3.2).
+/// Proves that the duplicate acknowledgments of a gap trigger no retransmission before the timer (3.2).
 #[test]
 fn gap_is_not_repaired_before_the_timeout() {
     let mut world = World::new(1, SETTINGS, [streams(10), SILENT], [Impairment::NONE; 2]);
@@ -212,7 +210,8 @@ fn gap_is_not_repaired_before_the_timeout() {
     assert_eq!((world.now_ns, world.ends[1].pure_acks), (SETTINGS.timeout_ns, 9), "{world:?}");
 }
 
-/// Proves that a lost acknowledgment costs nothing when anything follows, since they are cumulative (3.2).
+/// Proves that any later packet makes up for a lost acknowledgment, since acknowledgments are cumulative
+/// (3.2).
 #[test]
 fn any_later_packet_repairs_a_lost_acknowledgment() {
     let program = |sends| Program { messages: 10, sends, computes_ns: 0 };
@@ -223,8 +222,8 @@ fn any_later_packet_repairs_a_lost_acknowledgment() {
     assert_eq!((world.ends[0].resent, world.now_ns), (0, 0), "{world:?}");
 }
 
-/// Proves that the last acknowledgment can be lost: its peer is gone, so the end tries until its limit and
-/// warns, though everything has come (3.2).
+/// Proves that an end whose last acknowledgment is lost retransmits until its limit and warns, although all
+/// messages arrived (3.2).
 #[test]
 fn lost_last_acknowledgment_is_a_warning() {
     let program = |sends| Program { messages: 5, sends, computes_ns: 0 };
@@ -240,8 +239,7 @@ fn lost_last_acknowledgment_is_a_warning() {
     assert_eq!(world.ends[1].resent, 9);
 }
 
-/// Proves that without a loss both ends finish, also at the same moment, with windows that are not
-/// acknowledged.
+/// Proves that without loss both ends finish at the same time, with unacknowledged windows.
 #[test]
 fn both_ends_finish_at_the_same_time() {
     let mut world = World::new(1, SETTINGS, [streams(40), streams(40)], [impairment("delay=1ms"); 2]);
@@ -249,12 +247,12 @@ fn both_ends_finish_at_the_same_time() {
     assert_eq!(world.finish(), [Outcome::Complete; 2]);
 }
 
-/// Proves that a peer that computes causes one spurious retransmission after the other, at doubled times: a
-/// timer is a poor sign of loss (1.1).
+/// Proves that a computing peer causes spurious retransmissions at doubled times: a timeout is no proof of
+/// loss (1.1).
 #[test]
 fn left_edge_is_retransmitted_to_a_computing_peer() {
     let mut world = World::new(1, SETTINGS, [streams(1), SILENT], [Impairment::NONE; 2]);
-    // Two seconds in which nothing is looked at: packets wait in the receive queue.
+    // For two seconds the peer does not poll: packets wait in the receive queue.
     world.wires[0].set_impairment(impairment("delay=2s"));
     world.run(STEPS_MAX);
     // 25, 75, 175, 375, 775, 1575 ms.

@@ -1,5 +1,5 @@
-//! Two ends of the protocol of 1997, a network each way, and a program for each: the driver of the machines
-//! is here, with everything that is random from one seed.
+//! Two ends of the protocol of 1997 with their networks, programs and drivers. All random choices come from
+//! one seed.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use mpjdev_proto::datagram::network::{Impairment, Network, Random};
 use mpjdev_proto::datagram::packet::{emit_unet, parse_unet};
 use mpjdev_proto::datagram::unet::{Event, Outcome, Settings, Transmit, UnetConnection};
 
-/// Time in which an end tries to finish.
+/// The limit of a finish.
 pub(crate) const FINISH_NS: u64 = 5_000_000_000;
 /// Most octets of a packet here.
 const PACKET_MAX: usize = 64;
@@ -16,7 +16,7 @@ const PACKET_MAX: usize = 64;
 /// When an end sends its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sends {
-    /// Up to this number of nanoseconds after the one before.
+    /// At most this number of nanoseconds after the message before.
     Within(u64),
     /// When it has received as many as it has sent.
     First,
@@ -27,17 +27,17 @@ pub(crate) enum Sends {
 /// The behaviour of an end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
-    /// Messages that it sends in all.
+    /// The number of messages that it sends.
     pub(crate) messages: u64,
     pub(crate) sends: Sends,
-    /// Longest time that it computes, now and then, without polling.
+    /// The longest time that it computes without polling.
     pub(crate) computes_ns: u64,
 }
 
 pub(crate) struct End {
     pub(crate) machine: UnetConnection<u64>,
     pub(crate) program: Program,
-    /// Messages that may have to leave again, by token.
+    /// Messages that may be retransmitted, by token.
     kept: BTreeMap<u64, Vec<u8>>,
     pub(crate) sent: u64,
     pub(crate) received: u64,
@@ -46,7 +46,7 @@ pub(crate) struct End {
     next_send_ns: u64,
     busy_until_ns: u64,
     finishes: bool,
-    /// It is gone: nothing answers any more.
+    /// Whether the end has exited and answers no packet.
     pub(crate) outcome: Option<Outcome>,
 }
 
@@ -105,7 +105,7 @@ impl World {
         self.run_until(steps_max, |world| (0..2).all(|end| world.has_all(end)));
     }
 
-    /// Runs until that is so.
+    /// Runs until the condition holds.
     pub(crate) fn run_until(&mut self, steps_max: usize, is_over: impl Fn(&Self) -> bool) {
         for _ in 0..steps_max {
             if is_over(self) {
@@ -116,7 +116,7 @@ impl World {
         panic!("not over after {steps_max} steps: {self:?}");
     }
 
-    /// Finishes both ends, as programs do behind a barrier, and runs until both are complete.
+    /// Finishes both ends, as programs do after a barrier, and runs until both are complete.
     pub(crate) fn finish(&mut self) -> [Outcome; 2] {
         for end in &mut self.ends {
             end.finishes = true;
@@ -129,12 +129,12 @@ impl World {
         self.ends.each_ref().map(|end| end.outcome.expect("it is over"))
     }
 
-    /// Whether everything that is for this end has come.
+    /// Whether this end has received all messages.
     pub(crate) fn has_all(&self, end: usize) -> bool {
         self.ends[end].received == self.ends[1 - end].program.messages
     }
 
-    /// Lets the end that has something to do first do it; false if there is none.
+    /// Runs the end with the earliest event; false if there is none.
     fn step(&mut self) -> bool {
         let times = [0, 1].map(|end| self.next_ns(end));
         let end = usize::from(times[1] < times[0]);
@@ -146,7 +146,7 @@ impl World {
         true
     }
 
-    /// When the end has something to do.
+    /// The time of the end's next event.
     fn next_ns(&self, end: usize) -> u64 {
         let here = &self.ends[end];
         if here.outcome.is_some() {
@@ -155,13 +155,13 @@ impl World {
         let arrival = self.wires[1 - end].next_time_ns();
         let send = here.wants_to_send().then_some(here.next_send_ns);
         let times = [arrival, send, here.machine.next_timeout_ns()];
-        // A finish that was complete at once needs no reason to look.
+        // A finish that completes at once has no event.
         let now = here.machine.outcome().map(|_| self.now_ns);
         let next = times.into_iter().flatten().chain(now).min();
         next.map_or(u64::MAX, |time_ns| time_ns.max(here.busy_until_ns))
     }
 
-    /// Looks at everything once, as a call of 1997 did.
+    /// Polls once, as a call of 1997 did.
     fn act(&mut self, end: usize) {
         let now_ns = self.now_ns;
         while let Some(packet) = self.wires[1 - end].poll_deliver(now_ns) {
@@ -194,7 +194,7 @@ impl World {
         self.ends[end].kept.insert(number, data);
     }
 
-    /// Sends what the machine wants to, and forgets what it has given back.
+    /// Sends the queued packets and drops the released messages.
     fn transmit(&mut self, end: usize) {
         while let Some(transmit) = self.ends[end].machine.poll_transmit() {
             match transmit {
@@ -223,7 +223,7 @@ impl World {
         self.wires[end].send(self.now_ns, len, octets[..len].to_vec());
     }
 
-    /// A packet has come: its message must be the next one, and intact.
+    /// A packet was received: its message must be the next one, and intact.
     fn receive(&mut self, end: usize, packet: &[u8]) {
         let (found, data) = parse_unet(packet).expect("a packet");
         let here = &mut self.ends[end];

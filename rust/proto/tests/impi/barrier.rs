@@ -1,4 +1,4 @@
-//! IMPI's barrier of masters: the text's example and variants, captured ones, and all members in any order.
+//! IMPI's barrier of masters: the example of the text and variants, captures, and all members in any order.
 
 use std::collections::VecDeque;
 
@@ -100,7 +100,7 @@ fn masters_are_the_lowest_ranks_of_their_clients() {
     assert_eq!(Masters::of_clients([]).all(), []);
 }
 
-/// Proves that messages go between ranks, not between the masters' numbers.
+/// Proves that messages are addressed by rank, not by the masters' numbers.
 #[test]
 fn example_of_the_text_exchanges_its_messages() {
     let masters = example();
@@ -113,8 +113,7 @@ fn example_of_the_text_exchanges_its_messages() {
     assert_eq!(script(&masters, 0, 2), actions("r6 r2 s2 s6"), "the tree");
 }
 
-/// Proves every step of 1 to 9 masters, written out from the text: linear up to maxlinear, 4, the tree above
-/// it.
+/// Proves every step of 1 to 9 masters, as in the text: linear up to maxlinear, 4, a tree above it.
 #[test]
 fn each_number_of_masters_has_the_steps_of_the_text() {
     let written: [&[&str]; 9] = [
@@ -156,8 +155,8 @@ fn each_number_of_masters_has_the_steps_of_the_text() {
     }
 }
 
-/// Proves that maxlinear decides, at its edge: with 1 everything but one master is a tree, with 9 all nine
-/// are linear.
+/// Proves that maxlinear decides at its edge: with 1 two or more masters form a tree, with 9 nine masters are
+/// linear.
 #[test]
 fn maxlinear_chooses_between_line_and_tree() {
     let world = |m: usize| world_masters(&tables(&vec![1; m]));
@@ -174,8 +173,7 @@ fn maxlinear_chooses_between_line_and_tree() {
     assert_eq!(script(&world(9), 0, u32::MAX), line);
 }
 
-/// Proves that messages from elsewhere, too early, too late or with data are refused, and that nothing is
-/// lost by it.
+/// Proves that messages of other sources, early, late or with data are refused without effect.
 #[test]
 fn unexpected_message_in_a_barrier_is_refused() {
     let masters = world_masters(&tables(&[1, 1, 1]));
@@ -200,7 +198,7 @@ fn unexpected_message_in_a_barrier_is_refused() {
     assert_eq!(barrier.handle_received(1, 0), not_asked_for(1));
 }
 
-/// Proves that LAM's masters send the same messages as ours, in the same order to the same destinations, in
+/// Proves that the masters send the messages of LAM's masters, in the same order to the same destinations, in
 /// each barrier of two captures.
 #[test]
 fn captured_barriers_have_our_messages() {
@@ -239,7 +237,7 @@ fn captured_barriers_have_our_messages() {
     }
 }
 
-/// Proves that collective operations are known by the tags that captures have them under.
+/// Proves the names of collective operations by their captured tags.
 #[test]
 fn captured_operations_are_named_by_their_tags() {
     let packets = vectors::read("impi-collective").packets;
@@ -311,9 +309,8 @@ impl Job {
     }
 }
 
-/// Proves, whatever the order of events, that no master is through before every process of the job has
-/// entered, that all are in the end, and that no message is left: with 1 to 32 clients, one process each or
-/// several, line and tree.
+/// Proves for any order of events that no master leaves before every process of the job has entered, that all
+/// leave, and that no message is left: with 1 to 32 clients, one process each or several, linear and tree.
 #[test]
 fn no_master_leaves_before_all_have_entered() {
     for seed in 1..=300 {

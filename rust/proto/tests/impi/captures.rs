@@ -1,4 +1,4 @@
-//! Conversations of a real peer, with our machine in the place of either end.
+//! Captures of a real peer, with the machine in place of either end.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,13 +11,13 @@ use mpjdev_proto::impi::pair::{Event, Pair, Settings};
 use crate::script::SETTINGS;
 use crate::vectors::{self, Vector};
 
-/// A vector and what its hosts had agreed on.
+/// A vector and the settings of its hosts.
 struct Conversation {
     vector: Vector,
     maxdatalen: u32,
     ackmark: u32,
     hiwater: u32,
-    /// Messages with this tag were all begun before the first had left.
+    /// Messages with this tag were all queued before the first was sent.
     ahead: Option<i32>,
 }
 
@@ -35,13 +35,13 @@ impl Conversation {
         Pair::new(Settings { dialect, ours, theirs, maxdatalen, ackmark, hiwater, ..SETTINGS }).unwrap()
     }
 
-    /// Lets our machine be this host and send, after each packet of the other one, all that it can. Receives
-    /// are there before their messages. `exact`: nothing leaves earlier than in the capture. Gives what
-    /// leaves beyond it.
+    /// Replays a capture with the machine as this host, which sends all it can after each packet of the other
+    /// one. Receives are posted before their messages. With `exact` nothing may be sent earlier than in the
+    /// capture. Returns the additional packets.
     fn replay(&self, host: u32, exact: bool) -> Vec<PacketType> {
         let mut pair = self.machine(host);
         let mut out: VecDeque<Packet> = VecDeque::new();
-        // Of each SyncAck the drqid that is captured, and ours, which the captured peer would have echoed.
+        // The captured drqid of each SyncAck, and that of the machine, which the peer would have echoed.
         let mut drqids: HashMap<u64, u64> = HashMap::new();
         let own = |d: &&vectors::Described| d.from == host && is_first(&d.packet);
         for described in self.vector.packets.iter().filter(own) {
@@ -81,7 +81,7 @@ fn is_first(packet: &Packet) -> bool {
         || (packet.kind == PacketType::Data && u64::from(packet.len) == packet.msglen)
 }
 
-/// Begins the message that the packet begins.
+/// Sends the message of a first packet.
 fn send(pair: &mut Pair, packet: &Packet) {
     let Packet { cid, lsrank, tag, msglen, srqid, .. } = *packet;
     let is_synchronous = packet.kind == PacketType::DataSync && u64::from(packet.len) == msglen;
@@ -113,15 +113,15 @@ fn poll(pair: &mut Pair, out: &mut VecDeque<Packet>) {
     }
 }
 
-/// The fields that a peer may rely on. Numbers for tracing are the sender's own; so is the drqid of a
-/// SyncAck, which the rest of the message echoes, and all that means nothing in packets without data.
+/// The fields that a peer may rely on. Not compared are numbers for tracing, the drqid of a SyncAck, which
+/// the rest of the message echoes, and unused fields of packets without data.
 fn essence(packet: &Packet) -> Packet {
     let Packet { kind, src, dest, srqid, .. } = *packet;
     let plain = Packet { srqid, ..Packet::new(kind, src, dest) };
     if kind.has_data() { Packet { seqnum: 0, ..*packet } } else { plain }
 }
 
-/// Proves that we handle what LAM sends, and send what it sends, in the barrier at the end of each job.
+/// Proves that the machine handles and sends LAM's packets in the barrier at the end of each job.
 #[test]
 fn captured_smallest_job_is_replayed() {
     let conversation = Conversation::of_lam("impi-hello");
@@ -129,7 +129,7 @@ fn captured_smallest_job_is_replayed() {
     assert_eq!(conversation.replay(1, true), []);
 }
 
-/// Proves the same of a short synchronous message.
+/// Proves the same for a short synchronous message.
 #[test]
 fn captured_short_synchronous_message_is_replayed() {
     let conversation = Conversation::of_lam("impi-ssend");
@@ -137,7 +137,7 @@ fn captured_short_synchronous_message_is_replayed() {
     assert_eq!(conversation.replay(1, true), []);
 }
 
-/// Proves the same of a long message of 150000 octets; the sender echoes LAM's drqid.
+/// Proves the same for a long message of 150000 octets; the sender echoes LAM's drqid.
 #[test]
 fn captured_long_message_is_replayed() {
     let conversation = Conversation::of_lam("impi-long");
@@ -145,7 +145,7 @@ fn captured_long_message_is_replayed() {
     assert_eq!(conversation.replay(1, true), []);
 }
 
-/// Proves the same of 45 messages: ProtoAcks leave where LAM's do.
+/// Proves the same for 45 messages: ProtoAcks are sent where LAM sends them.
 #[test]
 fn captured_short_messages_are_replayed() {
     let conversation = Conversation::of_lam("impi-many");
@@ -153,7 +153,7 @@ fn captured_short_messages_are_replayed() {
     assert_eq!(conversation.replay(1, true), []);
 }
 
-/// Proves the same of collective operations, which are messages like others.
+/// Proves the same for collective operations, which are ordinary messages.
 #[test]
 fn captured_collective_operations_are_replayed() {
     let conversation = Conversation::of_lam("impi-collective");
@@ -161,18 +161,18 @@ fn captured_collective_operations_are_replayed() {
     assert_eq!(conversation.replay(1, true), []);
 }
 
-/// Proves that we stop where LAM stops when ProtoAcks are missing, and continue as far as LAM for each one.
-/// The other host delays its ProtoAcks by hand: ours are the same, earlier.
+/// Proves that the machine stops where LAM stops without ProtoAcks, and continues as far as LAM for each one.
+/// The other host delays its ProtoAcks; those of the machine are the same, but earlier.
 #[test]
 fn captured_flow_control_is_replayed() {
     let vector = vectors::read("impi-flow");
     let conversation = Conversation { vector, maxdatalen: 1000, ackmark: 3, hiwater: 5, ahead: Some(41) };
     assert_eq!(conversation.replay(0, true), []);
-    // The 21st packet draws a seventh, which that host did not send.
+    // The 21st packet triggers a seventh ProtoAck, which that host did not send.
     assert_eq!(conversation.replay(1, false), [PacketType::ProtoAck]);
 }
 
-/// Proves that the conversations hold the packets that the tests above are about.
+/// Proves that the captures contain the packets that the tests above need.
 #[test]
 fn captures_have_their_documented_packets() {
     let count = |name: &str, kind: PacketType| {

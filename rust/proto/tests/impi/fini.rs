@@ -8,7 +8,7 @@ use mpjdev_proto::impi::{Dialect, Proc};
 use crate::script::*;
 use crate::vectors;
 
-/// Proves that Fini leaves once, when it is time, and names nobody.
+/// Proves that Fini is sent once, after the finish, and names no process.
 #[test]
 fn fini_is_sent_once_when_the_host_has_finished() {
     let mut fini = FiniState::new(Dialect::Final);
@@ -20,7 +20,7 @@ fn fini_is_sent_once_when_the_host_has_finished() {
     assert_eq!(fini.poll_transmit(), None);
 }
 
-/// Proves that ProtoAcks behind a Fini are taken, and data or a second one are not (IMPI 14).
+/// Proves that ProtoAcks after a Fini are accepted, and data or a second Fini refused (IMPI 14).
 #[test]
 fn only_answers_follow_a_fini() {
     let mut fini = FiniState::new(Dialect::Final);
@@ -34,8 +34,8 @@ fn only_answers_follow_a_fini() {
     }
 }
 
-/// Proves that an end of stream without a Fini is a death, and that the draft cannot tell until we have
-/// finished.
+/// Proves that an end of stream without a Fini is a failure, and in the draft unknown until the local host
+/// has finished.
 #[test]
 fn end_of_stream_without_fini_is_a_failure() {
     let mut fini = FiniState::new(Dialect::Final);
@@ -52,8 +52,8 @@ fn end_of_stream_without_fini_is_a_failure() {
     assert_eq!(fini.poll_transmit(), None);
 }
 
-/// Proves that a pair leaves every captured Fini to its channel, with any process in it, and does not
-/// count it.
+/// Proves that a pair forwards every captured Fini to its channel, with any process id, and does not count
+/// it.
 #[test]
 fn fini_of_a_pair_is_forwarded() {
     let mut finis = 0;

@@ -7,7 +7,7 @@ fn flow(ackmark: u32, hiwater: u32) -> Flow {
     Flow::new(ackmark, hiwater).expect("good marks")
 }
 
-/// Sends for as long as that is allowed; how many it were.
+/// Sends while that is permitted; returns the number of packets.
 fn fill(flow: &mut Flow) -> u32 {
     let mut count = 0;
     while flow.is_open() {
@@ -22,8 +22,7 @@ fn acks(flow: &mut Flow) -> u32 {
     std::iter::from_fn(|| flow.poll_protoack().then_some(())).count() as u32
 }
 
-/// Proves that marks with which nothing flows, or of which no ProtoAck ever comes, are refused before the job
-/// runs.
+/// Proves that marks without any flow, or without any ProtoAck, are refused.
 #[test]
 fn marks_are_refused_unless_one_to_ackmark_to_hiwater() {
     for (ackmark, hiwater) in [(0, 0), (0, 1), (2, 1), (u32::MAX, u32::MAX - 1)] {
@@ -34,7 +33,7 @@ fn marks_are_refused_unless_one_to_ackmark_to_hiwater() {
     }
 }
 
-/// Proves the captured conversation with 3 and 5: five packets leave, then three for each ProtoAck (IMPI 9).
+/// Proves the capture with 3 and 5: five packets are sent, then three for each ProtoAck (IMPI 9).
 #[test]
 fn protoack_permits_ackmark_more_packets() {
     let mut flow = flow(3, 5);
@@ -46,7 +45,7 @@ fn protoack_permits_ackmark_more_packets() {
     assert_eq!(flow.sent(), 5);
 }
 
-/// Proves the captured conversation with 10 and 20: 46 packets draw four ProtoAcks (IMPI 9).
+/// Proves the capture with 10 and 20: 46 packets trigger four ProtoAcks (IMPI 9).
 #[test]
 fn one_protoack_is_due_for_every_ackmark_packets() {
     let mut flow = flow(10, 20);
@@ -73,7 +72,7 @@ fn marks_of_one_alternate() {
     }
 }
 
-/// Proves that the counter never becomes negative: not from nothing, and not from fewer packets than ackmark.
+/// Proves that the counter never becomes negative: a ProtoAck for fewer packets than ackmark is refused.
 #[test]
 fn protoack_for_unsent_packets_is_an_error() {
     let mut flow = flow(3, 5);
@@ -86,8 +85,8 @@ fn protoack_for_unsent_packets_is_an_error() {
     assert_eq!(flow.sent(), 0);
 }
 
-/// Proves that ProtoAcks that are held back stop the peer at hiwater, are all released together, and that a
-/// peer who does not stop is found.
+/// Proves that held ProtoAcks stop the peer at hiwater, are released together, and that a peer that does not
+/// stop violates the flow.
 #[test]
 fn held_protoacks_stop_the_peer_and_are_released_at_once() {
     let mut flow = flow(2, 7);
@@ -103,7 +102,7 @@ fn held_protoacks_stop_the_peer_and_are_released_at_once() {
     assert_eq!(flow.rcvd(), 1);
 }
 
-/// Proves that who has not been told of a ProtoAck yet may not send on it: it counts when it leaves.
+/// Proves that a ProtoAck counts when it is sent, not when it is due.
 #[test]
 fn unsent_protoack_permits_no_packets() {
     let mut flow = flow(1, 2);

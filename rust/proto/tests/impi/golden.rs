@@ -6,7 +6,7 @@ use mpjdev_proto::impi::{Dialect, Proc};
 
 use crate::vectors;
 
-/// Proves that every field of what peers sent, and of the texts' structures, is where we look for it.
+/// Proves that every field of captured packets, and of the texts' structures, has its offset.
 #[test]
 fn every_packet_parses_as_described() {
     let mut count = 0;
@@ -20,8 +20,7 @@ fn every_packet_parses_as_described() {
     assert!(count >= 120, "only {count} packets found");
 }
 
-/// Proves that a packet holds all that LAM fills in, and that every octet goes out, whatever was there
-/// before.
+/// Proves that a packet has all fields that LAM sets, and that emit writes every octet.
 #[test]
 fn every_canonical_packet_is_emitted_as_recorded() {
     let mut count = 0;
@@ -36,7 +35,7 @@ fn every_canonical_packet_is_emitted_as_recorded() {
     assert!(count >= 115, "only {count} packets found");
 }
 
-/// Proves that headers of no dialect, and of the other one alone, are refused by the field that is wrong.
+/// Proves that headers of no dialect, or only of the other one, are refused with the wrong field.
 #[test]
 fn every_damaged_header_is_refused_with_its_field() {
     let mut count = 0;
@@ -55,7 +54,7 @@ fn every_damaged_header_is_refused_with_its_field() {
     assert!(count >= 5, "only {count} damaged headers found");
 }
 
-/// Proves that the 128 which LAM puts into packets without data is not taken for a length.
+/// Proves that the len of 128 in LAM's packets without data is ignored.
 #[test]
 fn only_data_packets_have_data() {
     let mut ignored = 0;
@@ -68,8 +67,8 @@ fn only_data_packets_have_data() {
     assert!(ignored > 0, "no capture has a length to ignore");
 }
 
-/// Proves that the same octets mean the same non-negative tag in both dialects, as IMPI 7.1 says, and that
-/// the draft's tag has a sign.
+/// Proves that the same octets are the same non-negative tag in both dialects (IMPI 7.1), and that the
+/// draft's tag is signed.
 #[test]
 fn draft_tag_is_read_as_lsrank_and_tag_of_the_final_dialect() {
     let proc = Proc::default();
@@ -84,8 +83,7 @@ fn draft_tag_is_read_as_lsrank_and_tag_of_the_final_dialect() {
     }
 }
 
-/// Proves that src and dest are those of the packet, also where it answers one of the other direction (IMPI
-/// 7.2).
+/// Proves that src and dest are those of the packet, also in an answer (IMPI 7.2).
 #[test]
 fn reply_has_src_and_dest_swapped() {
     for vector in vectors::all() {

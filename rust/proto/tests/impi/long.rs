@@ -7,7 +7,7 @@ use mpjdev_proto::impi::pair_error::NoSuchArrival;
 
 use crate::script::*;
 
-/// Proves the lengths of all packets around M, and that the drqid is echoed bit for bit (IMPI 8.3).
+/// Proves the lengths of all packets around M, and that the drqid is echoed unchanged (IMPI 8.3).
 #[test]
 fn long_message_continues_when_it_is_matched() {
     let full = format!("Data 7 {} 10/", u64::MAX);
@@ -29,7 +29,7 @@ fn long_message_continues_when_it_is_matched() {
     }
 }
 
-/// Proves that a rest waits for its octets packet by packet, and that first packets leave meanwhile.
+/// Proves that a rest waits for its octets packet by packet, and that first packets are sent meanwhile.
 #[test]
 fn rest_waits_for_its_octets() {
     let mut pair = pair();
@@ -48,7 +48,7 @@ fn rest_waits_for_its_octets() {
     assert!(!pair.wants_to_send());
 }
 
-/// Proves that a packet of one octet is a packet, and that lengths beyond 32 bits are counted.
+/// Proves that packets of one octet are sent, and that lengths beyond 32 bits are counted.
 #[test]
 fn extreme_lengths_are_divided_into_packets() {
     let mut one = Pair::new(Settings { maxdatalen: 1, ..SETTINGS }).unwrap();
@@ -71,7 +71,7 @@ fn extreme_lengths_are_divided_into_packets() {
     );
 }
 
-/// Proves the receiver's side: offsets, the end, and that the id is gone with it.
+/// Proves the receiver: offsets, the end, and that the id is invalid afterwards.
 #[test]
 fn rest_of_a_matched_long_message_is_appended() {
     let mut pair = pair();
@@ -96,8 +96,7 @@ fn rest_of_a_matched_long_message_is_appended() {
     assert!(pair.is_done());
 }
 
-/// Proves that parts which are not full are taken, as long as the sum is right: a choice of ours, LAM warns
-/// (IMPI 8.3).
+/// Proves that short parts are accepted if the sum is right: a choice of ours, LAM warns (IMPI 8.3).
 #[test]
 fn short_parts_are_accepted() {
     let mut pair = pair();
@@ -110,7 +109,8 @@ fn short_parts_are_accepted() {
     }
 }
 
-/// Proves that what nobody wants is drained, also when that turns out in the middle (IMPI 17: truncation).
+/// Proves that discarded octets are drained, also if the message is discarded in the middle (IMPI 17:
+/// truncation).
 #[test]
 fn discarded_long_message_is_drained() {
     for steps in 0..3 {
@@ -137,7 +137,7 @@ fn discarded_long_message_is_drained() {
     }
 }
 
-/// Proves that two long messages may come at once, and that their parts do not mix.
+/// Proves that two long messages may arrive at once without mixing their parts.
 #[test]
 fn alternating_long_messages_are_distinguished() {
     let mut pair = pair();
@@ -152,8 +152,8 @@ fn alternating_long_messages_are_distinguished() {
     assert_eq!(give(&mut pair, rest(b.drqid(), 10, 30)), part(b, 20, true));
 }
 
-/// Proves the order of packets: short messages pass the rest of a long one, in turn with it, and no first
-/// packet passes another (IMPI 8.4).
+/// Proves the order of packets: short messages are sent in turn with the rest of a long one, and no first
+/// packet overtakes another (IMPI 8.4).
 #[test]
 fn rest_of_a_long_message_delays_no_other_message() {
     let mut pair = pair();
@@ -177,8 +177,8 @@ fn rest_of_a_long_message_delays_no_other_message() {
     );
 }
 
-/// Proves that ProtoAcks pass everything, a closed flow too, and that answers pass messages but wait for the
-/// flow (IMPI 9).
+/// Proves that ProtoAcks are sent first, also through a closed flow, and that answers are sent before
+/// messages but wait for the flow (IMPI 9).
 #[test]
 fn protoacks_are_sent_first_and_answers_before_messages() {
     let mut pair = pair_with(1, 1);
@@ -194,7 +194,7 @@ fn protoacks_are_sent_first_and_answers_before_messages() {
     assert_eq!(sent(&mut pair), ["Data 0 0 0/0 2@0 last"]);
 }
 
-/// Proves that marks of 1 and 1 carry a long message through, one packet for each ProtoAck.
+/// Proves that a long message arrives with marks of 1 and 1, one packet for each ProtoAck.
 #[test]
 fn long_message_passes_with_marks_of_one() {
     let mut pair = pair_with(1, 1);
@@ -221,7 +221,7 @@ fn protoacks_that_the_driver_holds_are_released_together() {
     assert_eq!(sent(&mut pair), ["ProtoAck"; 3]);
 }
 
-/// Proves that waiting messages are bounded: the peer is stopped at the limit, and continues when some are
+/// Proves that unmatched messages are bounded: the peer is stopped at the limit, and continues when some are
 /// matched.
 #[test]
 fn too_many_unmatched_messages_stop_the_peer() {
@@ -244,8 +244,7 @@ fn too_many_unmatched_messages_stop_the_peer() {
     assert_eq!(sent(&mut pair), ["ProtoAck", "ProtoAck", "SyncAck 0 0", "SyncAck 1 0"]);
 }
 
-/// Proves that answers are bounded too, when the peer does not let them leave: at twice as many as unmatched
-/// messages.
+/// Proves that queued answers are bounded too, at twice the limit of unmatched messages.
 #[test]
 fn too_many_queued_answers_stop_the_peer() {
     let settings = Settings { ackmark: 1, hiwater: 1, arrivals_max: 4, ..SETTINGS };
@@ -258,7 +257,7 @@ fn too_many_queued_answers_stop_the_peer() {
         sent(&mut pair);
         count += 1;
     }
-    // The first has left, and waits for its ProtoAck.
+    // The first is sent, and waits for its ProtoAck.
     assert_eq!(count, 1 + 8);
     for _ in 0..8 {
         assert_eq!(give(&mut pair, theirs(PacketType::ProtoAck)), Ok(Event::Nothing));
@@ -299,8 +298,8 @@ fn two_full_ends_answer_all_messages_when_matched() {
     }
 }
 
-/// Proves that long messages count until a receive has taken them: matched ones do not stop the peer, which
-/// must send their rest, and unwanted ones do.
+/// Proves that unmatched and discarded long messages count against the limit, and matched ones do not, whose
+/// rest the peer must send.
 #[test]
 fn unmatched_long_messages_stop_the_peer() {
     for is_wanted in [true, false] {
@@ -325,7 +324,7 @@ fn unmatched_long_messages_stop_the_peer() {
     }
 }
 
-/// Proves that a process is not done while its peer waits for an answer, or for the rest of what it sends.
+/// Proves that a process is not done while its peer waits for an answer or for the rest of a message.
 #[test]
 fn process_is_done_when_its_answers_are_sent() {
     let mut pair = pair();
@@ -338,8 +337,8 @@ fn process_is_done_when_its_answers_are_sent() {
     assert!(pair.is_done());
 }
 
-/// Proves that after the loss of a channel everything that was pending is known, and nothing else: a message
-/// that has left and is waited for by nobody is complete.
+/// Proves that the loss of a channel reports all pending messages and no others: a sent standard message is
+/// complete.
 #[test]
 fn lost_channel_reports_all_pending_requests() {
     let mut pair = pair_with(4, 8);

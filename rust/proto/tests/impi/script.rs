@@ -1,4 +1,4 @@
-//! One machine, and the packets of a peer that is written down.
+//! One machine and a scripted peer.
 
 use mpjdev_proto::completion::Completion;
 use mpjdev_proto::impi::message_rx::ArrivalId;
@@ -24,12 +24,12 @@ pub(crate) const SETTINGS: Settings = Settings {
     arrivals_max: 800,
 };
 
-/// A machine with marks that are out of the way.
+/// A machine whose marks are not reached.
 pub(crate) fn pair() -> Pair {
     Pair::new(SETTINGS).expect("good settings")
 }
 
-/// One whose flow these marks control.
+/// A machine with these marks.
 pub(crate) fn pair_with(ackmark: u32, hiwater: u32) -> Pair {
     Pair::new(Settings { ackmark, hiwater, ..SETTINGS }).expect("good settings")
 }
@@ -60,7 +60,7 @@ pub(crate) fn rest(drqid: u64, len: u32, msglen: u64) -> Packet {
     Packet { drqid, ..data(1, len, msglen) }
 }
 
-/// As LAM fills it in: what means nothing holds anything (IMPI 7.2).
+/// A SyncAck as LAM sends it, with garbage in unused fields (IMPI 7.2).
 pub(crate) fn syncack(srqid: u64, drqid: u64) -> Packet {
     let garbage =
         Packet { len: 128, msglen: 128, lsrank: -1, tag: -1, cid: 0x49 << 56, count: -1, ..data(0, 0, 0) };
@@ -71,14 +71,14 @@ pub(crate) fn reply(kind: PacketType, srqid: u64) -> Packet {
     Packet { kind, ..syncack(srqid, 0) }
 }
 
-/// Hands a packet to the machine and checks it after.
+/// Passes a packet to the machine and checks the invariants.
 pub(crate) fn give(pair: &mut Pair, packet: Packet) -> Result<Event, ProtocolError> {
     let event = pair.handle_packet(&packet);
     pair.check_invariants();
     event
 }
 
-/// Hands in the first packet of a message that must get an id.
+/// Passes in the first packet of a message that must get an id.
 #[track_caller]
 pub(crate) fn arrive(pair: &mut Pair, packet: Packet) -> ArrivalId {
     match give(pair, packet) {
@@ -87,8 +87,8 @@ pub(crate) fn arrive(pair: &mut Pair, packet: Packet) -> ArrivalId {
     }
 }
 
-/// All that the machine wants to send now, in order, one line each; for packets with data, `token@offset` and
-/// whether these octets are the last. What means nothing must be zero.
+/// All packets that the machine sends now, in order, one line each; with data `token@offset` and whether
+/// these octets are the last. Unused fields must be zero.
 pub(crate) fn sent(pair: &mut Pair) -> Vec<String> {
     let mut lines = Vec::new();
     while pair.wants_to_send() {

@@ -1,4 +1,4 @@
-//! Messages of one packet, both ways.
+//! Messages of one packet in both directions.
 
 use mpjdev_proto::impi::message_tx::{Body, Send};
 use mpjdev_proto::impi::packet::{Packet, PacketType};
@@ -28,7 +28,7 @@ fn short_message_is_one_data_packet_without_an_id() {
     }
 }
 
-/// Proves that what leaves at once is the same as what leaves by way of the queue.
+/// Proves that a packet sent at once equals one sent through the queue.
 #[test]
 fn send_now_emits_the_packet_of_send() {
     let (mut now, mut queued) = (pair(), pair());
@@ -41,7 +41,8 @@ fn send_now_emits_the_packet_of_send() {
     }
 }
 
-/// Proves that nothing is sent now that would overtake, that the flow does not permit, or that must be kept.
+/// Proves that a message is not sent at once if it would overtake, if the flow is closed, or if it must be
+/// stored.
 #[test]
 fn send_now_refuses_messages_that_wait_or_are_kept() {
     let short = standard(1, 1);
@@ -73,7 +74,8 @@ fn send_now_refuses_messages_that_wait_or_are_kept() {
     assert_eq!(one.try_send_now(&short), None);
 }
 
-/// Proves that a synchronous send completes with the SyncAck and not before, whatever it carries (IMPI 8.2).
+/// Proves that a synchronous send completes with the SyncAck and not before, whatever its other fields (IMPI
+/// 8.2).
 #[test]
 fn short_synchronous_message_completes_with_its_syncack() {
     for msglen in [0, 3, u64::from(M)] {
@@ -88,7 +90,7 @@ fn short_synchronous_message_completes_with_its_syncack() {
     }
 }
 
-/// Proves what the driver learns of a short message, and that nothing has to be said of it afterwards.
+/// Proves the event of a short message, and that the driver calls nothing afterwards.
 #[test]
 fn short_message_without_an_id_stores_nothing() {
     let mut pair = pair();
@@ -102,8 +104,7 @@ fn short_message_without_an_id_stores_nothing() {
     assert_eq!(sent(&mut pair), [""; 0]);
 }
 
-/// Proves that the SyncAck leaves when the message is matched, once, with its srqid, and not before (IMPI
-/// 8.2).
+/// Proves that the SyncAck is sent once, when the message is matched, with its srqid (IMPI 8.2).
 #[test]
 fn match_sends_a_syncack() {
     let mut pair = pair();
@@ -118,8 +119,8 @@ fn match_sends_a_syncack() {
     assert_eq!(sent(&mut pair), [""; 0]);
 }
 
-/// Proves that a message with an id which nobody waits for can be named until it is matched, and draws no
-/// packet then.
+/// Proves that a standard message with an id can be named until it is matched, and that its match sends no
+/// packet.
 #[test]
 fn match_of_a_standard_message_sends_nothing() {
     let mut pair = pair();
@@ -130,7 +131,7 @@ fn match_of_a_standard_message_sends_nothing() {
     assert_eq!(pair.discard(id), Err(NoSuchArrival(id)));
 }
 
-/// Proves that a message that nobody wants is acknowledged to its sender as if it was matched.
+/// Proves that the sender of a discarded message gets a SyncAck as for a match.
 #[test]
 fn discarded_message_gets_its_syncack() {
     let mut pair = pair();
@@ -140,7 +141,7 @@ fn discarded_message_gets_its_syncack() {
     assert_eq!(pair.discard(id), Err(NoSuchArrival(id)));
 }
 
-/// Proves that an id is never given twice in a row, also when its place is used again.
+/// Proves that consecutive messages have different ids, also in the same slot.
 #[test]
 fn id_of_a_completed_message_is_unknown() {
     let mut pair = pair();
@@ -156,8 +157,8 @@ fn id_of_a_completed_message_is_unknown() {
     }
 }
 
-/// Proves that messages are numbered in the order in which they leave, all packets of one message alike;
-/// LAM's numbers differ, nobody uses them (IMPI 7.3).
+/// Proves that messages are numbered in the order of sending, all packets of a message with the same number;
+/// LAM's numbers differ, and no implementation uses them (IMPI 7.3).
 #[test]
 fn messages_are_numbered_in_order() {
     let mut pair = pair();
@@ -176,8 +177,7 @@ fn messages_are_numbered_in_order() {
     assert_eq!(pair.try_send_now(&standard(4, 0)).unwrap().seqnum, 4);
 }
 
-/// Proves that sends are bounded, those that wait and those that are waited for, and that a complete one
-/// makes room.
+/// Proves that queued and active sends are bounded together, and that a complete one makes room.
 #[test]
 fn send_beyond_the_limit_is_refused() {
     let mut pair = Pair::new(Settings { sends_max: 2, ..SETTINGS }).unwrap();
@@ -195,7 +195,7 @@ fn send_beyond_the_limit_is_refused() {
     assert_eq!(pair.send(standard(5, 0)), Err(SendError::Finished));
 }
 
-/// Proves that settings which contradict each other are refused by name.
+/// Proves that contradictory settings are refused with their names.
 #[test]
 fn impossible_settings_are_refused() {
     let refused = |settings: Settings| Pair::new(settings).unwrap_err();

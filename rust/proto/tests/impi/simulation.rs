@@ -1,5 +1,4 @@
-//! Many runs of hosts that talk to each other: each message once, in order, intact, and all of them in the
-//! end.
+//! Many runs of hosts that exchange messages: each message arrives once, in order, intact, and all complete.
 
 use mpjdev_proto::impi::Dialect;
 use mpjdev_proto::impi::layout::HEADER_LEN;
@@ -8,13 +7,13 @@ use mpjdev_proto::impi::pair::{Arrival, Event, Settings};
 
 use crate::world::{Inbound, MESSAGES, Message, Reading, World, content};
 
-/// Steps in which the driver does everything it may.
+/// Steps in which the driver also cancels, holds and loses.
 const WILD_STEPS: usize = 4_000;
-/// Steps after which a run that is not over stands still.
+/// Steps after which an unfinished run counts as stalled.
 const STEPS_MAX: usize = 400_000;
 
 impl World {
-    /// Moves some octets from the wire to the host that they are for, which is `other`.
+    /// Moves some octets from the wire to the host `other`.
     pub(crate) fn deliver(&mut self, host: usize, other: usize) {
         let count = 1 + self.random.below(300);
         let Some(wire) = self.wires.get_mut(&(host, other)) else { return };
@@ -29,7 +28,7 @@ impl World {
         }
     }
 
-    /// Understands a header or some data; false when more octets are needed.
+    /// Reads a header or some data; false if more octets are needed.
     fn read(&mut self, host: usize, from: usize) -> bool {
         let dialect = self.dialect;
         let link = self.link(host, from);
@@ -234,8 +233,7 @@ fn lost_channel_is_reported_at_both_ends_and_the_others_continue() {
     assert!(counts.lost > 100 && counts.received > 1000, "{counts:?}");
 }
 
-/// Proves that the runs above are about what they are to be about: both dialects, marks of 1 and 1, packets
-/// of one octet.
+/// Proves that the runs include both dialects, marks of 1 and 1, and packets of one octet.
 #[test]
 fn simulated_runs_include_the_extremes() {
     let settings: Vec<Settings> = (0..150).map(|seed| World::new(seed).settings()).collect();

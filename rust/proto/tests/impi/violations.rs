@@ -1,4 +1,4 @@
-//! Violations that no correct peer commits (IMPI 17).
+//! Violations of the protocol (IMPI 17).
 
 use mpjdev_proto::impi::flow::FlowError;
 use mpjdev_proto::impi::message_rx::ArrivalId;
@@ -9,7 +9,7 @@ use mpjdev_proto::impi::{Dialect, Proc};
 
 use crate::script::*;
 
-/// A machine that receives a long message of 25 octets, 10 of which have come.
+/// A machine that has received 10 of 25 octets of a long message.
 fn receiving() -> (Pair, ArrivalId) {
     let mut pair = pair();
     let id = arrive(&mut pair, datasync(5, 10, 25));
@@ -18,7 +18,7 @@ fn receiving() -> (Pair, ArrivalId) {
     (pair, id)
 }
 
-/// Proves that a packet of, or for, another process is refused, whatever its type.
+/// Proves that a packet from or to another process is refused, whatever its type.
 #[test]
 fn packet_of_other_processes_is_refused() {
     let other = Proc { pid: 23, ..THEIRS };
@@ -35,8 +35,7 @@ fn packet_of_other_processes_is_refused() {
     }
 }
 
-/// Proves that lengths above what was agreed on, or above the message's own, are refused, in every kind of
-/// data packet.
+/// Proves that lengths above maxdatalen or above msglen are refused in every kind of data packet.
 #[test]
 fn lengths_that_contradict_are_refused() {
     for packet in
@@ -51,8 +50,8 @@ fn lengths_that_contradict_are_refused() {
     assert_eq!(give(&mut pair(), most), Err(ProtocolError::Len { len: u32::MAX, maxdatalen: M }));
 }
 
-/// Proves that data for a message which nobody asked for name nothing: ids that were never given, of messages
-/// that are short, gone, complete, or whose SyncAck has not left.
+/// Proves that data with an unknown drqid are refused: of no message, a short, withdrawn or complete one, or
+/// one whose SyncAck is not sent.
 #[test]
 fn data_without_a_message_are_refused() {
     let refused = |pair: &mut Pair, drqid: u64| {
@@ -83,7 +82,7 @@ fn data_without_a_message_are_refused() {
     refused(&mut one, short.drqid());
 }
 
-/// Proves that the parts of a message must add up to it, and that it keeps its length.
+/// Proves that the parts of a message must have its length in sum, and all the same msglen.
 #[test]
 fn parts_with_a_wrong_sum_are_refused() {
     let (mut pair, id) = receiving();
@@ -95,7 +94,7 @@ fn parts_with_a_wrong_sum_are_refused() {
     assert_eq!(give(&mut pair, rest(drqid, 6, 25)), Err(sum));
 }
 
-/// Proves that the largest message there can be, all but without data, overflows nothing.
+/// Proves that the largest msglen does not overflow.
 #[test]
 fn largest_msglen_is_counted() {
     let mut pair = pair();
@@ -106,8 +105,7 @@ fn largest_msglen_is_counted() {
     assert_eq!(give(&mut pair, rest(id.drqid(), 10, u64::MAX)), Ok(event));
 }
 
-/// Proves that a SyncAck needs a message that waits for it: not a queued, a standard, a matched or a complete
-/// one.
+/// Proves that a SyncAck for a queued, standard, matched or complete message is refused.
 #[test]
 fn unexpected_syncacks_are_refused() {
     let refused = |pair: &mut Pair, srqid: u64| {
@@ -131,7 +129,7 @@ fn unexpected_syncacks_are_refused() {
     refused(&mut one, 4);
 }
 
-/// Proves that the counters of the flow are enforced on the whole pair, by every packet that is counted.
+/// Proves that every counted packet beyond hiwater is refused.
 #[test]
 fn packets_beyond_hiwater_are_refused() {
     let violation = Err(ProtocolError::Flow(FlowError::Violation { hiwater: 2 }));
@@ -146,7 +144,7 @@ fn packets_beyond_hiwater_are_refused() {
     }
 }
 
-/// Proves that a ProtoAck for what was not sent is refused, and that one is no counted packet.
+/// Proves that a ProtoAck for unsent packets is refused, and that a ProtoAck is not counted.
 #[test]
 fn protoacks_for_nothing_are_refused() {
     let mut pair = pair_with(2, 2);
@@ -159,7 +157,7 @@ fn protoacks_for_nothing_are_refused() {
     assert_eq!((pair.flow().sent(), pair.flow().rcvd()), (0, 0));
 }
 
-/// Proves that errors say which field, and what it holds.
+/// Proves that errors name the field and its value.
 #[test]
 fn errors_name_the_field_and_its_number() {
     let text = |error: ProtocolError| error.to_string();

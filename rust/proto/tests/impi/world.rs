@@ -1,5 +1,5 @@
-//! Hosts of one process each, a wire in each direction between every two of them, a program for each, and the
-//! driver of the machines. All random choices come from one seed.
+//! Hosts of one process each, with wires between every two of them, programs and drivers. All random choices
+//! come from one seed.
 //!
 //! The machine requests no cancel, but other implementations do. Here the driver of a sender acts as one: it
 //! writes a Cancel in place of an empty message that the machine has counted, and hands the machine another
@@ -24,7 +24,7 @@ pub(crate) use crate::random::Random;
 /// Messages of a run.
 pub(crate) const MESSAGES: usize = 60;
 
-/// Everything that is known of a message, at both ends.
+/// The state of a message at both ends.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     pub(crate) from: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Link {
     pub(crate) pair: Pair,
     pub(crate) ending: FiniState,
     pub(crate) lost: bool,
-    /// Octets that have come and are not understood yet.
+    /// Received octets that are not read yet.
     pub(crate) input: VecDeque<u8>,
     pub(crate) reading: Reading,
     /// Long messages that are matched.
@@ -158,8 +158,8 @@ impl World {
         world
     }
 
-    /// One more message, and the receive for it. In each context receives ask for the same, so that there is
-    /// one for each message whatever matches what: 0 exact, 1 any tag, 2 any source and any tag.
+    /// Adds a message and a receive for it. All receives of a context have the same wildcards, so each
+    /// message has one whatever the matches: 0 exact, 1 any tag, 2 any source and any tag.
     fn plan(&mut self, m: usize) {
         let random = &mut self.random;
         let from = random.below(self.hosts.len());
@@ -181,8 +181,8 @@ impl World {
         self.hosts[host].links.get_mut(&other).expect("all are linked")
     }
 
-    /// One random step. While `wild`, the driver also cancels and holds ProtoAcks; `loses`: and channels are
-    /// lost.
+    /// One random step. While `wild` the driver also cancels and holds ProtoAcks; with `loses` channels are
+    /// lost as well.
     pub(crate) fn step(&mut self, wild: bool, loses: bool) {
         let host = self.random.below(self.hosts.len());
         let other = (host + 1 + self.random.below(self.hosts.len() - 1)) % self.hosts.len();
@@ -203,7 +203,7 @@ impl World {
         self.check(host, other);
     }
 
-    /// Invariants of both ends, and of what is between them.
+    /// Checks the invariants of both ends and of the wire.
     fn check(&self, host: usize, other: usize) {
         let (ours, theirs) = (&self.hosts[host].links[&other], &self.hosts[other].links[&host]);
         ours.pair.check_invariants();
@@ -284,7 +284,7 @@ impl World {
         self.release(number);
     }
 
-    /// The token is free when nobody has to name the message any more.
+    /// Releases the token if neither end can name the message.
     pub(crate) fn release(&mut self, number: usize) {
         let (message, m) = (&self.messages[number], self.settings().maxdatalen);
         if message.is_pending(m) || (message.is_eager(m) && !message.cancelled && !message.forgotten) {
@@ -359,7 +359,7 @@ impl World {
         }
     }
 
-    /// Takes the receive back that was for this message.
+    /// Removes the receive of this message.
     pub(crate) fn cancelled(&mut self, number: usize) {
         let message = &mut self.messages[number];
         message.cancelled = true;
@@ -385,7 +385,7 @@ impl World {
         }
     }
 
-    /// Tells the machine of a matching receive, or that the octets are not wanted.
+    /// Reports a match to the machine, or discards the message.
     pub(crate) fn matched(&mut self, host: usize, inbound: Inbound) {
         let number = inbound.message;
         self.in_order(number);
@@ -408,7 +408,7 @@ impl World {
         }
     }
 
-    /// Messages that the same receives fit are matched in the order in which they were sent.
+    /// Checks that messages of the same receives are matched in the order of sending.
     fn in_order(&self, number: usize) {
         let later = &self.messages[number];
         for earlier in &self.messages[..number] {
@@ -438,7 +438,7 @@ impl World {
                 unmatched.push(*id);
             }
             unmatched.sort_unstable();
-            // What is being read is complete for the machine when its header is.
+            // For the machine a part is complete with its header.
             if let Reading::Rest { id, last: true, .. } = &link.reading {
                 link.long.remove(id);
             }
@@ -458,7 +458,7 @@ impl World {
         }
     }
 
-    /// Whether everything that can still happen has happened.
+    /// Whether all messages are complete, cancelled or lost.
     pub(crate) fn is_over(&self) -> bool {
         let m = self.settings().maxdatalen;
         self.messages.iter().all(|message| {
@@ -466,7 +466,7 @@ impl World {
         })
     }
 
-    /// Says Fini on every channel that is left, and delivers what is in flight.
+    /// Sends Fini on every remaining channel, and delivers all octets in flight.
     pub(crate) fn end(&mut self) {
         let ends: Vec<(usize, usize)> = (0..self.hosts.len())
             .flat_map(|host| {
@@ -476,7 +476,7 @@ impl World {
             .map(|(host, other, _)| (host, other))
             .collect();
         for (host, other) in &ends {
-            // What is drained, and ProtoAcks.
+            // Drained rests and ProtoAcks.
             while self.link(*host, *other).pair.wants_to_send() {
                 self.transmit(*host, *other);
             }
@@ -504,7 +504,7 @@ impl Message {
         self.send.msglen > u64::from(m)
     }
 
-    /// Short and standard, and such that it can be cancelled.
+    /// Whether it is short and standard and can be cancelled.
     pub(crate) fn is_eager(&self, m: u32) -> bool {
         self.cancellable && self.send.completion == Completion::Standard && !self.is_long(m)
     }

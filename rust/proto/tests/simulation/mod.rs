@@ -1,7 +1,7 @@
 //! Ranks that run collective machines over a simulated network.
 //!
-//! Messages between one pair of ranks stay in order; all others arrive in any order. Everything that is
-//! random comes from one seed.
+//! Messages between one pair of ranks stay in order; all others arrive in any order. All random choices come
+//! from one seed.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ pub(crate) enum Outcome {
 /// Messages in order: tag and octets.
 type Wire = VecDeque<(i32, Vec<u8>)>;
 
-/// Changes a payload on its way: source, destination, tag, octets.
+/// Changes a payload in flight: source, destination, tag, octets.
 pub(crate) type Damage = Box<dyn FnMut(u32, u32, i32, &mut Vec<u8>)>;
 
 pub(crate) struct Simulation {
@@ -41,9 +41,9 @@ pub(crate) struct Simulation {
     wires: Vec<Vec<Wire>>,
     allocator: ContextAllocator,
     damage: Option<Damage>,
-    /// Errors of ranks at payloads that broke the protocol: (rank, error).
+    /// Errors of ranks on invalid payloads: (rank, error).
     pub(crate) errors: Vec<(u32, ProtocolError)>,
-    /// For each call, in order: how many ranks have begun it.
+    /// For each call, in order: the number of ranks that have begun it.
     begun: Vec<usize>,
 }
 
@@ -51,7 +51,7 @@ struct Rank {
     calls: VecDeque<Call>,
     machine: Option<Machine>,
     matcher: Matcher<(), Vec<u8>>,
-    /// Receives that have completed and are not handed in yet.
+    /// Completed receives that are not passed in yet.
     received: Vec<(u32, i32, Vec<u8>)>,
     outcomes: Vec<Outcome>,
 }
@@ -62,7 +62,7 @@ enum Machine {
 }
 
 impl Simulation {
-    /// `calls[rank]` is what that rank does, one after the other.
+    /// `calls[rank]` are the consecutive calls of that rank.
     pub(crate) fn new(seed: u64, calls: Vec<Vec<Call>>, allocator: ContextAllocator) -> Self {
         let size = calls.len();
         let rank = |calls: Vec<Call>| Rank {
@@ -88,7 +88,7 @@ impl Simulation {
         self
     }
 
-    /// Runs until nothing can happen any more; gives each rank's outcomes.
+    /// Runs until no event is left; returns each rank's outcomes.
     pub(crate) fn run(&mut self) -> Vec<Vec<Outcome>> {
         loop {
             let moves = self.moves();
@@ -100,7 +100,7 @@ impl Simulation {
         }
     }
 
-    /// Messages that nobody has asked for, and receives that nothing came for, at the end.
+    /// Messages without a receive, and receives without a message, at the end.
     pub(crate) fn left_over(&self) -> usize {
         let under_way: usize = self.wires.iter().flatten().map(VecDeque::len).sum();
         let at_ranks =
@@ -157,7 +157,7 @@ impl Simulation {
         }
     }
 
-    /// Carries out what the rank's machine asks for, and takes its result.
+    /// Carries out the actions of the rank's machine, and takes its result.
     fn drive(&mut self, rank: usize) {
         let mut machine = self.ranks[rank].machine.take().unwrap();
         while let Some(action) = machine.get().poll_action() {
@@ -206,7 +206,7 @@ enum Move {
     Begin { rank: usize },
     /// The first message in flight from `source` to `dest` arrives.
     Deliver { source: usize, dest: usize },
-    /// One of the rank's completed receives is handed to its machine.
+    /// One of the rank's completed receives is passed to its machine.
     HandIn { rank: usize },
 }
 

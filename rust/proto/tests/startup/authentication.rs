@@ -45,7 +45,7 @@ fn each_combination_of_methods_has_its_outcome() {
         met(WITH_KEY),
         [no_method(NO_KEY), Ok(()), Ok(()), Err(Fault::WrongKey), Err(Fault::WrongKey)]
     );
-    // The strongest common one: a client that offers a key is asked for it.
+    // The strongest common method: a client that offers a key is asked for it.
     assert_eq!(met(BOTH), [Ok(()), Ok(()), Ok(()), Err(Fault::WrongKey), Err(Fault::WrongKey)]);
 }
 
@@ -84,8 +84,7 @@ fn auth_of_the_other_dialect_is_refused() {
     assert!(text.contains("final"), "{text}");
 }
 
-/// Proves that a server does not get a key that its user has not enabled, and that no other method makes it
-/// talk.
+/// Proves that a client sends neither a key nor anything else for a method that it did not offer.
 #[test]
 fn client_refuses_a_method_that_it_did_not_offer() {
     let asked = |auth, which: i32, len: i32| {
@@ -108,14 +107,14 @@ fn client_refuses_a_method_that_it_did_not_offer() {
             assert_eq!([asked(auth, which, 0), asked(auth, which, 8)], [0, 1].map(|_| refused(which, auth)));
         }
     }
-    // The length is ignored: LAM's server names 8 for every method, others name what they like.
+    // The length is ignored: LAM's server sends 8 for every method.
     for (which, len, said) in [(0, 8, 1), (0, -1, 1), (1, 0, 2), (1, 16, 2), (1, -8, 2)] {
         assert_eq!(asked(BOTH, which, len), (Ok(()), said), "{which}, {len}");
     }
 }
 
-/// Proves that methods nobody here knows, which others may have, change nothing: what a server chooses is
-/// known, enabled and offered, or it refuses.
+/// Proves that unknown methods have no effect: a server chooses a known, enabled and offered method, or
+/// refuses.
 #[test]
 fn server_ignores_unknown_methods() {
     let private = (2..32).map(|bit| 1u32 << bit).chain([0, 0xffff_0000, 0xffff_fffc]);

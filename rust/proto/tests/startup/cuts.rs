@@ -7,7 +7,7 @@ use mpjdev_proto::impi::startup::{
 use crate::job::{BOTH, LIMITS, NO_KEY, WITH_KEY, Watched, settings};
 use crate::vectors::{self, Step, Vector};
 
-/// Replays a conversation up to the octet after which client 1's connection ends.
+/// Replays a capture up to the octet after which client 1's connection ends.
 fn replay(vector: &Vector, mut octets_left: usize) -> Watched {
     let auth = if ["key", "draft"].contains(&vector.name) { WITH_KEY } else { NO_KEY };
     let settings = ServerSettings { clients: 2, dialect: vector.dialect, auth, limits: LIMITS };
@@ -64,8 +64,8 @@ fn client_cut_off_after_any_octet_fails() {
     }
 }
 
-/// Proves that a client finds out wherever the server ends, that it says nothing afterwards, and that it
-/// stays so.
+/// Proves that a client fails wherever the server's stream ends, that it sends nothing afterwards, and that
+/// the error is final.
 #[test]
 fn server_cut_off_after_any_octet_fails_the_client() {
     for vector in vectors::all() {
@@ -73,7 +73,7 @@ fn server_cut_off_after_any_octet_fails_the_client() {
         for cut in 0..=told.len() {
             let settings = Settings { dialect: vector.dialect, auth: BOTH, pipelines: true, ..settings(0) };
             let mut client = Client::new(settings).expect("sound");
-            // The data in it are those of other hosts and processes, whose number is another here.
+            // Its data are those of another number of hosts and processes.
             let result = client.handle_octets(&told[..cut]);
             let stage = client.stage();
             let ended = client.handle_eof();

@@ -11,7 +11,7 @@ fn started(form_ms: Option<u64>) -> Watched {
     Watched::new(Server::new(settings, 1000).expect("sound"))
 }
 
-/// Lets the time pass: nothing happens before it.
+/// Advances the time; nothing may happen before.
 fn pass(watched: &mut Watched, until_ms: u64) {
     let events = watched.events.len();
     let closed = watched.closed.len();
@@ -27,8 +27,8 @@ fn over(failure: Failure) -> Option<ServerEvent> {
     Some(ServerEvent::Over(Err(failure)))
 }
 
-/// Proves that each connection has its own time to join, octet by octet or silent, and that a joined client
-/// may wait.
+/// Proves that each connection has its own deadline to join, whether it sends octets or not, and that a
+/// joined client may wait.
 #[test]
 fn connection_that_does_not_join_in_time_is_closed() {
     let mut watched = started(None);
@@ -89,7 +89,7 @@ fn running() -> Watched {
     watched
 }
 
-/// Proves that after a loss the others may finish, and that the job has failed all the same.
+/// Proves that after a loss the other clients may finish, and that the job has still failed.
 #[test]
 fn other_clients_finish_after_a_loss() {
     let mut watched = running();
@@ -104,7 +104,8 @@ fn other_clients_finish_after_a_loss() {
     assert_eq!(watched.outcome().cloned(), over(failure));
 }
 
-/// Proves that grace counts from the first loss, and that clients that have finished by then are not named.
+/// Proves that the grace time counts from the first loss, and that clients that have finished by then are not
+/// named.
 #[test]
 fn job_ends_after_the_grace_time_of_a_loss() {
     let mut watched = running();

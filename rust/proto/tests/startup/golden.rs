@@ -1,4 +1,4 @@
-//! Conversations of tests/golden, said by the machines octet for octet.
+//! Captures of tests/golden, reproduced by the machines octet by octet.
 
 use mpjdev_proto::impi::Proc;
 use mpjdev_proto::impi::startup::layout::Version;
@@ -9,7 +9,7 @@ use mpjdev_proto::impi::startup::{
 use crate::job::{BOTH, NO_KEY, WITH_KEY, Watched, host, lam, mapped, server, settings};
 use crate::vectors::{self, Step, Vector};
 
-/// The settings of the two clients of a conversation, and the methods of the server.
+/// The settings of the two clients of a capture, and the methods of the server.
 fn participants(vector: &Vector) -> ([Settings; 2], Auth) {
     let hello = |rank: u32, port, pid| Settings {
         hosts: vec![host(lam(2 + rank as u8), port, &[pid], 10, 20)],
@@ -58,7 +58,7 @@ fn participants(vector: &Vector) -> ([Settings; 2], Auth) {
     }
 }
 
-/// Each client's own conversation, its octets handed in by this many at a time.
+/// Replays a client's capture, with replies in pieces of this length.
 fn converse(vector: &Vector, client: usize, piece_len: usize) -> Vec<Event> {
     let name = format!("{} client {client}, pieces of {piece_len}", vector.name);
     let ([first, second], _) = participants(vector);
@@ -87,8 +87,8 @@ fn converse(vector: &Vector, client: usize, piece_len: usize) -> Vec<Event> {
     events
 }
 
-/// Proves that the client says what living clients say, when they say it, whatever pieces the replies come
-/// in.
+/// Proves that the client sends the octets of real clients in the same order, for replies in pieces of any
+/// length.
 #[test]
 fn clients_send_the_octets_of_the_captures() {
     for vector in vectors::all() {
@@ -155,8 +155,8 @@ fn serve(vector: &Vector, piece_len: usize) {
     assert_eq!(watched.server.next_deadline(), None);
 }
 
-/// Proves that the server answers living clients as they were answered, in that order, whatever pieces it
-/// gets.
+/// Proves that the server answers real clients as in the captures, in the same order, for pieces of any
+/// length.
 #[test]
 fn server_sends_the_octets_of_the_captures() {
     for vector in vectors::all() {
@@ -213,8 +213,7 @@ fn captured_jobs_give_the_documented_tables() {
     assert_eq!(tables("flow"), flow);
 }
 
-/// Proves that hosts, processes and versions are cut from the concatenations where they belong, in both
-/// dialects.
+/// Proves that hosts, processes and versions are divided by client, in both dialects.
 #[test]
 fn hosts_processes_and_versions_are_distinguished() {
     for (name, pids) in [("key", [101, -1, 1 << 40]), ("draft", [101, 0xffff_ffff, 7])] {

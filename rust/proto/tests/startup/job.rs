@@ -1,4 +1,4 @@
-//! The settings that tests start machines with.
+//! Settings and helpers of the tests.
 
 use mpjdev_proto::impi::startup::layout::Version;
 use mpjdev_proto::impi::startup::{
@@ -7,7 +7,7 @@ use mpjdev_proto::impi::startup::{
 };
 use mpjdev_proto::impi::{Dialect, Proc};
 
-/// The key of all jobs here that have one.
+/// The key of all jobs with a key.
 pub(crate) const KEY: Key = Key(0x0123_4567_89ab_cdef);
 pub(crate) const NO_KEY: Auth = Auth { none: true, key: None };
 pub(crate) const WITH_KEY: Auth = Auth { none: false, key: Some(KEY) };
@@ -56,7 +56,7 @@ pub(crate) fn server(clients: u32, auth: Auth, dialect: Dialect) -> Server {
     Server::new(settings, 0).expect("sound settings")
 }
 
-/// A server, and what it has given out.
+/// A server and its outputs.
 pub(crate) struct Watched {
     pub(crate) server: Server,
     /// Octets by connection.
@@ -70,7 +70,7 @@ impl Watched {
         Watched { server, sent: Vec::new(), closed: Vec::new(), events: Vec::new() }
     }
 
-    /// Takes what it gives out; nothing may follow the end.
+    /// Takes its outputs; nothing may follow the end.
     pub(crate) fn drain(&mut self) {
         while let Some(output) = self.server.poll_output() {
             assert!(self.outcome().is_none(), "after the end: {output:?}");
@@ -102,7 +102,7 @@ impl Watched {
         told.into_iter().flat_map(|(_, octets)| octets).collect()
     }
 
-    /// Why a connection was closed; none when it is open or there was nothing wrong.
+    /// Why a connection was closed; `None` if it is open or closed in order.
     pub(crate) fn fault(&self, conn: u64) -> Option<&Fault> {
         self.closed.iter().find(|(closed, _)| *closed == conn).and_then(|(_, fault)| fault.as_ref())
     }
@@ -111,7 +111,7 @@ impl Watched {
         self.events.iter().find(|event| matches!(event, ServerEvent::Over(_)))
     }
 
-    /// Runs a client as far as it comes; gives what has happened to it.
+    /// Runs a client as far as possible; returns its events.
     pub(crate) fn serve(&mut self, conn: u64, client: &mut Client) -> Vec<Event> {
         loop {
             let mut is_still = true;
@@ -128,8 +128,7 @@ impl Watched {
     }
 }
 
-/// A message of the startup protocol; written out here, so that it is not the machines that say what is
-/// right.
+/// A message of the startup protocol, built without the code under test.
 pub(crate) fn message(command: &[u8; 4], payload: &[u8]) -> Vec<u8> {
     [&command[..], &(payload.len() as u32).to_be_bytes(), payload].concat()
 }

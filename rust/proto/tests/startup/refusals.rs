@@ -10,7 +10,7 @@ use crate::job::{LIMITS, NO_KEY, Watched, coll, joining, message, server, settin
 
 const MARK: [u8; 4] = [0xff; 4];
 
-/// Command and length as they are, whatever follows.
+/// Command and length, without a payload.
 fn head(command: &[u8; 4], len: u32) -> Vec<u8> {
     [&command[..], &len.to_be_bytes()].concat()
 }
@@ -51,8 +51,8 @@ fn strangers_words() -> Vec<(Vec<u8>, Fault)> {
     ]
 }
 
-/// Proves that each of these closes its connection with the reason, at any octet, and that the job forms,
-/// runs and ends without an error.
+/// Proves that each of these closes its connection with its fault, at any octet, and that the job runs
+/// without an error.
 #[test]
 fn unauthenticated_client_is_refused_and_the_others_continue() {
     for (words, fault) in strangers_words() {
@@ -69,7 +69,7 @@ fn unauthenticated_client_is_refused_and_the_others_continue() {
     }
 }
 
-/// Runs both clients to a good end.
+/// Runs both clients to an orderly end.
 fn finish(watched: &mut Watched, clients: &mut [Client; 2]) {
     for _ in 0..40 {
         (0..).zip(clients.iter_mut()).for_each(|(conn, client)| drop(watched.serve(conn, client)));
@@ -81,8 +81,7 @@ fn finish(watched: &mut Watched, clients: &mut [Client; 2]) {
     assert_eq!(watched.events.last(), Some(&ServerEvent::Over(Ok(()))));
 }
 
-/// Proves that a client too many gets the refusal: when the others are complete, and when it comes after
-/// that.
+/// Proves that a surplus client is refused, before and after the job has formed.
 #[test]
 fn surplus_client_is_refused() {
     let full = Some(Fault::Full { clients: 1 });
@@ -103,7 +102,7 @@ fn connection_past_the_limit_evicts_the_oldest_silent_one() {
     watched.say(0, b"AU");
     watched.connect(0, 8);
     assert_eq!(watched.closed, [(1, Some(Fault::Crowded { strangers: 8 }))]);
-    // One that joins makes room.
+    // A connection that joins makes room.
     watched.say(8, &joining(31));
     watched.connect(0, 9);
     watched.connect(0, 10);
@@ -111,8 +110,7 @@ fn connection_past_the_limit_evicts_the_oldest_silent_one() {
     assert_eq!(watched.server.next_deadline(), Some(LIMITS.join_ms));
 }
 
-/// Proves that the oldest silent connection makes room when the driver can take no other, and that no client
-/// does.
+/// Proves that make_room evicts the oldest silent connection, and never a client.
 #[test]
 fn make_room_evicts_the_oldest_silent_connection_and_no_client() {
     let mut watched = Watched::new(server(32, NO_KEY, Dialect::Final));
@@ -126,7 +124,7 @@ fn make_room_evicts_the_oldest_silent_connection_and_no_client() {
     assert_eq!(watched.closed, [(1, crowded(2)), (2, crowded(1))]);
 }
 
-/// Proves that a source that opens connections without end evicts its own, whatever others do.
+/// Proves that a source that floods the server evicts its own connections only.
 #[test]
 fn flood_from_one_source_evicts_no_connection_of_another() {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
@@ -160,7 +158,7 @@ fn labels_sent_before_the_job_has_formed_are_kept() {
     assert!(watched.events.contains(&ServerEvent::Running));
 }
 
-/// A job of two whose clients have said this so far; client 1's fault, and the job's end.
+/// A job of two whose clients have sent these octets; returns client 1's fault and the outcome.
 fn broken(before: &[(u64, Vec<u8>)], words: &[u8]) -> (Option<Fault>, Option<ServerEvent>) {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
     (0..2).for_each(|conn| watched.connect(0, conn));
@@ -174,7 +172,7 @@ fn broken(before: &[(u64, Vec<u8>)], words: &[u8]) -> (Option<Fault>, Option<Ser
     (watched.fault(1).cloned(), watched.outcome().cloned())
 }
 
-/// Proves that what a client does wrong before the job runs ends it for all, and says which client and what.
+/// Proves that a client's fault before the job runs ends it for all, with the client and the fault.
 #[test]
 fn fault_before_the_job_runs_ends_it_for_all() {
     let alone = vec![(1, joining(1))];
@@ -215,8 +213,7 @@ fn fault_before_the_job_runs_ends_it_for_all() {
     }
 }
 
-/// Proves that lengths are added up before their octets come: together they may be the limit and not one
-/// more.
+/// Proves that announced lengths are summed before their octets arrive, up to the limit.
 #[test]
 fn data_of_all_clients_together_are_limited() {
     let both = vec![(1, joining(1)), (0, joining(0))];
@@ -235,8 +232,8 @@ fn labels_without_data_are_counted() {
     assert_eq!(broken(&both, &labels(1025)).0, Some(Fault::TooManyLabels { max: 1024 }));
 }
 
-/// Proves that labels are passed on when all have said them, and not before, with the clients that have them;
-/// whatever the clients know besides (IMPI 5.4).
+/// Proves that labels are forwarded when all clients have passed them, with the mask of their senders, also
+/// unknown ones (IMPI 5.4).
 #[test]
 fn labels_of_some_clients_are_forwarded_with_their_mask() {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));

@@ -46,14 +46,14 @@ fn sound() -> Said {
 }
 
 impl Said {
-    /// With another reply to this label.
+    /// Replaces the reply to this label.
     fn with(mut self, label: Label, mask: u32, data: Vec<u8>) -> Said {
         let reply = self.replies.iter_mut().find(|reply| reply.0 == label).expect("it is there");
         *reply = (label, mask, data);
         self
     }
 
-    /// With one more reply before all those of larger labels.
+    /// Inserts a reply before those of larger labels.
     fn and(mut self, label: i32, mask: u32, data: &[u8]) -> Said {
         let at = self.replies.iter().position(|reply| reply.0.0 > label).unwrap_or(self.replies.len());
         self.replies.insert(at, (Label(label), mask, data.to_vec()));
@@ -70,7 +70,7 @@ impl Said {
         octets
     }
 
-    /// The tables or the error of client 0: the same in both ways of sending labels.
+    /// The tables or the error of client 0, equal with and without pipelining.
     fn heard(&self) -> Result<Tables, ClientError> {
         let heard = |pipelines| {
             let mut client = Client::new(Settings { pipelines, ..settings(0) }).expect("sound");
@@ -107,7 +107,7 @@ fn valid_replies_are_accepted() {
     assert_eq!((last.proc, last.host, last.client), (Proc { host_id: lam(5), pid: 14 }, 3, 2));
 }
 
-/// Proves that each contradiction is found and named with the client and the value.
+/// Proves that each contradiction is refused with the client and the value.
 #[test]
 fn contradictory_replies_are_refused() {
     let with = |label, numbers: &[u32]| error(sound().with(label, 7, u32s(numbers)));
@@ -149,8 +149,7 @@ fn disagreement_error_has_the_value_of_each_client() {
     }
 }
 
-/// Proves that every label's data must have exactly the length that mask and counts give: no octet more, none
-/// less.
+/// Proves that every label's data must have exactly the length of mask and counts.
 #[test]
 fn data_of_a_wrong_length_are_refused() {
     for (label, mask, data) in sound().replies {
@@ -194,7 +193,7 @@ fn version_lists_are_split_at_0_0() {
     assert_eq!(error(with(&[0; 4])), TableError::VersionLists { lists: 2, mask: 7 });
 }
 
-/// Proves the defaults of a client that leaves labels out (IMPI 5.4), and which may not be left out.
+/// Proves the defaults of omitted labels (IMPI 5.4), and which labels may not be omitted.
 #[test]
 fn omitted_label_has_its_default() {
     let leaves_out = |label| {
@@ -222,7 +221,7 @@ fn omitted_label_has_its_default() {
     assert_eq!(error(sound().with(Label::C_COLL_XSIZE, 3, u32s(&[5, 5]))), disagreement(vec![5, 5, 1024]));
 }
 
-/// Proves that a client without hosts, which has none by leaving that label out, takes part with nothing.
+/// Proves that a client without hosts, because it omits that label, contributes nothing.
 #[test]
 fn client_without_hosts_contributes_nothing() {
     let mut said = sound();
@@ -255,7 +254,7 @@ fn mask_with_other_clients_or_without_this_one_is_refused() {
     }
 }
 
-/// Proves that labels of others are ignored wherever they come, and that their order is that of all.
+/// Proves that unknown labels are ignored at any position, and that all labels must ascend.
 #[test]
 fn unknown_label_is_ignored_and_label_out_of_order_refused() {
     let others = sound().and(1, 2, b"x").and(0x1001, 0xffff_ffff, b"").and(0x7fff_ffff, 6, &[0; 100]);
@@ -286,7 +285,7 @@ fn job_without_room_for_the_rank_is_refused() {
     assert_eq!(client.handle_octets(&octets), Err(ClientError::Size { rank: 2, size: 2 }));
 }
 
-/// Proves that commands out of turn and lengths that no command has are errors before their payload comes.
+/// Proves that commands out of turn and wrong lengths are errors before their payload is received.
 #[test]
 fn commands_out_of_turn_are_errors() {
     let joined = [vec![0; 8], message(b"IMPI", &3i32.to_be_bytes())].concat();

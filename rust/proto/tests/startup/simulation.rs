@@ -1,6 +1,6 @@
 //! Jobs of up to 32 clients over simulated connections.
 //!
-//! A connection cuts the octets anywhere, and connections deliver in any order.
+//! Connections cut their octets anywhere and deliver in any order.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use mpjdev_proto::impi::{Dialect, Proc};
 use crate::job::{LIMITS, NO_KEY, WITH_KEY, mapped, settings};
 use crate::random::Random;
 
-/// Settings that go together and are otherwise any.
+/// Random settings that are consistent.
 fn any_settings(random: &mut Random, clients: u32) -> Vec<Settings> {
     let dialect = if random.below(2) == 0 { Dialect::Final } else { Dialect::Draft };
     let auth = if random.below(2) == 0 { NO_KEY } else { WITH_KEY };
@@ -24,7 +24,7 @@ fn any_settings(random: &mut Random, clients: u32) -> Vec<Settings> {
     for rank in 0..clients {
         let hosts: Vec<HostSettings> = (0..1 + random.below(3))
             .map(|at| {
-                // The first has a process at least.
+                // The first host has at least one process.
                 let count = random.below(4) + usize::from(at == 0);
                 let procs = (0..count).map(|_| {
                     pid += 1 + random.below(5) as i64;
@@ -46,7 +46,7 @@ fn any_settings(random: &mut Random, clients: u32) -> Vec<Settings> {
             hosts,
             datalen: 1 + random.below(100_000) as u32,
             tag_ub: 32767 + random.below(1 << 20) as u32,
-            // A stated value and the default that it equals are the same.
+            // A value that equals the default may be omitted.
             coll_xsize: if xsize { Some(77) } else { (random.below(2) == 0).then_some(1024) },
             coll_maxlinear: if maxlinear { Some(0) } else { (random.below(2) == 0).then_some(4) },
             pipelines: random.below(2) == 0,
@@ -114,7 +114,7 @@ fn run(seed: u64, clients: u32) {
     let mut wires: Vec<Wire> = machines.iter().map(|_| Wire::default()).collect();
     let mut done: Vec<Option<Tables>> = vec![None; machines.len()];
     let mut events = Vec::new();
-    // Not in the order of their ranks.
+    // In another order than that of ranks.
     (0..u64::from(clients)).rev().for_each(|conn| server.handle_connected(0, conn, 0));
     for _ in 0..20_000_000 {
         let at = random.below(machines.len());
@@ -159,8 +159,8 @@ fn run(seed: u64, clients: u32) {
     }
 }
 
-/// Proves that every interleaving and every cut of the octets gives all clients the tables that their
-/// settings make, and that every job ends well.
+/// Proves that every interleaving and every cut of the octets gives all clients the same tables, and that
+/// every job ends in order.
 #[test]
 fn every_interleaving_gives_the_same_tables_to_all() {
     for seed in 0..200 {
@@ -168,7 +168,7 @@ fn every_interleaving_gives_the_same_tables_to_all() {
     }
 }
 
-/// Proves that as many clients as there may be find together.
+/// Proves that the largest number of clients forms a job.
 #[test]
 fn thirty_two_clients_form_a_job() {
     (1000..1004).for_each(|seed| run(seed, 32));

@@ -1,4 +1,4 @@
-//! Reads the conversations of tests/golden/impi-startup, as MANIFEST.md beside it describes them.
+//! Reads the captures of tests/golden/impi-startup, as MANIFEST.md beside it describes them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use mpjdev_proto::impi::Dialect;
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A client says this to the server.
+    /// A client sends this to the server.
     Send(usize, Vec<u8>),
-    /// The server says this to a client.
+    /// The server sends this to a client.
     Reply(usize, Vec<u8>),
-    /// A client got this, which is not what the server had said.
+    /// A client received this, which a relay has changed.
     Relayed(usize, Vec<u8>),
     /// A client closes its connection.
     Close(usize),

@@ -35,7 +35,7 @@ fn peer_on_a_lossy_path_stays_alive_after_many_lost_acks() {
     drop(stream_both_ways(2253, Path::UNKNOWN, "delay=1ms,loss=30%", 300));
 }
 
-/// Proves the same when one direction loses and the other does not.
+/// Proves the same when only one direction has losses.
 #[test]
 fn loss_in_one_direction_is_repaired() {
     for lossy in 0..2 {
@@ -49,8 +49,7 @@ fn loss_in_one_direction_is_repaired() {
     }
 }
 
-/// Proves that lost acknowledgments alone stop nothing, and are no reason to send much again: any later one
-/// repairs them.
+/// Proves that lost acks cause no stall and few retransmissions: any later ack makes up for them.
 #[test]
 fn lost_acknowledgments_are_repaired_by_later_ones() {
     for_seeds(0..scaled(8, 1000), |seed| {
@@ -67,7 +66,7 @@ fn lost_acknowledgments_are_repaired_by_later_ones() {
     });
 }
 
-/// Proves that packets that overtake each other are put in order, near or far apart (5.12, 2).
+/// Proves that reordered packets are delivered in order, at any distance (5.12, 2).
 #[test]
 fn reordering_is_undone() {
     for reorder in ["reorder=1", "reorder=3", "reorder=16/50%", "reorder=100"] {
@@ -80,7 +79,7 @@ fn reordering_is_undone() {
     }
 }
 
-/// Proves that copies of packets are recognised (5.12, 2).
+/// Proves that duplicates are dropped (5.12, 2).
 #[test]
 fn duplicates_are_dropped() {
     let impairments =
@@ -97,7 +96,7 @@ fn duplicates_are_dropped() {
     }
 }
 
-/// Proves that losses that come together, and a path that is cut for a while, end.
+/// Proves that all messages arrive after bursts of losses and a partition.
 #[test]
 fn messages_arrive_despite_bursts_and_partitions() {
     for impairment in [
@@ -111,7 +110,7 @@ fn messages_arrive_despite_bursts_and_partitions() {
     }
 }
 
-/// Proves that the numbers of 15 bits may come round, under loss, more than three times each way (5.12, 3).
+/// Proves that the numbers of 15 bits may wrap more than three times in each direction, with loss (5.12, 3).
 #[test]
 fn sequence_numbers_wrap_under_loss() {
     for_seeds(0..scaled(1, 100), |seed| {
@@ -126,8 +125,8 @@ fn sequence_numbers_wrap_under_loss() {
     });
 }
 
-/// Proves that messages of all kinds and lengths come once, intact, the first packets in order, that each is
-/// matched, taken back or refused as it must be, and that nothing of them is left.
+/// Proves that messages of all kinds and lengths arrive once and intact, first packets in order, that each is
+/// matched, cancelled or refused as expected, and that no state is left.
 #[test]
 fn messages_of_all_kinds_arrive_once_and_intact() {
     let mut counts = [0; 4];
@@ -155,8 +154,7 @@ fn messages_of_all_kinds_arrive_once_and_intact() {
     assert!(counts.iter().all(|count| *count > 50), "matched, cancelled, refused, withdrawn: {counts:?}");
 }
 
-/// Proves the same with the smallest of all limits, and that two ends with full windows never wait for each
-/// other's answers.
+/// Proves the same with the smallest limits, and that two ends with full windows never deadlock on answers.
 #[test]
 fn smallest_windows_and_datagrams_carry_all_messages() {
     for window in [1, 2, 3, 5] {
@@ -182,8 +180,8 @@ fn smallest_windows_and_datagrams_carry_all_messages() {
     }
 }
 
-/// Proves that datagrams may become shorter while messages of all kinds are in flight: earlier parts arrive
-/// as they are, and later ones have the new length.
+/// Proves that the datagram length can shrink while messages of all kinds are in flight: earlier parts keep
+/// their length, and later ones have the new one.
 #[test]
 fn datagram_length_shrinks_while_messages_are_in_flight() {
     for shorter in [DATAGRAM_LEN_MIN, 300, 1199] {

@@ -1,4 +1,4 @@
-//! Both protocols on the same paths, with the same messages: what 1997 left to be done (3.2).
+//! Both protocols on the same paths with the same messages (3.2).
 
 use mpjdev_proto::datagram::network::Impairment;
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
@@ -8,7 +8,7 @@ use mpjdev_proto::datagram::unet;
 use super::world::{END_LIMIT, START, world};
 use crate::world::{Program, Sends, World};
 
-/// Messages, one way.
+/// Messages in one direction.
 const MESSAGES: u64 = 2000;
 
 /// The costs of a stream.
@@ -41,7 +41,7 @@ fn reliable(path: &str) -> Cost {
     }
 }
 
-/// Proves that a stream one way needs neither time-outs nor a message twice, where that of 1997 has one for
+/// Proves that a one-way stream has no timeout and no retransmission, where the protocol of 1997 has one for
 /// each window.
 #[test]
 fn one_way_stream_needs_no_timeout() {
@@ -54,8 +54,8 @@ fn one_way_stream_needs_no_timeout() {
     assert!(reliable.time * 20 < unet.time, "{reliable:?}, {unet:?}");
 }
 
-/// Proves that a loss costs one packet and about a round trip, where that of 1997 sends again all that
-/// followed, a time-out each.
+/// Proves that a loss costs one packet and about a round trip, where the protocol of 1997 retransmits all
+/// later messages, each after a timeout.
 #[test]
 fn reliable_resends_a_quarter_of_what_unet_does() {
     for path in ["delay=10us,loss=1%", "delay=1ms,loss=5%", "delay=100us,reorder=3"] {

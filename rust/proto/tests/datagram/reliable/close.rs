@@ -25,7 +25,7 @@ fn close_within(world: &mut World, k: usize, limit: Nanos) {
     world.advance(world.now);
 }
 
-/// Proves that both ends close well, one after the other or both at once, with everything delivered, under
+/// Proves that both ends close in order, one after the other or both at once, with all messages delivered, at
 /// any loss.
 #[test]
 fn both_ends_close_in_order() {
@@ -35,7 +35,7 @@ fn both_ends_close_in_order() {
             world.ends[0].streams(100);
             world.ends[1].streams(50);
             world.run_until(END_LIMIT, |world| world.ends[0].sent == 100 && world.ends[1].sent == 50);
-            // Under these losses 5 s may be too short by chance.
+            // With these losses 5 s may be too short by chance.
             close_within(&mut world, 0, 30 * SECOND);
             if seed % 2 == 0 {
                 world.run_for(MILLISECOND);
@@ -51,8 +51,8 @@ fn both_ends_close_in_order() {
     }
 }
 
-/// Proves that an end may close while messages of all kinds are in flight, wait for their match or are being
-/// cancelled: FIN waits for these messages alone.
+/// Proves that an end may close while messages are in flight, unmatched or being cancelled: FIN waits for
+/// these messages only.
 #[test]
 fn close_delivers_the_pending_messages() {
     const COUNT: u64 = 60;
@@ -78,11 +78,11 @@ fn close_delivers_the_pending_messages() {
     }
 }
 
-/// Proves that the acknowledgment of the last FIN may be lost: the other end still answers, or its reset
-/// does.
+/// Proves that the close completes if the ack of the last FIN is lost: the lingering end, or its reset,
+/// answers.
 #[test]
 fn close_completes_when_the_last_acknowledgment_is_lost() {
-    // For less long than the end that closes first lingers, and for longer.
+    // Shorter and longer than the linger time of the first end.
     for lost_for in [40 * MILLISECOND, 300 * MILLISECOND] {
         let mut world = world(1, settings(), "delay=10us");
         world.ends[0].streams(10);
@@ -90,7 +90,7 @@ fn close_completes_when_the_last_acknowledgment_is_lost() {
         close(&mut world, 0);
         world.run_for(MILLISECOND);
         let begin = world.now;
-        // From now on nothing that the first end says is heard, so the FIN of the second has no answer.
+        // From now on all packets of the first end are lost, so the FIN of the second is not acked.
         world.networks[0].partition(true);
         close(&mut world, 1);
         world.run_for(lost_for);
@@ -101,8 +101,8 @@ fn close_completes_when_the_last_acknowledgment_is_lost() {
     }
 }
 
-/// Proves that an end whose peer has gone says so at the deadline: how many messages have not come, and from
-/// where on.
+/// Proves that an end whose peer has exited fails at the deadline with the number of unacked messages and the
+/// first sequence number.
 #[test]
 fn unreachable_peer_is_reported_at_the_close_deadline() {
     let mut world = world(1, settings(), "delay=10us");
@@ -125,7 +125,7 @@ fn unreachable_peer_is_reported_at_the_close_deadline() {
     assert_eq!(world.ends[0].connection.next_timeout(), None);
 }
 
-/// Proves that a peer that never closes is reported too, though everything has come.
+/// Proves that a peer that never closes is reported too, although all messages arrived.
 #[test]
 fn peer_that_never_closes_is_reported_at_the_close_deadline() {
     let mut world = world(1, settings(), "delay=10us");
@@ -138,7 +138,7 @@ fn peer_that_never_closes_is_reported_at_the_close_deadline() {
     assert!(world.ends[1].peer_finished && !world.ends[1].connection.is_over());
 }
 
-/// Proves that a peer from which nothing comes is dead after 30 s, if it owes something, and only then.
+/// Proves that a silent peer is dead after 30 s if an ack is due, and only then.
 #[test]
 fn silent_peer_fails_after_30_seconds() {
     let mut world = world(1, settings(), "delay=10us");
@@ -157,8 +157,8 @@ fn silent_peer_fails_after_30_seconds() {
     assert!((30..=80).contains(&questions), "{questions}");
 }
 
-/// Proves that packets of an earlier run on the same ports are counted and do nothing, and that the peer that
-/// sends them learns that it is alone (5.12, 9).
+/// Proves that packets of an earlier run on the same ports are counted and ignored, and that their sender is
+/// reset (5.12, 9).
 #[test]
 fn stale_packets_are_ignored_and_answered_with_a_reset() {
     let mut old = world(1, settings(), "delay=10us");
@@ -185,7 +185,7 @@ fn stale_packets_are_ignored_and_answered_with_a_reset() {
     }
     assert_eq!(packets, 20);
     new.run_to_completion(SECOND);
-    // The old peer's packets come to a host that knows the new connection alone.
+    // The old peer's packets arrive at a host that knows only the new connection.
     old.networks[0].partition(false);
     let theirs = new.ends[1].connection.settings().theirs;
     old.ends[1].connection = new.ends.into_iter().nth(1).expect("two").connection;
@@ -195,7 +195,7 @@ fn stale_packets_are_ignored_and_answered_with_a_reset() {
     assert_ne!(theirs, old.ends[0].connection.settings().theirs);
 }
 
-/// Proves that resets of others end nothing, and that one of the peer does at once.
+/// Proves that only a reset with the connection id ends the connection, and at once.
 #[test]
 fn reset_without_the_connection_id_is_ignored() {
     let mut world = world(1, settings(), "delay=10us");
@@ -219,7 +219,7 @@ fn reset_without_the_connection_id_is_ignored() {
     assert_eq!(events.iter().filter(|event| matches!(event, Event::Failed(_))).count(), 1);
 }
 
-/// Proves that nothing leaves behind our FIN, whatever is asked for then.
+/// Proves that no packet is sent after the FIN, whatever the driver calls.
 #[test]
 fn nothing_is_sent_after_the_last_packet() {
     let mut world = world(1, settings(), "delay=10us");

@@ -1,5 +1,5 @@
-//! Several connections that share a link, or a socket (5.7; 5.12, 8): how much they carry, how they divide
-//! it, and that nothing overflows that is not the link's queue.
+//! Several connections that share a link or a socket (5.7; 5.12, 8): goodput, fairness, and no overflow
+//! except in the link's queue.
 
 use std::collections::VecDeque;
 
@@ -14,27 +14,27 @@ use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::reliable::windows::{Shares, capacity, charge};
 
-/// A datagram of these many octets.
+/// Octets of a datagram.
 const DATAGRAM_LEN: usize = 1472;
-/// Octets of IP and UDP in front of it.
+/// Octets of its IP and UDP headers.
 const OVERHEAD: usize = 28;
-/// Octets of the messages that fill one.
+/// Octets of a message that fills one.
 const MESSAGE_LEN: u64 = (DATAGRAM_LEN - FIXED_LEN) as u64;
 
-/// Senders that have always something to send to receivers behind one link, and the link back.
+/// Senders that always have messages, receivers behind one link, and the link back.
 struct Flows {
     now: Nanos,
     senders: Vec<Connection>,
     receivers: Vec<Connection>,
     there: Network<(usize, Packet)>,
     back: Network<(usize, Packet)>,
-    /// Packets that wait in the one socket of all receivers.
+    /// Packets in the common socket of all receivers.
     socket: VecDeque<(usize, Packet)>,
     socket_capacity: usize,
     overflows: u64,
     asleep_until: Nanos,
     tokens: Vec<u64>,
-    /// Octets of messages that have come.
+    /// Octets of received messages.
     octets: Vec<u64>,
 }
 
@@ -123,7 +123,7 @@ impl Flows {
         }
     }
 
-    /// Octets in a second of each, between two points of time.
+    /// Octets per second of each connection between two points in time.
     fn goodputs(&mut self, begin: Nanos, end: Nanos) -> Vec<f64> {
         self.run_until(begin);
         let before = self.octets.clone();
@@ -141,7 +141,7 @@ fn transmit(now: Nanos, k: usize, connection: &mut Connection, network: &mut Net
     }
 }
 
-/// Jain's index: 1 when all have the same, 1/n when one has all.
+/// Jain's index: 1 if all are equal, 1/n if one has everything.
 fn fairness(goodputs: &[f64]) -> f64 {
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
@@ -162,10 +162,10 @@ fn path(algorithm: Algorithm) -> Path {
     Path { algorithm, ..Path::UNKNOWN }
 }
 
-/// 100 Mbit/s in octets of messages, all headers taken off.
+/// 100 Mbit/s in octets of messages, without headers.
 const LINK: f64 = 12.5e6 * MESSAGE_LEN as f64 / 1500.0;
 
-/// Proves that an empty link is filled, whose queue is no longer than a round trip needs.
+/// Proves that a stream fills an idle link whose queue holds one round trip.
 #[test]
 fn stream_fills_its_link() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
@@ -175,8 +175,8 @@ fn stream_fills_its_link() {
     }
 }
 
-/// Proves that slow start ends when the queue of the path grows, and does not lose a whole window there (RFC
-/// 9406): that would be more than acknowledgments can name. The window is doubled each round trip until then.
+/// Proves that slow start ends when the queue of the path grows, and does not lose a whole window (RFC 9406),
+/// which would be more than acks can report. Until then the window doubles each round trip.
 #[test]
 fn slow_start_ends_before_the_queue_is_full_for_long() {
     for (impairment, round_trip, dropped_max) in
@@ -194,7 +194,8 @@ fn slow_start_ends_before_the_queue_is_full_for_long() {
 }
 
 /// Proves that at 1 % loss the goodput is what the rule of Reno and CUBIC gives (Mathis: 1.22 windows divided
-/// by the root of the loss, in a round trip; RFC 9438, 5.2): repairs cost next to nothing beside the cuts.
+/// by the root of the loss, in a round trip; RFC 9438, 5.2): the cost of retransmissions is small compared to
+/// the cuts.
 #[test]
 fn throughput_under_loss_is_bounded_by_its_cuts() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
@@ -213,8 +214,8 @@ fn throughput_under_loss_is_bounded_by_its_cuts() {
     }
 }
 
-/// Proves that one loss in a full window is repaired within two round trips and without the timer, also where
-/// the window is several times as long as what acknowledgments can name (5.12, 10).
+/// Proves that one loss in a full window is repaired within two round trips without the timer, also if the
+/// window is several times longer than acks can report (5.12, 10).
 #[test]
 fn single_loss_in_a_long_window_is_repaired_in_two_round_trips() {
     for window in [40, 85, 250] {
@@ -239,8 +240,8 @@ fn single_loss_in_a_long_window_is_repaired_in_two_round_trips() {
     }
 }
 
-/// Proves that connections that share a link share it fairly, with and without chance losses, also beside the
-/// other rule.
+/// Proves that connections share a link fairly, with and without random losses, also with the other
+/// algorithm.
 #[test]
 fn streams_share_a_link_fairly() {
     use Algorithm::{Cubic, NewReno};
@@ -254,8 +255,8 @@ fn streams_share_a_link_fairly() {
     }
 }
 
-/// Proves that a private link of a declared rate is filled at once and never overflows: what leaves is paced
-/// at that rate.
+/// Proves that a private link of a declared rate is filled at once and never overflows, since packets are
+/// paced at that rate.
 #[test]
 fn declared_rate_fills_its_link_without_loss() {
     let path = Path { rate: Some(12_000_000), window: 256, ..Path::PRIVATE };
@@ -265,8 +266,8 @@ fn declared_rate_fills_its_link_without_loss() {
     assert_eq!((flows.there.counts().dropped, flows.senders[0].counters().retransmitted), (0, 0));
 }
 
-/// Proves that a declared rate is carried though packets die: on a link that nobody else uses that is no
-/// congestion.
+/// Proves that the declared rate is reached despite losses, which are no congestion on a link without other
+/// traffic.
 #[test]
 fn declared_rate_is_reached_under_loss() {
     for (impairment, least) in [
@@ -284,9 +285,8 @@ fn declared_rate_is_reached_under_loss() {
     }
 }
 
-/// Proves that a declared link of 1 Gbit/s and 10 ms stays filled under loss: acknowledgments name what has
-/// come in all of the window, so what is lost holds nothing else back. A window of 2048 packets is two round
-/// trips and a fifth.
+/// Proves that a declared link of 1 Gbit/s and 10 ms stays filled under loss: acks cover the whole window, so
+/// a loss delays no other packet. A window of 2048 packets is 2.2 round trips.
 #[test]
 fn sack_reaches_to_the_end_of_the_window() {
     let rate = 1_000_000_000 / 8;
@@ -307,8 +307,8 @@ fn sack_reaches_to_the_end_of_the_window() {
     }
 }
 
-/// Proves that a stream one way leaves its receiver four questions in a window and no more answers, though
-/// its packets come one by one, and that nothing leaves again (5.12, 5).
+/// Proves that a one-way stream requests four acks in a window and gets no more, although its packets arrive
+/// one by one, and that there is no retransmission (5.12, 5).
 #[test]
 fn stream_is_acked_four_times_in_a_window() {
     for (path, impairment) in [
@@ -329,9 +329,8 @@ fn stream_is_acked_four_times_in_a_window() {
     }
 }
 
-/// Proves that the default socket buffer never overflows, however many send to it at once, while its owner
-/// does not look for nearly as long as the timers wait: all windows together are half of what it holds (5.12,
-/// 8).
+/// Proves that the default socket buffer never overflows, for any number of concurrent senders, while its
+/// owner does not poll for almost the PTO: all windows together are half of its capacity (5.12, 8).
 #[test]
 fn senders_that_share_a_socket_never_overflow_it() {
     let capacity = capacity(212_992, charge(DATAGRAM_LEN));
@@ -344,7 +343,7 @@ fn senders_that_share_a_socket_never_overflow_it() {
         flows.socket_capacity = capacity;
         let mut random = Random::new(5);
         for _ in 0..20 {
-            // Computes for up to 20 ms, and looks then.
+            // Computes for up to 20 ms, then polls.
             flows.asleep_until = flows.now + random.up_to(20 * MILLISECOND);
             flows.run_until(flows.asleep_until + 200 * MICROSECOND);
         }

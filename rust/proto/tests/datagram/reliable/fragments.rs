@@ -1,4 +1,4 @@
-//! Pieces of a message with an id: one that does not fit the message is counted and has no other effect.
+//! Fragments of a message with an id: an inconsistent one is counted and has no other effect.
 
 use mpjdev_proto::datagram::extension::{Fragment, Grant, Request};
 use mpjdev_proto::datagram::header::{Header, Mode};
@@ -45,7 +45,7 @@ impl End {
         self.take(Mode::Long, len, |packet| packet.extension.fragment = Some(fragment))
     }
 
-    /// No part of anything.
+    /// A packet without a valid part.
     #[track_caller]
     fn refuses(&mut self, fragment: Fragment, len: u32) {
         let before = self.connection.counters().violations;
@@ -70,8 +70,8 @@ impl End {
 
 const TOTAL: u64 = 100;
 
-/// Proves that parts of a granted message are taken only when it is matched, under its own name, with its own
-/// length, and no more of them than it has octets.
+/// Proves that fragments of a granted message are accepted only after the match, with its id and length, and
+/// up to its octets.
 #[test]
 fn granted_parts_must_fit_their_message() {
     let mut end = End::new();
@@ -94,8 +94,8 @@ fn granted_parts_must_fit_their_message() {
     end.refuses(right, 1);
 }
 
-/// Proves that the parts of a message without a grant are taken in their order, and one such message at a
-/// time, and that it has no destination to be named.
+/// Proves that the fragments of a message without a grant are accepted in order, one message at a time, and
+/// that no destination id names it.
 #[test]
 fn parts_without_a_grant_must_follow_each_other() {
     let mut end = End::new();
@@ -116,8 +116,8 @@ fn parts_without_a_grant_must_follow_each_other() {
     end.refuses(right, 80);
 }
 
-/// Proves that an announcement brings no more octets than are announced: what waits for its match takes
-/// memory for those alone.
+/// Proves that an RTS with more than its first octets is refused: an unmatched message occupies memory for
+/// those only.
 #[test]
 fn rts_with_more_than_its_first_octets_is_refused() {
     let mut end = End::new();
@@ -133,7 +133,7 @@ fn rts_with_more_than_its_first_octets_is_refused() {
     }
 }
 
-/// Proves that a message id names one message at a time, and that a whole message says its own length.
+/// Proves that a message id names one message at a time, and that the length of a whole message must match.
 #[test]
 fn message_ids_name_one_message() {
     let mut end = End::new();
@@ -150,8 +150,8 @@ fn message_ids_name_one_message() {
     end.begin(Mode::Short, 8, fill);
 }
 
-/// Proves that nothing leaves for a grant that was not asked for, that is not for the whole message, or that
-/// names no place; and that a grant counts once.
+/// Proves that nothing is sent for an unrequested grant, a partial grant, or one without a destination, and
+/// that a grant counts once.
 #[test]
 fn unrequested_grant_is_refused() {
     let mut end = End::new();
@@ -166,14 +166,14 @@ fn unrequested_grant_is_refused() {
     ] {
         assert_eq!(end.answer(Mode::OkToSend, wrong), (Vec::new(), 1), "{wrong:?}");
     }
-    // Nobody has asked for it back.
+    // No cancel was requested.
     for granted in [0, u64::MAX] {
         assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted, ..right }), (Vec::new(), 1));
     }
     assert_eq!(end.connection.cancel(send.token), Cancel::Asked);
     assert_eq!(end.answer(Mode::OkToSend, right), (vec![Event::Matched { token: send.token }], 0));
     assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
-    // It is matched, so it cannot be taken back, whatever the peer says.
+    // It is matched, so it cannot be cancelled, whatever the peer answers.
     assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted: 0, ..right }), (Vec::new(), 1));
     let told = vec![Event::NotCancelled { token: send.token }];
     assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted: u64::MAX, ..right }), (told, 0));
@@ -185,8 +185,8 @@ fn unrequested_grant_is_refused() {
     assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
 }
 
-/// Proves that a peer that has more messages wait than it says it keeps makes an end answer those that are
-/// matched, and no more than it may send.
+/// Proves that a peer that exceeds its announced sends gets answers for matched messages only, within the
+/// limit.
 #[test]
 fn forged_sends_are_answered_within_limits() {
     let settings =
@@ -213,8 +213,7 @@ fn forged_sends_are_answered_within_limits() {
         end.connection.matched(id).expect("it waits for that");
         end.connection.check();
     }
-    // What waits for the peer's window now is more than an honest one would be owed: what was permitted
-    // meanwhile may come.
+    // More answers wait than for an honest peer: the packets permitted meanwhile may still arrive.
     for most in [4, 0] {
         end.next -= 1;
         let more = send(&mut end);

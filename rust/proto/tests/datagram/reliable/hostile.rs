@@ -1,4 +1,4 @@
-//! Hostile packets: none of them panics, grows anything without bound, or is heeded (5, "trust").
+//! Hostile packets: none causes a panic, unbounded memory, or an effect (5, "trust").
 
 use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
@@ -12,7 +12,7 @@ use mpjdev_proto::datagram::sequence::FullSequence;
 
 use super::world::{for_seeds, mixed, scaled, short};
 
-/// Small numbers, the largest ones, and such as were seen before.
+/// Small numbers, the largest ones, and earlier ones.
 fn number(random: &mut Random, seen: &[u64]) -> u64 {
     match random.up_to(5) {
         0 => random.bits(),
@@ -22,7 +22,7 @@ fn number(random: &mut Random, seen: &[u64]) -> u64 {
     }
 }
 
-/// A packet that a peer could make up, most of them near what would be right.
+/// A forged packet, mostly close to a valid one.
 fn made_up(random: &mut Random, connection: &Connection, next: u64, seen: &[u64]) -> Packet {
     let settings = connection.settings();
     let one_in = |random: &mut Random, count: u64| random.up_to(count - 1) == 0;
@@ -68,7 +68,7 @@ fn made_up(random: &mut Random, connection: &Connection, next: u64, seen: &[u64]
 /// A driver that checks that all events are consistent.
 struct Driver {
     connection: Connection,
-    /// Messages that are not complete: what has been matched of them, and how much there is.
+    /// Incomplete messages with their missing octets.
     arrivals: Vec<(ArrivalId, u64)>,
     seen: Vec<u64>,
     next: u64,
@@ -168,7 +168,7 @@ fn run(seed: u64) -> (u64, u64) {
     (counters.violations, counters.received)
 }
 
-/// Proves that made-up packets neither panic nor break an invariant, and that what they name stays within the
+/// Proves that forged packets cause no panic and break no invariant, and that their octets stay within the
 /// messages.
 #[test]
 fn forged_packets_keep_the_connection_valid() {
@@ -182,7 +182,7 @@ fn forged_packets_keep_the_connection_valid() {
     assert!(violations > 1000 && received > 4 * violations, "{violations} violations in {received} packets");
 }
 
-/// Proves that an acknowledgment of what was never sent is refused, and that one from long ago does no harm.
+/// Proves that an ack of an unsent number is refused, and that an old ack is harmless.
 #[test]
 fn acks_of_unsent_packets_are_refused() {
     let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");
@@ -226,7 +226,7 @@ fn packet_delivered_2_to_the_15_late_is_a_duplicate() {
     connection.check();
 }
 
-/// Proves that numbers continue behind 2^31, in both directions, and that a loss across the wrap is repaired.
+/// Proves that numbers continue beyond 2^31 in both directions, and that a loss at the wrap is repaired.
 #[test]
 fn numbers_wrap_at_2_to_the_31() {
     let first = FullSequence::of((1 << 31) - 2);
@@ -251,8 +251,7 @@ fn numbers_wrap_at_2_to_the_31() {
     b.check();
 }
 
-/// Proves that a peer that sends a message behind its FIN is not heard, and may repeat the FIN as often as it
-/// likes.
+/// Proves that messages after the peer's FIN are refused, and that the FIN may be repeated.
 #[test]
 fn messages_after_the_fin_are_refused() {
     let mut connection = Connection::new(Settings::new(Path::PRIVATE), 0).expect("settings");

@@ -1,4 +1,4 @@
-//! Two connections without a network: what happens when a driver does one thing between two others.
+//! Two connections without a network: orders of calls that a driver may choose.
 
 use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::Grant;
@@ -20,12 +20,12 @@ fn pair() -> [Connection; 2] {
         .map(|(ours, theirs)| Connection::new(Settings { ours, theirs, ..settings }, 0).expect("settings"))
 }
 
-/// The packets that leave now.
+/// The packets that are sent now.
 fn packets(connection: &mut Connection, now: Nanos) -> Vec<Packet> {
     std::iter::from_fn(|| connection.poll_transmit(now)).map(|transmit| transmit.packet).collect()
 }
 
-/// Lets the timer of an end whose packets are lost come; the packets that leave then.
+/// Expires the timer of an end whose packets are lost; returns the packets that are sent then.
 fn expire(connection: &mut Connection, now: &mut Nanos) -> Vec<Packet> {
     let at = connection.next_timeout().expect("a packet is in flight");
     assert!(at > *now, "a timer that is always due: {at} at {now}");
@@ -35,7 +35,7 @@ fn expire(connection: &mut Connection, now: &mut Nanos) -> Vec<Packet> {
     packets(connection, *now)
 }
 
-/// Brings two ends to where the first of two packets was lost, and has left again: that one, and the time.
+/// Loses the first of two packets and retransmits it; returns that packet and the time.
 fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
     a.send(short(0)).expect("there is room");
     a.send(short(1)).expect("there is room");
@@ -49,8 +49,8 @@ fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
     (again[0], now)
 }
 
-/// Proves that an acknowledgment that leaves when a repair was handed over, and what was kept behind it was
-/// not, is no last word: another thread of the driver may send just then.
+/// Proves that an ack sent between the delivery of a retransmission and that of the buffered packets is
+/// followed by another one: another thread of the driver may send at that moment.
 #[test]
 fn buffered_packet_is_acked_after_an_ack_sent_before_it() {
     let [mut a, mut b] = pair();
@@ -66,8 +66,8 @@ fn buffered_packet_is_acked_after_an_ack_sent_before_it() {
     assert!(!early.is_empty() && a.is_flushed(), "{early:?}, {late:?}");
 }
 
-/// Proves that what a peer takes back is asked for again: an acknowledgment names a packet as missing that an
-/// earlier one had named as come. No timer is due for ever because nothing is left to ask for.
+/// Proves that a packet that one ack reports as received and a later one as missing is probed again, and that
+/// no timer stays due without a packet to probe.
 #[test]
 fn packet_acked_and_later_reported_missing_is_probed_again() {
     let [mut a, mut b] = pair();
@@ -84,8 +84,8 @@ fn packet_acked_and_later_reported_missing_is_probed_again() {
     }
 }
 
-/// Two datagrams leave at the second expiry and at each later one, also if only one packet is in flight: a
-/// packet without a message then asks for an ack as well.
+/// Proves that two datagrams are sent from the second expiry on, also if only one packet is in flight: a
+/// packet without a message requests an ack as well.
 #[test]
 fn lone_packet_is_probed_by_two_datagrams_from_the_second_expiry_on() {
     let [mut a, _] = pair();
@@ -100,8 +100,8 @@ fn lone_packet_is_probed_by_two_datagrams_from_the_second_expiry_on() {
     }
 }
 
-/// Proves that an end that has all, and whose peer has all, has closed well when its peer knows nothing of it
-/// any more: it may have gone, and another be at its port.
+/// Proves that a reset after both FINs closes in order: the peer may have exited, and another process may
+/// have its port.
 #[test]
 fn reset_after_both_fins_is_no_failure() {
     let [mut a, mut b] = pair();
@@ -121,8 +121,8 @@ fn reset_after_both_fins_is_no_failure() {
     assert_eq!((a.poll_event(), a.poll_event()), (Some(Event::Closed), None));
 }
 
-/// Proves that a message is not taken back, and its token not free, as long as a packet of it may leave
-/// again: a peer that has answered has had that packet.
+/// Proves that a message is not cancelled while a packet of it may be retransmitted: an honest peer that
+/// answers has received that packet.
 #[test]
 fn message_is_not_cancelled_while_its_packet_may_be_retransmitted() {
     let [mut a, _] = pair();
@@ -153,8 +153,8 @@ fn message_is_not_cancelled_while_its_packet_may_be_retransmitted() {
     assert!(a.is_flushed());
 }
 
-/// Proves that a reset that says that all had come is believed of an end that has sent its last packet, and
-/// only if it names that one; else something is missing, and the end says so.
+/// Proves that a reset with DUPLICATE closes an end in order only if it acks its FIN; else the connection
+/// fails.
 #[test]
 fn reset_is_believed_only_if_it_names_the_last_packet() {
     // FIN has the number 1.
@@ -183,8 +183,7 @@ fn reset_is_believed_only_if_it_names_the_last_packet() {
     }
 }
 
-/// Proves that a message that is not taken changes nothing: what was sent before and after it comes as if it
-/// had not been.
+/// Proves that a refused send has no effect on the messages before and after it.
 #[test]
 fn refused_send_changes_nothing() {
     let settings = Settings { sends_max: 2, ..Settings::new(Path::PRIVATE) };
@@ -245,8 +244,7 @@ fn cancel_that_crosses_the_fin_of_the_peer_is_refused() {
     }
 }
 
-/// Proves that a timer that has expired is not due at once again where nothing can leave: the driver's socket
-/// is full.
+/// Proves that an expired timer is not due at once again when the driver's socket is full.
 #[test]
 fn expired_timer_is_not_due_at_once_on_a_full_socket() {
     let [mut a, _] = pair();

@@ -1,4 +1,4 @@
-//! Repair of losses in time (5.12, 10), and the lessons of spurious ones (5.5).
+//! Time to repair losses (5.12, 10), and adaptation to spurious ones (5.5).
 
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::congestion::Algorithm;
@@ -13,7 +13,7 @@ fn settings() -> Settings {
     Settings { first_rtt: Some(RTT), ..Settings::new(Path::PRIVATE) }
 }
 
-/// A world in which the data packets of these numbers, counted as they leave, die.
+/// A world that drops the data packets with these numbers, in the order of sending.
 fn losing(numbers: std::ops::Range<u64>, settings: Settings) -> World {
     let world = &mut Some(world(1, settings, "delay=1ms"));
     let mut world = world.take().expect("just made");
@@ -30,14 +30,14 @@ fn single_loss_in_a_full_window_is_repaired_in_two_round_trips() {
         world.run_to_completion(END_LIMIT);
         let counters = world.ends[0].connection.counters();
         assert_eq!((counters.retransmitted, counters.timeouts, counters.cuts), (1, 0, 1), "{counters:?}");
-        // All arrive after half a round trip, but for the pace.
+        // All arrive after half a round trip, except for pacing.
         let spread = RTT;
         let late = world.ends[1].latest_complete - START;
         assert!(late <= RTT / 2 + spread + 2 * RTT, "packet {place}: {} us", late / MICROSECOND);
     }
 }
 
-/// Proves the same of several, and that they cost one cut.
+/// Proves the same for several losses, and that they cause one cut.
 #[test]
 fn losses_of_one_round_trip_cut_the_window_once() {
     let mut world = losing(10..15, settings());
@@ -47,7 +47,7 @@ fn losses_of_one_round_trip_cut_the_window_once() {
     assert_eq!((counters.retransmitted, counters.timeouts, counters.cuts), (5, 0, 1), "{counters:?}");
 }
 
-/// Proves that the loss of a retransmission is found without the timer.
+/// Proves that the loss of a retransmission is detected without the timer.
 #[test]
 fn lost_retransmission_is_repaired() {
     let mut world = world(1, Settings { receive_window: 512, send_window: 512, ..settings() }, "delay=1ms");
@@ -64,8 +64,7 @@ fn lost_retransmission_is_repaired() {
     assert_eq!((counters.retransmitted, counters.timeouts), (2, 0), "{counters:?}");
 }
 
-/// Proves that the last packets of a stream, which no later packet reports missing, are repaired within two
-/// PTOs (5.12, 10).
+/// Proves that the lost last packets of a stream are repaired within two PTOs (5.12, 10).
 #[test]
 fn lost_tail_is_repaired_in_two_ptos() {
     for tail in 1..=3 {
@@ -79,8 +78,8 @@ fn lost_tail_is_repaired_in_two_ptos() {
     }
 }
 
-/// Proves that late packets reduce the window only for a time: the cut is undone, and the threshold rises
-/// until late packets are not retransmitted any more.
+/// Proves that late packets cut the window only for a time: the cut is undone, and the threshold rises until
+/// late packets are not retransmitted.
 #[test]
 fn threshold_adapts_to_late_packets() {
     let settings = Settings { receive_window: 256, send_window: 256, ..settings() };
@@ -96,8 +95,8 @@ fn threshold_adapts_to_late_packets() {
     assert!(late * 4 <= early * 5, "{early} of 2000 were retransmitted first, {late} of 5000 then");
 }
 
-/// Proves that a path that is cut for long is found to be another one: the window begins anew. A silent peer
-/// is none.
+/// Proves that a long partition counts as persistent congestion and restarts the window, and that a silent
+/// peer does not.
 #[test]
 fn persistent_congestion_restarts_the_window() {
     let path = Path { algorithm: Algorithm::Cubic, ..Path::PRIVATE };

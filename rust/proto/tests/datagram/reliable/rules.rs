@@ -1,4 +1,4 @@
-//! The rules of acknowledgments and of what leaves (5.3 to 5.8), one by one, without a network.
+//! The rules of acks and sent packets (5.3 to 5.8), one by one, without a network.
 
 use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::{Extension, Request, Sack};
@@ -45,7 +45,7 @@ fn nak(ack: u64, sack: u64) -> Packet {
     packet(None, Some(ack), extension)
 }
 
-/// All that leaves now, however many bursts that takes.
+/// All packets that are sent now, in any number of bursts.
 fn left(connection: &mut Connection, now: Nanos) -> Vec<Packet> {
     let mut all = Vec::new();
     loop {
@@ -74,7 +74,7 @@ fn arrived(verdict: Verdict) -> ArrivalId {
     }
 }
 
-/// Proves which packets are acknowledged at once, and that no other is (5.6).
+/// Proves which packets are acked at once (5.6).
 #[test]
 fn each_kind_of_packet_has_its_ack_urgency() {
     let flags = |set: fn(&mut Extension)| {
@@ -100,7 +100,7 @@ fn each_kind_of_packet_has_its_ack_urgency() {
         for packet in before {
             let _ = end.handle_datagram(0, packet);
         }
-        // Whatever is owed for those.
+        // The acks of those.
         let _ = left(&mut end, SECOND);
         let _ = end.handle_datagram(SECOND, &packet);
         let acks = left(&mut end, SECOND);
@@ -130,8 +130,7 @@ fn unacked_quarter_of_the_window_is_acked_at_once() {
     assert_eq!(left(&mut end, SECOND + MILLISECOND).len(), 1);
 }
 
-/// Proves that a window that opens again is reported at once (5.4), and that no octets are kept of a FIN that
-/// came too early.
+/// Proves that a reopened window is sent at once (5.4), and that an early FIN buffers no octets.
 #[test]
 fn reopened_window_is_sent_at_once() {
     let mut end = end(Settings { receive_window: 4, ..settings() });
@@ -148,12 +147,13 @@ fn reopened_window_is_sent_at_once() {
     assert_eq!(end.handle_datagram(0, &fin), Verdict::Drop);
 }
 
-/// Proves that no more packets are in flight than either window permits, and which of them ask (5.4, 5.6).
+/// Proves that no more packets are in flight than both windows permit, and which of them request an ack (5.4,
+/// 5.6).
 #[test]
 fn each_quarter_of_a_full_window_requests_an_ack() {
     for (own, theirs, expected) in [(64, 16, 16), (8, 64, 8), (4, 1, 1), (4, 0, 0)] {
         let path = Path { window: own, ..Path::PRIVATE };
-        // Without a round trip there is no pace.
+        // Without a measured round trip there is no pacing.
         let mut end = end(Settings { path, send_window: theirs, first_rtt: None, ..settings() });
         send(&mut end, 0..100);
         let packets = left(&mut end, 0);
@@ -165,7 +165,7 @@ fn each_quarter_of_a_full_window_requests_an_ack() {
         assert_eq!(asking, all, "{own}, {theirs}");
         let mut now = 0;
         if expected > 0 {
-            // Whatever leaves again asks.
+            // Every retransmission requests an ack.
             now = end.next_timeout().expect("a timer");
             end.handle_timeout(now);
             let again = left(&mut end, now);
@@ -179,8 +179,8 @@ fn each_quarter_of_a_full_window_requests_an_ack() {
     }
 }
 
-/// Proves that a packet is lost when one that left three later has come, or an eighth more than a round trip
-/// has passed, and not before; and that it asks when it leaves again (5.5).
+/// Proves that a packet is lost when a packet sent three later is acked, or after 9/8 of a round trip, and
+/// not before; and that its retransmission requests an ack (5.5).
 #[test]
 fn packet_is_lost_three_behind_or_a_round_trip_behind_an_acked_one() {
     let mut end = end(settings());
@@ -204,9 +204,8 @@ fn packet_is_lost_three_behind_or_a_round_trip_behind_an_acked_one() {
     assert_eq!(later.counters().timeouts, 0);
 }
 
-/// Proves that the answer to a packet that has left twice is no sample (Karn), and says nothing of what left
-/// in between when it comes too soon; that backoff ends with it; and that only the latest packet that is
-/// named is a sample (5.3).
+/// Proves that the ack of a retransmitted packet is no sample (Karn) and, if it is early, does not count for
+/// the retransmission; that it ends the backoff; and that only the largest acked number gives a sample (5.3).
 #[test]
 fn ack_of_a_retransmitted_packet_is_no_rtt_sample() {
     let mut end = end(settings());
@@ -242,8 +241,7 @@ fn unused_window_does_not_grow() {
     assert_eq!(end.counters().congestion_window, window);
 }
 
-/// Proves that a peer is dead when nothing came from it for so long, not when it does not acknowledge for so
-/// long (5.8).
+/// Proves that a peer that sends packets is not dead, even if it acks nothing for `dead_after` (5.8).
 #[test]
 fn peer_that_sends_packets_is_not_failed() {
     let mut end = end(settings());
@@ -258,8 +256,8 @@ fn peer_that_sends_packets_is_not_failed() {
     }
 }
 
-/// Proves that FIN asks, and waits for what is not complete: messages that wait for their match, and those
-/// that are matched and have not come (5.8).
+/// Proves that FIN requests an ack, and waits for unmatched messages and for matched ones that are incomplete
+/// (5.8).
 #[test]
 fn fin_waits_for_incomplete_messages() {
     let has_fin = |packets: &[Packet]| packets.iter().any(|packet| packet.extension.fin);
@@ -284,8 +282,8 @@ fn fin_waits_for_incomplete_messages() {
     assert!(has_fin(&left(&mut b, 0)));
 }
 
-/// Proves that a FIN that comes again is answered for longer, up to the deadline, and that nothing is
-/// answered behind our own.
+/// Proves that a repeated FIN extends the linger time up to the deadline, and that no answer is sent after
+/// the own FIN.
 #[test]
 fn repeated_fin_extends_the_linger_time() {
     for (deadline, expected) in [(SECOND, 2), (60 * MILLISECOND, 1)] {
@@ -317,15 +315,14 @@ fn repeated_fin_extends_the_linger_time() {
     }
 }
 
-/// Proves that no packet counts as lost of which acknowledgments cannot say whether it has come: they name 64
-/// (5.5).
+/// Proves that packets beyond the report of an ack, here 64, are not declared lost (5.5).
 #[test]
 fn packets_beyond_the_ack_bitmap_are_not_declared_lost() {
     let path = Path { window: 200, ..Path::PRIVATE };
     let mut end = end(Settings { path, send_window: 200, first_rtt: None, ..settings() });
     send(&mut end, 0..100);
     assert_eq!(left(&mut end, 0).len(), 100);
-    // All but the first two have come.
+    // All except the first two have arrived.
     let _ = end.handle_datagram(RTT, &nak(0, !1));
     assert_eq!(seqs(&left(&mut end, RTT)), [0, 1]);
     let _ = end.handle_datagram(2 * RTT, &nak(1, !0));
@@ -338,8 +335,8 @@ fn packets_beyond_the_ack_bitmap_are_not_declared_lost() {
     assert!(end.is_flushed() && end.counters().retransmitted == 2);
 }
 
-/// Proves that an acknowledgment says what has come out of order, if it takes a packet of its own, and says
-/// nothing of how long what it cannot name has waited (5.3, 5.5).
+/// Proves that a pure ack reports the packets received out of order, and no delay of a packet that it cannot
+/// report (5.3, 5.5).
 #[test]
 fn ack_has_the_longest_selective_ack_that_fits() {
     let windows = Settings { receive_window: 4096, ..settings() };
@@ -357,7 +354,7 @@ fn ack_has_the_longest_selective_ack_that_fits() {
     let mut longest = end(windows);
     let _ = longest.handle_datagram(0, &data(2048));
     assert_eq!(left(&mut longest, 0)[0].extension.sack, Some(Sack::new(&beyond)));
-    // Where the shortest datagrams have no room for all of it, one of them says what it can, and that is all.
+    // If the shortest datagram has no room for the whole report, one ack reports as much as fits.
     let mut shortest = end(Settings { datagram_len_max: DATAGRAM_LEN_MIN, ..windows });
     let _ = shortest.handle_datagram(0, &data(2000));
     let said = left(&mut shortest, 0);

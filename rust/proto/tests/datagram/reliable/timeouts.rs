@@ -14,8 +14,8 @@ fn settings() -> Settings {
     Settings { first_rtt: Some(20 * MICROSECOND), ..Settings::new(Path::PRIVATE) }
 }
 
-/// Proves that a receiver that computes for two seconds, with a full window in front of it, costs nothing but
-/// the questions of the timer, each twice as late as the one before (5.12, 4).
+/// Proves that a receiver that computes for two seconds with a full window costs only the PTO probes, at
+/// doubled times (5.12, 4).
 #[test]
 fn receiver_that_pauses_gets_all_messages() {
     let mut world = world(1, settings(), "delay=10us");
@@ -25,8 +25,7 @@ fn receiver_that_pauses_gets_all_messages() {
     world.run_for(2 * SECOND - MILLISECOND);
     let counters = world.ends[0].connection.counters();
     assert_eq!(world.ends[0].connection.unacknowledged(), 64, "the window is full");
-    // 25 ms, and twice as long each time: 25, 75, 175, 375, 775, 1575 ms; two packets from the second time
-    // on.
+    // 25 ms, doubled each time: 25, 75, 175, 375, 775, 1575 ms; two packets from the second time on.
     assert_eq!((counters.timeouts, counters.retransmitted, counters.probes), (6, 11, 11), "{counters:?}");
     world.run_to_completion(SECOND);
     let counters = world.ends[0].connection.counters();
@@ -34,8 +33,7 @@ fn receiver_that_pauses_gets_all_messages() {
     assert!(world.now < super::world::START + 2100 * MILLISECOND, "it continues at once");
 }
 
-/// Proves that a stream in one direction needs about four acknowledgments a window, and sends nothing again
-/// (5.12, 5).
+/// Proves that a one-way stream gets about four acks a window, without retransmission (5.12, 5).
 #[test]
 fn one_way_stream_gets_four_acks_a_window() {
     for window in [8, 64, 256] {
@@ -52,8 +50,7 @@ fn one_way_stream_gets_four_acks_a_window() {
     }
 }
 
-/// Proves that a stream that is slower than the window, or ends within it, is acknowledged in time: the timer
-/// never asks.
+/// Proves that a stream that does not fill the window is acked before the PTO.
 #[test]
 fn slow_stream_is_acked_before_the_pto() {
     let mut world = world(3, settings(), "delay=10us");
@@ -67,7 +64,7 @@ fn slow_stream_is_acked_before_the_pto() {
     assert_eq!(receiver.pure_acks, 200, "each waits for max_ack_delay");
 }
 
-/// Proves that a ping-pong has no packet but its messages (5.12, 6; 3.2).
+/// Proves that a ping-pong has no packets except its messages (5.12, 6; 3.2).
 #[test]
 fn ping_pong_has_no_packets_except_its_messages() {
     for window in [4, 16, 64] {
@@ -91,8 +88,8 @@ fn ping_pong_has_no_packets_except_its_messages() {
     }
 }
 
-/// A ping-pong in which each end takes so long, in turns, to answer, and looks meanwhile every 20 us whether
-/// more has come. What left before the turns after the first few, and behind them.
+/// A ping-pong whose ends take these times to reply, in turns, and poll every 20 us meanwhile. Returns the
+/// packets sent in the first turns, and in the later ones.
 fn slow_ping_pong(path: Path, thinks: &[Nanos]) -> [[Counters; 2]; 2] {
     const TURNS: usize = 400;
     const FIRST: usize = 4;
@@ -127,9 +124,8 @@ fn slow_ping_pong(path: Path, thinks: &[Nanos]) -> [[Counters; 2]; 2] {
     [before.expect("turns"), [0, 1].map(|k| ends[k].counters())]
 }
 
-/// Proves that a ping-pong has no packet but its messages either where its ends take longer than 50 us to
-/// answer, always or now and then, and look meanwhile whether more has come: but for the first turns, as long
-/// as they answer within max_ack_delay.
+/// Proves that a ping-pong has no packets except its messages, after the first turns, if its ends reply
+/// within max_ack_delay, also when they take longer than 50 us and poll meanwhile.
 #[test]
 fn slow_ping_pong_has_no_packets_except_its_messages() {
     for (path, thinks) in [
@@ -145,8 +141,8 @@ fn slow_ping_pong_has_no_packets_except_its_messages() {
     }
 }
 
-/// Proves that an end that takes longer than max_ack_delay to answer is waited for no longer than that, and
-/// that each acknowledgment names its cause.
+/// Proves that a reply that takes longer than max_ack_delay does not delay the ack beyond that, and that each
+/// ack is counted by its cause.
 #[test]
 fn late_answer_does_not_delay_the_ack() {
     let [_, behind] = slow_ping_pong(Path::PRIVATE, &[2 * MILLISECOND]);
@@ -157,8 +153,8 @@ fn late_answer_does_not_delay_the_ack() {
     }
 }
 
-/// Proves that a stream whose receiver says something now and then is acknowledged as often as one without,
-/// and that its last packets are acknowledged within max_ack_delay.
+/// Proves that a stream whose receiver replies rarely is acked as often as one without replies, and its last
+/// packets within max_ack_delay.
 #[test]
 fn rarely_answered_stream_is_acked_like_an_unanswered_one() {
     let settings = settings();
@@ -185,7 +181,7 @@ fn rarely_answered_stream_is_acked_like_an_unanswered_one() {
     assert!((without - 50..=without).contains(&with), "{with} and not {without}");
 }
 
-/// Proves that a reply has 50 us when the driver finds its socket empty again and again, and no more.
+/// Proves that an ack waits 50 us for a reply while the driver finds its socket empty.
 #[test]
 fn packets_of_a_drained_socket_are_acked_after_50_us() {
     let mut world = world(5, settings(), "delay=10us");
@@ -200,8 +196,8 @@ fn packets_of_a_drained_socket_are_acked_after_50_us() {
     }
 }
 
-/// Proves that a program that does not consume stops its peer, that the peer probes seldom, and that it
-/// continues by itself when the report of the open window is lost (5.4).
+/// Proves that a held window stops the peer, that the peer sends window probes with backoff, and that it
+/// continues when the report of the open window is lost (5.4).
 #[test]
 fn held_window_stops_the_peer_until_it_is_released() {
     let mut world = world(6, settings(), "delay=10us");
@@ -221,8 +217,7 @@ fn held_window_stops_the_peer_until_it_is_released() {
     world.run_to_completion(2 * SECOND);
 }
 
-/// Proves that a peer that holds its window for longer than the dead may be silent is not dead, since it
-/// answers.
+/// Proves that a peer that holds its window for longer than `dead_after` is not dead, since it answers.
 #[test]
 fn peer_with_a_held_window_is_not_failed() {
     let mut world = world(7, settings(), "delay=10us");
@@ -234,7 +229,7 @@ fn peer_with_a_held_window_is_not_failed() {
     world.run_to_completion(2 * SECOND);
 }
 
-/// Proves that unmatched messages hold the window, at a limit, and that matching them lets the peer continue.
+/// Proves that unmatched messages hold the window at a limit, and that matching them releases it.
 #[test]
 fn unmatched_messages_hold_the_window() {
     let mut world = world(8, Settings { arrivals_max: 256, ..settings() }, "delay=10us,loss=1%");
@@ -248,8 +243,7 @@ fn unmatched_messages_hold_the_window() {
     world.run_to_completion(END_LIMIT);
 }
 
-/// Proves that two ends that have held each other's windows until all is matched at once do not wait for each
-/// other's answers.
+/// Proves that two ends with held windows do not deadlock on answers when all messages are matched at once.
 #[test]
 fn answers_pass_when_both_windows_were_held() {
     let settings = Settings { receive_window: 4, send_window: 4, arrivals_max: 16, ..settings() };
@@ -268,7 +262,7 @@ fn answers_pass_when_both_windows_were_held() {
     assert!(world.ends.iter().all(|end| end.matched == 100));
 }
 
-/// Proves that flush asks for the acknowledgment that nothing else would bring soon.
+/// Proves that flush requests an ack, which takes one round trip.
 #[test]
 fn flush_takes_one_round_trip() {
     for flushes_before in [false, true] {
@@ -288,14 +282,14 @@ fn flush_takes_one_round_trip() {
             world.ends[0].connection.flush();
         }
         let before = world.now;
-        // The driver's pass that the command is followed by.
+        // The driver's pass after the command.
         world.advance(before);
         world.run_until(SECOND, |world| world.ends[0].connection.is_flushed());
         assert!(world.now - before <= 20 * MICROSECOND, "{}", world.now - before);
     }
 }
 
-/// Proves that a window is not asked for, and no peer dead, for the sake of a message that was taken back.
+/// Proves that a cancelled message causes no window probe and no failure of the peer.
 #[test]
 fn cancelled_message_does_not_delay_the_others() {
     let mut world = world(10, settings(), "delay=10us");

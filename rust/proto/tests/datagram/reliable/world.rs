@@ -1,4 +1,5 @@
-//! Two ends, a network each way, and a clock that leaps to whatever happens next. Octets are what travels.
+//! Two ends, a network in each direction, and a clock that advances to the next event. Packets are real
+//! octets.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -18,12 +19,12 @@ use mpjdev_proto::datagram::sequence::FullSequence;
 /// The behaviour of a program with a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// Sends all its messages, this many at a time without having been released.
+    /// Sends all its messages, with at most this number unreleased.
     Stream {
         /// Messages.
         pending_max: usize,
     },
-    /// Sends a message after each one that it has received; the first end begins.
+    /// Sends a message after each received one; the first end begins.
     PingPong,
 }
 
@@ -46,19 +47,19 @@ pub(crate) struct End {
     pub(crate) matched: u64,
     pub(crate) cancelled: u64,
     pub(crate) refused: u64,
-    /// Messages of the other end that have begun, all or not all of them here, and those that are complete.
+    /// Messages of the other end that have begun, and those that are complete.
     pub(crate) begun: u64,
     pub(crate) complete: u64,
     pub(crate) withdrawn: u64,
     kept: HashMap<u16, Vec<u8>>,
     inbound: BTreeMap<ArrivalId, Inbound>,
     unmatched: VecDeque<ArrivalId>,
-    /// A receive takes a message that must be matched in one of this number of passes; 0 is all at once.
+    /// A receive matches in one of this number of passes; 0 is at once.
     pub(crate) dawdles: u64,
     /// A message is cancelled in one of this number of passes; 0 is never.
     pub(crate) cancels: u64,
     pub(crate) inbox: VecDeque<Vec<u8>>,
-    /// It does nothing before.
+    /// The end does not poll before.
     pub(crate) asleep_until: Nanos,
     pub(crate) events: Vec<Event>,
     pub(crate) failure: Option<Failure>,
@@ -69,7 +70,7 @@ pub(crate) struct End {
     resets: Resets<()>,
     /// Messages that may be sent in a ping-pong.
     pub(crate) answers: u64,
-    /// Octets of a datagram at most.
+    /// Most octets of a datagram.
     pub(crate) longest: usize,
 }
 
@@ -96,7 +97,7 @@ pub(crate) fn short(number: u64) -> Send {
     Send { tag: number as i32, len: 8 + number % 24, token: number + 1, ..Send::default() }
 }
 
-/// A world of two ends alike.
+/// A world of two equal ends.
 pub(crate) fn world(seed: u64, settings: Settings, impairment: &str) -> World {
     let mut random = Random::new(seed);
     let [a, b] = [random.bits(), random.bits()];
@@ -114,7 +115,7 @@ pub(crate) fn world(seed: u64, settings: Settings, impairment: &str) -> World {
     }
 }
 
-/// Not 0, so that nothing relies on that.
+/// Not 0, so that no code relies on that.
 pub(crate) const START: Nanos = 1000 * SECOND;
 
 impl End {
@@ -156,7 +157,7 @@ impl End {
 }
 
 impl World {
-    /// Runs until this holds; it must before `limit` has passed.
+    /// Runs until the condition holds, which it must within `limit`.
     #[track_caller]
     pub(crate) fn run_until(&mut self, limit: Nanos, holds: impl Fn(&Self) -> bool) {
         let end = self.now + limit;
@@ -181,7 +182,7 @@ impl World {
         self.now = end;
     }
 
-    /// Runs until both ends have all messages of the other, and all is released.
+    /// Runs until both ends have all messages of the other, and all are released.
     #[track_caller]
     pub(crate) fn run_to_completion(&mut self, limit: Nanos) {
         self.run_until(limit, |world| {
@@ -190,7 +191,7 @@ impl World {
         });
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub(crate) fn next_time(&self) -> Option<Nanos> {
         (0..2)
             .filter_map(|k| {
@@ -318,7 +319,7 @@ impl End {
 
     fn arrived(&mut self, now: Nanos, arrival: &Arrival, data: &[u8]) {
         let number = arrival.tag as u32 as u64;
-        // Those that were cancelled before they left never come.
+        // Messages that were cancelled before they were sent do not arrive.
         assert!(number >= self.begun, "{number} comes behind {}", self.begun);
         self.begun = number + 1;
         let mut inbound = Inbound {
@@ -347,7 +348,7 @@ impl End {
         self.latest_complete = now;
     }
 
-    /// A receive takes a message.
+    /// A receive matches a message.
     fn match_one(&mut self, now: Nanos, id: ArrivalId) {
         self.connection.matched(id).expect("it waits to be matched");
         let inbound = self.inbound.get_mut(&id).expect("it has begun");
@@ -469,8 +470,8 @@ pub(crate) fn mixed(number: u64) -> Send {
     }
 }
 
-/// Time between two looks for receives that match.
+/// Time between two passes of the program.
 const SOON: Nanos = 20 * MICROSECOND;
 
-/// No run takes longer, in its own time.
+/// The longest run in virtual time.
 pub(crate) const END_LIMIT: Nanos = 10_000 * SECOND;
