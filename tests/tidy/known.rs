@@ -50,7 +50,7 @@ pub(crate) const LONG_SENTENCES: [&str; 0] = [];
 pub(crate) const GERUND_FILES: [&str; 0] = [];
 
 /// Functions of more than 70 lines, by file.
-pub(crate) const LONG_FUNCTIONS: [&str; 1] = ["rust/proto/src/datagram/reliable/packet_tx.rs: handle"];
+pub(crate) const LONG_FUNCTIONS: [&str; 0] = [];
 
 /// Areas with test names that have phrases which the glossary replaces.
-pub(crate) const TEST_NAMES: [&str; 1] = ["rust/proto"];
+pub(crate) const TEST_NAMES: [&str; 0] = [];

@@ -146,7 +146,7 @@ fn packets_beyond_hiwater_are_refused() {
 
 /// Proves that a ProtoAck for unsent packets is refused, and that a ProtoAck is not counted.
 #[test]
-fn protoacks_for_nothing_are_refused() {
+fn protoacks_for_unsent_packets_are_refused() {
     let mut pair = pair_with(2, 2);
     let error = |sent| Err(ProtocolError::Flow(FlowError::TooManyAcks { ackmark: 2, sent }));
     assert_eq!(give(&mut pair, theirs(PacketType::ProtoAck)), error(0));
