@@ -1,6 +1,6 @@
 //! Time as a number of nanoseconds.
 
-/// A point in time, counted from a start that the driver chooses, or a span; 2^64 ns are 584 years.
+/// A point in time, counted from a start that the driver chooses, or a span; 2^64 nanoseconds are 584 years.
 pub type Nanos = u64;
 
 /// A microsecond.
