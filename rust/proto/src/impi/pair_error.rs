@@ -83,7 +83,7 @@ pub enum ProtocolError {
         /// Of the whole message, says the packet.
         msglen: u64,
     },
-    /// Data of a message that nobody asked for, or that is complete.
+    /// Data of an unknown or complete message.
     #[error("packet drqid {drqid:#x} names no message in flight")]
     Drqid {
         /// The value in the packet.

@@ -1,4 +1,4 @@
-//! Cancel requests of the peer in every state of the receiver, and answers that nobody requested (IMPI 8.6).
+//! Cancel requests of the peer in every state of the receiver, and unrequested answers (IMPI 8.6).
 
 use mpjdev_proto::impi::packet::PacketType;
 use mpjdev_proto::impi::pair::Event;

@@ -63,7 +63,7 @@ fn unauthenticated_client_is_refused_and_the_others_continue() {
             watched.serve(0, &mut clients[0]);
             words.chunks(piece_len).for_each(|piece| watched.say(2, piece));
             assert_eq!(watched.closed, [(2, Some(fault.clone()))]);
-            watched.say(2, b"more that nobody reads");
+            watched.say(2, b"more that is not read");
             finish(&mut watched, &mut clients);
         }
     }

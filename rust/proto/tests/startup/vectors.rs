@@ -55,7 +55,7 @@ pub(crate) fn read(name: &'static str) -> Vector {
             other => panic!("{name}: unknown line {other}"),
         }
     }
-    assert!(octets.is_empty(), "{name}: octets that nobody says");
+    assert!(octets.is_empty(), "{name}: octets without a sender");
     vector
 }
 

@@ -142,7 +142,7 @@ fn messages_of_all_kinds_arrive_once_and_intact() {
             }
             world.run_to_completion(END_LIMIT);
             world.run_for(5 * SECOND);
-            let mut counts = counted.lock().expect("nobody has panicked");
+            let mut counts = counted.lock().expect("no run has panicked");
             for k in 0..2 {
                 let (end, other) = (&world.ends[k], &world.ends[1 - k]);
                 assert_eq!((end.complete + other.cancelled, end.connection.pending()), (66, vec![]));

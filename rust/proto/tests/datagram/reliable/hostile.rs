@@ -175,10 +175,10 @@ fn forged_packets_keep_the_connection_valid() {
     let sums = std::sync::Mutex::new((0, 0));
     for_seeds(0..scaled(60, 500), |seed| {
         let (violations, received) = run(seed);
-        let mut sums = sums.lock().expect("nobody has panicked");
+        let mut sums = sums.lock().expect("no run has panicked");
         *sums = (sums.0 + violations, sums.1 + received);
     });
-    let (violations, received) = sums.into_inner().expect("nobody has panicked");
+    let (violations, received) = sums.into_inner().expect("no run has panicked");
     assert!(violations > 1000 && received > 4 * violations, "{violations} violations in {received} packets");
 }
 

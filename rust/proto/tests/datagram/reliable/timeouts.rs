@@ -1,5 +1,4 @@
-//! Packets that are not sent: acks that nobody needs, retransmissions of packets that are not lost (5.12, 4
-//! to 6).
+//! Packets that are not sent: needless acks and spurious retransmissions (5.12, 4 to 6).
 
 use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Verdict};
