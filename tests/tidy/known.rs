@@ -38,7 +38,7 @@ pub(crate) const WIDE: [&str; 0] = [];
 pub(crate) const CLAUSES: [&str; 0] = [];
 
 /// Phrases that the glossary replaces, with the areas that still have them.
-pub(crate) const PHRASES: [&str; 1] = ["rust/proto: nobody"];
+pub(crate) const PHRASES: [&str; 0] = [];
 
 /// Areas with citations that lead nowhere.
 pub(crate) const CITATIONS: [&str; 0] = [];
