@@ -32,8 +32,8 @@ impl UdpTransport {
             _ => unreachable!("ranks whose messages are copied get physical ones"),
         };
         let waits = header.kind != Kind::Eager;
-        // The other messages end when their octets have arrived. Synchronous ones may wait for a match without
-        // limit.
+        // The other messages end when their octets have arrived. Synchronous ones may wait without limit for
+        // a match.
         if !waits && session.store.held() >= self.terms.sends_max {
             return false;
         }
