@@ -120,7 +120,7 @@ impl PacketEngine {
         if !is_arriving {
             // The sender writes the counter in memory that this thread reads without the lock.
             backoff.adapt_to(&self.oversubscription);
-            if let Some(packed) = self.spin_packed(source, message, octets, &mut backoff)? {
+            if let Some(packed) = self.spin_packed(message, octets, &mut backoff) {
                 return Ok(packed);
             }
         }
@@ -145,22 +145,21 @@ impl PacketEngine {
     }
 
     /// Spins and yields as [`await_packed`](Self::await_packed), without driving progress; `None` when the
-    /// thread must sleep.
-    fn spin_packed(
-        &self,
-        source: u32,
-        message: &mut Message,
-        octets: usize,
-        backoff: &mut Backoff,
-    ) -> Result<Option<usize>, DeviceError> {
+    /// thread must sleep. It reads only the counter: the caller checks the source afterwards.
+    fn spin_packed(&self, message: &mut Message, octets: usize, backoff: &mut Backoff) -> Option<usize> {
         loop {
-            if let Some(packed) = self.packed_octets(source, message, octets)? {
-                return Ok(Some(packed));
+            if message.is_packed() {
+                return Some(message.first_len());
+            }
+            match message.packed_len() {
+                None => return None,
+                Some(packed) if packed >= octets => return Some(packed),
+                Some(_) => {}
             }
             match backoff.step() {
                 Step::Pause => std::hint::spin_loop(),
                 Step::Yield => backoff.yield_now(&self.oversubscription),
-                Step::Sleep => return Ok(None),
+                Step::Sleep => return None,
             }
         }
     }
