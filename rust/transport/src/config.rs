@@ -40,6 +40,8 @@ pub struct Config {
 
 /// Octets that fit a queue cell at most: a section of 1 KiB with all headers, and some more.
 pub const INLINE_MAX: usize = 1088;
+/// Octets of a sender's token in a queue cell.
+pub const TOKEN_LEN: usize = 8;
 /// Octets charged to the credit for a message in addition to its own.
 pub const CREDIT_OVERHEAD: u64 = 64;
 /// Most packets from one rank to another in a queue in shared memory.

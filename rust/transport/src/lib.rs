@@ -180,6 +180,12 @@ pub fn goes_inline(message: &Message, inline_max: usize) -> bool {
     message.first_len() <= inline_max && !message.is_split()
 }
 
+/// Whether a packet can hold a copy of a logical message beside a token. Such a message goes by reference if
+/// the receiver can map its memory.
+pub fn fits_with_token(message: &Message, inline_max: usize) -> bool {
+    goes_inline(message, inline_max.saturating_sub(config::TOKEN_LEN))
+}
+
 /// The octets of a received packet.
 #[derive(Debug)]
 pub enum Incoming<'a> {

@@ -21,6 +21,7 @@ use super::pool::SegmentPool;
 use super::ring::{self, Consumer, LEAST_OCTETS};
 use super::segment_fault::{Damage, PacketFault, SegmentFault};
 use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, PACKING, parse_form};
+use crate::config::TOKEN_LEN;
 use crate::pool::LEAD;
 use crate::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
 
@@ -366,9 +367,17 @@ impl Source {
             return Err(Damage::Tag.into());
         }
         let mut header = Header { kind, context: head.context, tag: head.tag, token: 0 };
-        // A packet whose sender waits goes by reference: it holds the sender's memory, not this rank's.
         if kind == Kind::Eager && body == INLINE {
             each(header, Incoming::Inline(words, head.len))?;
+            consumer.pass(&head);
+            return Ok(true);
+        }
+        let token_len = if kind == Kind::Eager { 0 } else { TOKEN_LEN };
+        let len = head.len.checked_sub(token_len).ok_or(Damage::PacketLen)?;
+        // Most packets whose sender waits go by reference: they hold the sender's memory, not this rank's.
+        if kind == Kind::Synchronous && body == INLINE {
+            header.token = words[0].load(Relaxed);
+            each(header, Incoming::Inline(&words[TOKEN_LEN / 8..], len))?;
             consumer.pass(&head);
             return Ok(true);
         }
@@ -376,8 +385,6 @@ impl Source {
         let mut octets = [0; LEAST_OCTETS / 8];
         octets.iter_mut().zip(words).for_each(|(to, word)| *to = word.load(Relaxed));
         consumer.pass(&head);
-        let token_len = if kind == Kind::Eager { 0 } else { 8 };
-        let len = head.len.checked_sub(token_len).ok_or(Damage::PacketLen)?;
         if token_len > 0 {
             header.token = octets[0];
         }

@@ -14,7 +14,8 @@ use super::ring::{Head, LINE, Producer};
 use super::send_queue::{SendQueue, Unsent};
 use super::transport::ShmTransport;
 use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, PACKING, form};
-use crate::{Header, Kind, Outgoing, Payload, goes_inline};
+use crate::config::TOKEN_LEN;
+use crate::{Header, Kind, Outgoing, Payload, fits_with_token, goes_inline};
 
 /// The body of a packet.
 enum QueuedPacket<'a> {
@@ -56,7 +57,8 @@ impl ShmTransport {
         send_queue.try_lock().is_some_and(|send_queue| send_queue.producer.position() != peer.consumed())
     }
 
-    /// The body of a packet, with its slabs located; `None` if one of them is outside this rank's segment.
+    /// The body of a packet, with its slabs located; `None` if one of them is outside this rank's segment and
+    /// the message does not fit a record.
     fn queued_packet<'a>(&self, kind: Kind, body: Outgoing<'a>) -> Option<QueuedPacket<'a>> {
         Some(match body {
             Outgoing::Nothing => QueuedPacket::Nothing,
@@ -64,7 +66,10 @@ impl ShmTransport {
                 if kind == Kind::Eager && goes_inline(message, self.inline_max) {
                     return Some(QueuedPacket::Inline(message.first_words(), message.first_len()));
                 }
-                let first = self.part(message.first_slab(), message.first_len())?;
+                let Some(first) = self.part(message.first_slab(), message.first_len()) else {
+                    let fits = fits_with_token(message, self.inline_max);
+                    return fits.then(|| QueuedPacket::Inline(message.first_words(), message.first_len()));
+                };
                 match message.second_slab() {
                     Some(slab) => QueuedPacket::InTwo(first, self.part(slab, message.secondary_len())?),
                     None => QueuedPacket::OnLoan(first, Some(message.header_words())),
@@ -120,7 +125,7 @@ impl ShmTransport {
         let ring = self.queue_to(dest);
         let consumed = || peer.consumed();
         let token = (header.kind != Kind::Eager).then_some(header.token);
-        let token_len = token.map_or(0, |_| 8);
+        let token_len = token.map_or(0, |_| TOKEN_LEN);
         let head = |body, len| Head {
             form: form(header.kind, body),
             tag: header.tag,

@@ -195,6 +195,26 @@ fn synchronous_message_goes_by_reference_at_any_length() {
 }
 
 #[test]
+fn short_synchronous_message_outside_the_segment_goes_inline_with_its_token() {
+    let mut ranks = ranks(2);
+    // The longest section of which the record has room for the token and the headers.
+    for octets in [64, 1064] {
+        let outside = message(HeapPool::new(1 << 20), octets);
+        let header = Header { kind: Kind::Synchronous, token: 77, tag: 5, ..Header::default() };
+        assert!(ranks[1].transport.try_send(0, header, Outgoing::Message(&outside)));
+        let mut arrived = Vec::new();
+        ranks[0].packet_source.receive(9, &mut |_, header, body| {
+            let Incoming::Inline(words, len) = body else { panic!("it is outside the segment") };
+            assert!((0..len / 8).all(|i| words[i].load(SeqCst) == outside.first_words()[i].load(SeqCst)));
+            arrived.push((header.kind, header.token, header.tag, len));
+            Ok(())
+        });
+        assert_eq!(arrived, [(Kind::Synchronous, 77, 5, octets + 16)]);
+    }
+    assert_eq!(ranks[1].transport.abort(), None);
+}
+
+#[test]
 fn busy_sender_does_not_starve_other_sources() {
     let mut ranks = ranks(3);
     assert!(ranks[2].send(0, 128));
