@@ -16,6 +16,8 @@ for_every_fixture![
     creation_abandoned_after_its_result_leaves_no_rank_waiting,
     creation_without_memory_for_confirmations_succeeds,
     creation_without_memory_for_settlements_succeeds,
+    collectives_without_memory_and_credit_succeed,
+    notice_without_memory_and_credit_arrives,
     abandoned_collective_ends_no_other_communicator,
     messages_pass_after_an_abandoned_collective,
     operation_that_was_not_started_is_not_abandoned,
@@ -208,6 +210,60 @@ fn creation_without_memory_for_settlements_succeeds(fixture: &TransportFixture) 
             harness.post_note(&format!("{} has confirmed", harness.rank()));
         }
         assert_created(operation);
+    });
+}
+
+/// Small messages of rank 0 to each other rank, more than the credit and the packets of a queue allow.
+const FLOOD: usize = 300;
+
+/// Ranks of which rank 0 has no credit for further messages to any other, and all have no memory.
+fn exhausted(fixture: &TransportFixture, body: impl Fn(&RankHarness) + Sync) {
+    short_messages(fixture).tuned(|config| config.credit = config.credit.min(1 << 12)).run(|harness| {
+        let others = 1..harness.size();
+        let mut sends = Vec::new();
+        if harness.rank() == 0 {
+            for dest in others {
+                sends.extend((0..FLOOD).map(|_| harness.isend(Mode::Standard, &SMALL, dest, 9)));
+            }
+            harness.post_note("flooded");
+        }
+        harness.wait_for_note("flooded");
+        harness.use_up_memory();
+        // The segment of a rank may have memory left below the limit.
+        let source = harness.source();
+        let held: Vec<_> = [1 << 20, 1 << 14, 1 << 10, 1]
+            .into_iter()
+            .flat_map(|len| std::iter::from_fn(move || source.take(len).ok()))
+            .collect();
+        body(harness);
+        drop(held);
+        if harness.rank() > 0 {
+            (0..FLOOD).for_each(|_| assert_eq!(harness.expect(from(0, 9), &SMALL).tag, 9));
+        }
+        harness.wait_all(sends);
+    });
+}
+
+fn collectives_without_memory_and_credit_succeed(fixture: &TransportFixture) {
+    exhausted(fixture, |harness| {
+        assert!(matches!(end(harness.comm.start_barrier()), Ok(Outcome::Passed)));
+        for kind in 1..KINDS {
+            assert_created(start(&harness.comm, kind));
+        }
+    });
+}
+
+fn notice_without_memory_and_credit_arrives(fixture: &TransportFixture) {
+    exhausted(fixture, |harness| {
+        if harness.rank() == 0 {
+            interrupt(&harness.comm, 0);
+            harness.post_note("interrupted");
+        } else {
+            harness.wait_for_note("interrupted");
+            let passed = (0..2).take_while(|_| end(harness.comm.start_barrier()).is_ok()).count();
+            assert!(passed < 2, "rank 0 has entered one barrier");
+            assert_abandoned(end(harness.comm.start_dup()), 0);
+        }
     });
 }
 

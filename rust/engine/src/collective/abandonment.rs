@@ -141,7 +141,8 @@ impl Comm {
             if self.packet_engine().is_some_and(|e| e.is_foreign(self.members()[dest as usize])) {
                 continue;
             }
-            // A member without a path has finished or failed, which the others notice themselves.
+            // A notice that finds no room is queued. It fails if the member has finished or failed, which the
+            // others notice themselves, or past the bound on unmatched messages of collective operations.
             let _ = self.send_collective(dest, ABANDONED_TAG, &message, false);
         }
     }

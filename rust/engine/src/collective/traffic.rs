@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use mpjdev_buffer::capacity::section_capacity;
+use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, SlabSource, Type, WriteBuffer};
 use mpjdev_proto::context::{ContextError, collective};
+use mpjdev_transport::config::{INLINE_MAX, TOKEN_LEN};
 use mpjdev_transport::pool::HeapPool;
 
 use crate::comm::Comm;
@@ -58,17 +60,28 @@ impl Comm {
     }
 }
 
-/// A message with one section of these octets. It is short, and takes memory beyond the rank's limit if need
-/// be: a rank that failed between two messages of an operation would leave members waiting, in a C MPI
-/// without an end.
+/// Longest message that takes memory beyond a rank's limit. It fits a packet even past the credit. All
+/// messages in a communicator of up to 260 ranks are short enough.
+const BEYOND_LIMIT_MAX: usize = INLINE_MAX - TOKEN_LEN;
+
+/// A message with one section of these octets. A short one takes memory beyond the rank's limit if need be: a
+/// rank that failed between two messages of an operation would leave members waiting, in a C MPI without an
+/// end. An operation has one of them in flight to each member at most.
 pub(super) fn pack(source: &Arc<dyn SlabSource>, octets: &[u8]) -> Result<Message, DeviceError> {
-    let beyond = || pack_in(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), octets);
-    pack_in(source, octets).or_else(|_| beyond())
+    let packed = pack_in(source, octets);
+    if packed.is_ok() || MESSAGE_OVERHEAD + capacity_of(octets) > BEYOND_LIMIT_MAX {
+        return packed;
+    }
+    pack_in(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), octets)
+}
+
+fn capacity_of(octets: &[u8]) -> usize {
+    section_capacity(Type::Byte, octets.len() as u32) as usize
 }
 
 fn pack_in(source: &Arc<dyn SlabSource>, octets: &[u8]) -> Result<Message, DeviceError> {
     let bytes: Vec<i8> = octets.iter().map(|octet| octet.cast_signed()).collect();
-    let capacity = section_capacity(Type::Byte, bytes.len() as u32);
+    let capacity = capacity_of(octets);
     let mut buffer = WriteBuffer::new(source.clone(), capacity as i64, Encoding::NATIVE).map_err(ours)?;
     buffer.write(&bytes).map_err(ours)?;
     Ok(buffer.finish().map_err(ours)?.clone())
@@ -93,5 +106,21 @@ fn ours(error: BufferError) -> DeviceError {
     match error {
         BufferError::Slab(error) => error.into(),
         error => DeviceError::Damaged { error, source_rank: 0, tag: 0 },
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use mpjdev_proto::collective::payload_len_max;
+
+    use super::*;
+
+    #[test]
+    fn message_takes_memory_beyond_the_limit_up_to_260_ranks() {
+        let exhausted: Arc<dyn SlabSource> = HeapPool::new(0);
+        let packed = |ranks| pack(&exhausted, &vec![7; payload_len_max(ranks)]);
+        let message = packed(260).expect("a short message");
+        assert_eq!(message.first_len(), BEYOND_LIMIT_MAX);
+        assert!(matches!(packed(261), Err(DeviceError::Memory(_))));
     }
 }

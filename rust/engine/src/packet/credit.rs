@@ -110,6 +110,7 @@ impl CreditCharge {
             Incoming::Nothing | Incoming::Lost(_) => (0, 0),
         };
         match token {
+            // Its sender counts it among the unmatched messages. The octets of an inline one are few.
             Some(_) => CreditCharge { credit: 0, memory: 0, token },
             None => CreditCharge { credit: held + CREDIT_OVERHEAD, memory: memory + CREDIT_OVERHEAD, token },
         }

@@ -4,7 +4,7 @@ use mpjdev_buffer::{Message, SlabError};
 use mpjdev_proto::context::is_collective;
 use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, SPARSE_FACTOR};
 use mpjdev_transport::wait::WaitControl;
-use mpjdev_transport::{Header, Kind, Outgoing, Payload, goes_inline};
+use mpjdev_transport::{Header, Kind, Outgoing, Payload, fits_with_token, goes_inline};
 
 use crate::error::DeviceError;
 use crate::operation::Mode;
@@ -104,7 +104,8 @@ impl PacketEngine {
     }
 
     /// Sends a message that cannot go eagerly: it is on loan to the receiver until it is matched. Memory that
-    /// the other ranks cannot map is copied first, such as that of a message received from another rank.
+    /// the other ranks cannot map is copied first, such as that of a message received from another rank. A
+    /// short message of a collective operation needs no memory for that: it fits the packet.
     #[cold]
     fn send_past_credit(
         &self,
@@ -113,9 +114,13 @@ impl PacketEngine {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
+        let needs_no_copy = || {
+            self.can_send_by_reference(message)
+                || (is_collective(header.context) && fits_with_token(message, self.config.inline_max))
+        };
         let copy = match self.compact_if_sparse(message) {
             Ok(copy) => copy,
-            Err(_) if self.can_send_by_reference(message) => message.clone(),
+            Err(_) if needs_no_copy() => message.clone(),
             Err(error) => return Err(error.into()),
         };
         // The copy may hold few enough octets for the credit.
