@@ -291,8 +291,8 @@ class JoiningTest {
         Job job = new Mpjrun(1).run(Parent.class);
         assertEquals(0, job.status, job::toString);
         assertTrue(job.out.startsWith("the environment says that this process is rank 0 of a job, but descriptor "), job::toString);
-        assertTrue(job.out.endsWith("A program that a rank starts is no rank itself: without the variables MPJDEV_CONTROL, MPJDEV_RANK "
-                + "and MPJDEV_SIZE it runs alone, as rank 0 of 1. A program between mpjrun and a rank has to leave the descriptor "
+        assertTrue(job.out.endsWith("A program that a rank starts is no rank: without the variables MPJDEV_CONTROL, MPJDEV_RANK "
+                + "and MPJDEV_SIZE it runs alone, as rank 0 of 1. A program between mpjrun and a rank must leave the descriptor "
                 + "open\n"), job::toString);
     }
 
@@ -302,8 +302,8 @@ class JoiningTest {
         Job job = new Mpjrun(1).by("\"$@\" first; \"$@\" second").run(Behind.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("first", "the launcher refuses this process as rank 0: another process is this rank already; a program "
-                + "that a rank starts is no rank itself, and runs alone without the variables MPJDEV_CONTROL, MPJDEV_RANK and "
-                + "MPJDEV_SIZE"), job.lines());
+                + "that a rank starts is no rank: without the variables MPJDEV_CONTROL, MPJDEV_RANK and MPJDEV_SIZE it runs "
+                + "alone, as rank 0 of 1"), job.lines());
     }
 
     /** Joins if it is the first process to do so. */
