@@ -1,8 +1,8 @@
 //! Shared memory of processes: one unnamed file for each owner, written by the owner alone.
 //!
 //! The owner maps its file first and then seals it: from then on its length is fixed, and no other process
-//! can map it for writing. All processes see words of atomics, so a process that writes at any
-//! moment breaks no rule of the language. Every reader must check the words.
+//! can map it for writing. All processes see words of atomics, so a process that writes at any moment breaks
+//! no rule of the language. Every reader must check the words.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
