@@ -158,7 +158,7 @@ impl<T: NetTransport> Transport for T {
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let progress = &self.net().progress;
         progress.begin_sleep();
-        let has_arrived = !ready() && (self.poll() || self.sleep(most));
+        let has_arrived = !ready() && !self.poll() && self.sleep(most);
         progress.end_sleep(self.has_timers(has_arrived));
     }
 

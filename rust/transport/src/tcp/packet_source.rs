@@ -69,8 +69,7 @@ impl TcpSource {
                         && tx.fault == Fault::None
                         && !tx.sessions.iter().any(PeerSession::has_long_in_flight) =>
                 {
-                    drop(tx);
-                    self.transport.note_finished(channel);
+                    self.transport.note_finished(channel, &mut tx);
                     return n;
                 }
                 EndOfStream::Orderly | EndOfStream::Unknown => {}
@@ -173,7 +172,7 @@ impl TcpSource {
                 self.transport.handle_control(rank, tag, &octets)
             }
             BodyAction::Fini => {
-                self.transport.note_finished(channel);
+                self.transport.note_finished(channel, &mut channel.tx());
                 Ok(())
             }
         }

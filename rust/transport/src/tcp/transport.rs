@@ -117,9 +117,13 @@ impl TcpTransport {
             return;
         }
         let (rank, peers) = (self.net.rank, &channel.ranks);
-        info!(target: "mpjdev::tcp", rank, ?peers, why, "channel is closed before its end");
         tx.close(untaken(channel));
         let host = channel.host.load(Relaxed).closed();
+        if host.has_finished() {
+            info!(target: "mpjdev::tcp", rank, ?peers, why, "channel of a finished host is closed");
+        } else {
+            info!(target: "mpjdev::tcp", rank, ?peers, why, "channel is closed before its end");
+        }
         channel.host.store(host, SeqCst);
         self.note_waiting(channel, tx);
         self.note_room(tx);
@@ -155,11 +159,10 @@ impl TcpTransport {
         tx.fault = fault.after(error, self.terms.dialect);
     }
 
-    /// Records that all packets of the ranks behind a channel have arrived, and no more follow.
-    pub(super) fn note_finished(&self, channel: &Channel) {
+    /// Records that all packets of the ranks behind a channel have arrived, and no more follow. The locked
+    /// send side keeps a thread that sends from closing the channel meanwhile.
+    pub(super) fn note_finished(&self, channel: &Channel, _tx: &mut TxStream) {
         debug!(target: "mpjdev::tcp", rank = self.net.rank, peers = ?channel.ranks, "peers have finished");
-        // A thread that sends may close the channel at this moment.
-        let _tx = channel.tx();
         channel.host.store(channel.host.load(Relaxed).finished(), SeqCst);
         for rank in &channel.ranks {
             self.net.peer_table.set(*rank, PeerState::Finished);

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -350,7 +350,7 @@ impl NetTransport for UdpTransport {
 
     /// Acks, also those of datagrams that are still to be read, do not wait for a call of the program.
     fn has_timers(&self, has_arrived: bool) -> bool {
-        has_arrived || self.timers.are_armed()
+        has_arrived || self.is_staged.load(Acquire) || self.timers.are_armed()
     }
 
     fn tx_pending(&self) -> Option<u64> {
