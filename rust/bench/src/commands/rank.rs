@@ -23,8 +23,8 @@ pub struct Rank {
     #[arg(long, conflicts_with_all = ["threads", "sockets", "datagrams", "rank"])]
     check: bool,
 
-    /// Send datagrams through the relay that answers at this TCP address
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["threads", "sockets", "datagrams", "rank"])]
+    /// Send datagrams through the relay at this TCP address of the loopback interface
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = loopback, conflicts_with_all = ["threads", "sockets", "datagrams", "rank"])]
     relay: Option<SocketAddr>,
 
     /// Treat peers behind the relay as ranks of other machines
@@ -65,6 +65,25 @@ impl Rank {
                 eprintln!("mpjdev-bench, a rank: {error}");
                 ExitCode::FAILURE
             }
+        }
+    }
+}
+
+/// The address of a relay. Relays run on this machine only.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|error| format!("{error}"))?;
+    if address.ip().is_loopback() { Ok(address) } else { Err(format!("{address} is no loopback address")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loopback;
+
+    #[test]
+    fn relay_address_outside_the_loopback_interface_is_refused() {
+        assert!(loopback("127.0.0.1:4000").is_ok() && loopback("[::1]:4000").is_ok());
+        for text in ["192.0.2.1:4000", "[2001:db8::1]:4000", "127.0.0.1", "localhost:4000", ""] {
+            assert!(loopback(text).is_err(), "{text}");
         }
     }
 }

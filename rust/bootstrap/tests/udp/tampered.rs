@@ -356,7 +356,7 @@ fn finish_names_messages_that_are_not_acknowledged() {
 #[test]
 fn silently_narrowed_path_fails_the_peer_with_the_length_and_the_option() {
     const LEN: usize = 1472;
-    let terms = Terms { datagram_len_max: LEN, dead_after: 2 * SECOND, ..Terms::default() };
+    let terms = Terms { datagram_len_max: LEN, dead_after: 10 * SECOND, ..Terms::default() };
     let (ranks, relay) = pair(terms, unchanged());
     exchange(&ranks, 8);
     relay.tamper(Box::new(|_, octets| if octets.len() > 1300 { Vec::new() } else { vec![octets] }));
