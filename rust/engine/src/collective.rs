@@ -5,6 +5,8 @@ mod abandonment;
 mod machine_run;
 mod outcome;
 mod over_clients;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod traffic;
 
 use std::sync::Arc;

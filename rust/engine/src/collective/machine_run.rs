@@ -227,21 +227,24 @@ impl MachineRun {
     }
 
     /// The new communicator that other members may have already, though this rank has not. Not after a failed
-    /// action: the last one is the confirmation, and without it no member has the communicator.
-    fn confirmed(&self) -> Option<&Communicator> {
-        match &self.machine {
-            Machine::Creation(machine) if !self.has_failed => machine.confirmed(),
-            Machine::Barrier(_) | Machine::Creation(_) => None,
+    /// confirmation: without it no member has the communicator.
+    fn made_elsewhere(&self) -> Option<Communicator> {
+        let Machine::Creation(machine) = &self.machine else { return None };
+        match machine.result() {
+            // Rank 0 may have failed between two settlements.
+            Some(outcome) => outcome.ok().flatten(),
+            None if self.has_failed => None,
+            None => machine.confirmed().cloned(),
         }
     }
 
     /// Leaves the operation after a part of it, and takes no part in the communicator that it makes.
     pub(super) fn abandon(self, why: DeviceError) {
-        let Some(made) = self.confirmed().cloned() else { return };
-        // The other members wait for this rank inside the library, if all have confirmed.
+        let Some(made) = self.made_elsewhere() else { return };
+        // The other members wait for this rank inside the library, if they have their settlements.
         #[cfg(not(loom))]
         if let Some(group) = self.comm.engine().mpi() {
-            group.owner().clone().make_aside(move || self.end_confirmed(why));
+            group.owner().clone().make_aside(move || self.end_aside(why));
             return;
         }
         match self.comm.part(&made) {
@@ -253,7 +256,7 @@ impl MachineRun {
 
     /// Advances until rank 0 has decided about a creation or has left it. Blocks.
     #[cfg(not(loom))]
-    fn end_confirmed(mut self, why: DeviceError) {
+    fn end_aside(mut self, why: DeviceError) {
         let comm = self.comm.clone();
         let mut wait_control = || comm.check_unfinished().is_ok();
         loop {
