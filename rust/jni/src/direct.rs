@@ -327,14 +327,14 @@ fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, 
     let answer = handle::with_memory(
         #[inline(always)]
         |memory| {
-            let landing = memory.landing();
-            let answer = match comm.try_recv_spinning(from, capacity(part), Accept::Packing, landing) {
-                Ok(status) if landing.as_ref().is_some_and(Message::is_packing) => {
-                    begun = landing.take().map(|message| (status, message));
+            let target = memory.recv_target();
+            let answer = match comm.try_recv_spinning(from, capacity(part), Accept::Packing, target) {
+                Ok(status) if target.as_ref().is_some_and(Message::is_packing) => {
+                    begun = target.take().map(|message| (status, message));
                     Ok(PENDING)
                 }
                 Ok(status) => {
-                    let Some(message) = landing else { unreachable!("a message was received") };
+                    let Some(message) = target else { unreachable!("a message was received") };
                     part.take(env, message, &status).map(|count| reply.reply(env, &status, count))
                 }
                 Err(other) => {
@@ -342,7 +342,7 @@ fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, 
                     Ok(PENDING)
                 }
             };
-            memory.release_landing();
+            memory.release_recv_target();
             answer
         },
     );

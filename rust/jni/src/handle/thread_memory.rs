@@ -25,7 +25,7 @@ pub(crate) struct ThreadMemory {
     /// The last longer one. Its receiver may still refer to it.
     long: Option<Message>,
     /// The last message that was received. It has no other reference.
-    landing: Option<Message>,
+    recv_target: Option<Message>,
 }
 
 static ALL: ThreadCaches<RefCell<ThreadMemory>> = ThreadCaches::new();
@@ -108,28 +108,28 @@ impl ThreadMemory {
 
     /// The place for a message that is received: empty, or memory without another reference.
     #[inline(always)]
-    pub(crate) fn landing(&mut self) -> &mut Option<Message> {
-        &mut self.landing
+    pub(crate) fn recv_target(&mut self) -> &mut Option<Message> {
+        &mut self.recv_target
     }
 
     /// Releases a message that was received, unless its memory can take the next one.
     #[inline(always)]
-    pub(crate) fn release_landing(&mut self) {
-        if self.landing.as_ref().is_some_and(|message| !is_kept(message)) {
-            self.landing = None;
+    pub(crate) fn release_recv_target(&mut self) {
+        if self.recv_target.as_ref().is_some_and(|message| !is_kept(message)) {
+            self.recv_target = None;
         }
     }
 
     /// Memory for a receive that waits.
     pub(crate) fn take_spare(&mut self) -> Option<Slab> {
-        self.landing.take().map(Message::into_slab)
+        self.recv_target.take().map(Message::into_slab)
     }
 
     /// Keeps the memory of a received message for the next one, if it can take that. Otherwise the memory
     /// that is kept already stays.
     pub(crate) fn keep(&mut self, message: Message) {
         if is_kept(&message) {
-            self.landing = Some(message);
+            self.recv_target = Some(message);
         }
     }
 }
@@ -201,8 +201,8 @@ mod tests {
     /// Receives as a receive into an array does: at once, or after a wait on a busy machine.
     fn receive(memory: &mut ThreadMemory, comm: &Comm) -> usize {
         let from = RecvFrom { source: Some(0), tag: Some(1) };
-        let received = comm.try_recv_spinning(from, CAPACITY_MAX, Accept::Packed, memory.landing());
-        memory.release_landing();
+        let received = comm.try_recv_spinning(from, CAPACITY_MAX, Accept::Packed, memory.recv_target());
+        memory.release_recv_target();
         let fast = match received {
             Ok(status) => return status.size,
             Err(fast) => fast,
@@ -228,7 +228,7 @@ mod tests {
             sender.release_long();
             assert_eq!(receive(&mut receiver, &worlds[1]), size);
             for memory in [&sender, &receiver] {
-                let kept = [&memory.short, &memory.long, &memory.landing]
+                let kept = [&memory.short, &memory.long, &memory.recv_target]
                     .map(|slab| slab.as_ref().map_or(0, Message::room));
                 assert!(kept.iter().all(|room| *room <= KEPT_MAX), "{kept:?} after {count} octets");
             }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn landing_outlives_a_long_message_that_was_waited_for() {
+    fn recv_target_outlives_a_long_message_that_was_waited_for() {
         let mut memory = ThreadMemory::default();
         let short = ThreadMemory::default().slab(100);
         let address = short.words().as_ptr().addr();
