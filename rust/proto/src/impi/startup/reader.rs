@@ -33,7 +33,12 @@ impl Reader {
         let (taken, left) = octets.split_at(missing_len.min(octets.len()));
         self.piece.extend_from_slice(taken);
         *octets = left;
-        (self.piece.len() == self.wanted_len).then(|| std::mem::take(&mut self.piece).into())
+        (self.piece.len() == self.wanted_len).then(|| {
+            let mut piece = std::mem::take(&mut self.piece);
+            // Pieces are counted by their octets, and some are kept for long.
+            piece.shrink_to_fit();
+            piece.into()
+        })
     }
 }
 
@@ -73,5 +78,12 @@ mod tests {
         let mut reader = Reader::new(usize::MAX);
         assert_eq!(reader.take(&mut &[1, 2, 3][..]), None);
         assert!(reader.piece.capacity() < 64);
+    }
+    #[test]
+    fn piece_has_no_more_memory_than_octets() {
+        let mut reader = Reader::new(33);
+        assert_eq!(reader.take(&mut &[0; 32][..]), None);
+        let piece = reader.take(&mut &[0][..]).expect("all octets");
+        assert_eq!(Vec::from(piece).capacity(), 33);
     }
 }
