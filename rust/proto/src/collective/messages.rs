@@ -159,7 +159,7 @@ impl Verdict {
     }
 }
 
-/// Ranks below the size, no two alike. `octets` has been checked to hold at most `size` of them.
+/// Ranks below the size, no two alike. `octets` holds whole ranks, at most `size` of them.
 fn parse_ranks(from: From, octets: &[u8], size: u32) -> Result<Vec<u32>, ProtocolError> {
     let mut ranks = vec![0; octets.len() / RANK_LEN];
     BigEndian::read_u32_into(octets, &mut ranks);

@@ -130,7 +130,7 @@ pub struct Extension {
     pub ack_req: bool,
     /// NAK: the packet with the acknowledgment number is missing, and a later one was received (5.5).
     pub nak: bool,
-    /// FIN: the last packet of the sender; consumes a sequence number (5.8).
+    /// FIN: the packet has the last sequence number of the sender; no message follows (5.8).
     pub fin: bool,
     /// RST: the connection is unknown to the sender (5.8).
     pub rst: bool,
@@ -152,7 +152,7 @@ pub struct Extension {
     /// FRAGMENT: the position of the user data in their message (5.9).
     pub fragment: Option<Fragment>,
     /// DELAY: the time from the receipt of the latest acknowledged packet to this acknowledgment, in
-    /// microseconds, at most 65535 (5.3).
+    /// microseconds (5.3). Our sender states up to 65534, and omits a longer one.
     pub delay_us: Option<u16>,
     /// CHECKED: a CRC32C of the packet follows the user data (5.1).
     pub checked: bool,

@@ -69,7 +69,7 @@ impl MessageRx {
             is_synchronous: packet.kind == PacketType::DataSync,
             phase: Phase::Buffered,
         };
-        let id = self.messages.insert(inbound).expect("arrivals_max is below 2^32");
+        let id = self.messages.insert(inbound).expect("2^32 messages do not fit memory");
         self.buffered += 1;
         self.latest.insert(packet.srqid, id);
         id
