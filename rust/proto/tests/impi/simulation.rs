@@ -158,6 +158,7 @@ impl World {
 struct Counts {
     received: usize,
     cancelled: usize,
+    cancelled_long: usize,
     refused: usize,
     discarded: usize,
     lost: usize,
@@ -182,10 +183,13 @@ fn run(seed: u64, loses: bool) -> Counts {
         world.messages.iter().filter(|m| !(m.received || m.cancelled || m.lost)).collect();
     assert!(world.is_over(), "these stand still: {standing:#?}");
     world.end();
+    let maxdatalen = world.settings().maxdatalen;
+    let cancelled_long = world.messages.iter().filter(|m| m.cancelled && m.is_long(maxdatalen)).count();
     let count = |picks: fn(&Message) -> bool| world.messages.iter().filter(|m| picks(m)).count();
     Counts {
         received: count(|m| m.received),
         cancelled: count(|m| m.cancelled),
+        cancelled_long,
         refused: count(|m| m.answered && !m.cancelled),
         discarded: count(|m| m.discarded),
         lost: count(|m| m.lost),
@@ -207,6 +211,7 @@ fn run_all(seeds: std::ops::Range<u64>, loses: bool) -> Counts {
         });
         sum.received += counts.received;
         sum.cancelled += counts.cancelled;
+        sum.cancelled_long += counts.cancelled_long;
         sum.refused += counts.refused;
         sum.discarded += counts.discarded;
         sum.lost += counts.lost;
@@ -220,9 +225,9 @@ fn run_all(seeds: std::ops::Range<u64>, loses: bool) -> Counts {
 #[test]
 fn each_message_is_received_once_and_all_complete() {
     let counts = run_all(0..runs(), false);
-    let Counts { received, cancelled, refused, discarded, lost } = counts;
+    let Counts { received, cancelled, cancelled_long, refused, discarded, lost } = counts;
     assert_eq!((received + cancelled, lost), (runs() as usize * MESSAGES, 0), "{counts:?}");
-    assert!(cancelled > 100 && refused > 100 && discarded > 100, "{counts:?}");
+    assert!(cancelled > 100 && cancelled_long > 100 && refused > 100 && discarded > 100, "{counts:?}");
 }
 
 /// Proves that both ends of a lost channel report all that was pending on it, and that the other channels

@@ -3,7 +3,8 @@
 //!
 //! The machine requests no cancel, but other implementations do. Here the driver of a sender acts as one: it
 //! writes a Cancel in place of an empty message that the machine has counted, and hands the machine another
-//! counted packet in place of the answer.
+//! counted packet in place of the answer. Such a sender sends no rest of a cancelled long message: in place
+//! of each packet of it the driver writes a Cancel that names no message.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -43,6 +44,8 @@ pub(crate) struct Message {
     pub(crate) asked: bool,
     /// The Cancel was answered.
     pub(crate) answered: bool,
+    /// Cancels in place of its rest that were not answered.
+    replaced: usize,
     forgotten: bool,
     pub(crate) cancelled: bool,
     pub(crate) withdrawn: bool,
@@ -257,9 +260,24 @@ impl World {
         let wants = self.link(host, other).pair.wants_to_send();
         let transmit = self.link(host, other).pair.poll_transmit();
         assert_eq!(wants, transmit.is_some());
-        if let Some(transmit) = transmit {
-            self.write(host, other, &transmit.packet, transmit.body);
+        let Some(transmit) = transmit else { return };
+        match transmit.body {
+            Some(body) if self.messages[self.hosts[host].tokens[&body.token]].cancelled => {
+                self.replace_rest(host, other, &transmit.packet, &body);
+            }
+            body => self.write(host, other, &transmit.packet, body),
         }
+    }
+
+    /// Writes a Cancel that names no message in place of a packet of a cancelled long message.
+    fn replace_rest(&mut self, host: usize, other: usize, rest: &Packet, body: &Body) {
+        let number = self.hosts[host].tokens[&body.token];
+        let message = &mut self.messages[number];
+        message.replaced += 1;
+        message.handed_over = body.last;
+        let srqid = u64::MAX - number as u64;
+        let cancel = Packet { srqid, ..Packet::new(PacketType::Cancel, rest.src, rest.dest) };
+        self.write(host, other, &cancel, None);
     }
 
     pub(crate) fn write(&mut self, host: usize, other: usize, packet: &Packet, body: Option<Body>) {
@@ -319,11 +337,12 @@ impl World {
         self.release(number);
     }
 
-    /// Requests the cancel of a message of one packet, as another implementation does.
+    /// Requests the cancel of a message whose match is not known, as another implementation does.
     fn cancel(&mut self, host: usize) {
         let m = self.settings().maxdatalen;
         let is_open = |message: &Message| {
-            message.handed_over && !message.asked && (message.is_eager(m) || !message.acked)
+            let has_left = message.handed_over || (message.left && message.is_long(m));
+            has_left && !message.asked && (message.is_eager(m) || !message.acked)
         };
         let open = self.hosts[host].tokens.iter().filter(|(_, number)| is_open(&self.messages[**number]));
         let open: Vec<(u64, usize)> = open.map(|(token, number)| (*token, *number)).collect();
@@ -335,10 +354,17 @@ impl World {
         self.write(host, to, &cancel, None);
     }
 
-    /// The answer to a cancel. A cancelled synchronous message leaves the machine by a SyncAck.
+    /// The answer to a cancel. A cancelled synchronous or long message leaves the machine by a SyncAck.
     pub(crate) fn cancel_answered(&mut self, host: usize, from: usize, answer: &Packet) {
-        let number = self.hosts[host].tokens[&answer.srqid];
         let (is_cancelled, m) = (answer.kind == PacketType::CancelYes, self.settings().maxdatalen);
+        let replaced = (u64::MAX - answer.srqid) as usize;
+        if replaced < self.messages.len() {
+            assert!(!is_cancelled && self.messages[replaced].replaced > 0, "{answer:?}");
+            self.messages[replaced].replaced -= 1;
+            self.hand_over(host, from, &Packet::new(PacketType::Data, answer.src, answer.dest));
+            return self.release(replaced);
+        }
+        let number = self.hosts[host].tokens[&answer.srqid];
         let message = &mut self.messages[number];
         assert!(message.asked && !message.answered && !message.cancelled, "{message:?}");
         assert_eq!((message.withdrawn, message.matched), (is_cancelled, !is_cancelled), "{message:?}");
@@ -346,16 +372,20 @@ impl World {
         let is_eager = message.is_eager(m);
         let kind = if is_cancelled && !is_eager { PacketType::SyncAck } else { PacketType::Data };
         let srqid = if kind == PacketType::SyncAck { answer.srqid } else { 0 };
-        let counted = Packet { srqid, ..Packet::new(kind, answer.src, answer.dest) };
-        let event = self.link(host, from).pair.handle_packet(&counted).expect("it is counted");
-        match event {
-            Event::Matched { token } => assert!(is_cancelled && token == answer.srqid),
-            event => assert!(matches!(event, Event::Arrived(Arrival { id: None, .. })), "{event:?}"),
-        }
+        self.hand_over(host, from, &Packet { srqid, ..Packet::new(kind, answer.src, answer.dest) });
         match (is_cancelled, is_eager) {
             (true, _) => self.cancelled(number),
             (false, true) => self.forgotten(number),
             (false, false) => self.release(number),
+        }
+    }
+
+    /// Hands the machine a SyncAck, or an empty message that no program receives.
+    fn hand_over(&mut self, host: usize, from: usize, counted: &Packet) {
+        let event = self.link(host, from).pair.handle_packet(counted).expect("it is counted");
+        match event {
+            Event::Matched { token } => assert_eq!(token, counted.srqid),
+            event => assert!(matches!(event, Event::Arrived(Arrival { id: None, .. })), "{event:?}"),
         }
     }
 
@@ -500,7 +530,7 @@ impl World {
 }
 
 impl Message {
-    fn is_long(&self, m: u32) -> bool {
+    pub(crate) fn is_long(&self, m: u32) -> bool {
         self.send.msglen > u64::from(m)
     }
 
@@ -511,13 +541,13 @@ impl Message {
 
     /// Whether its sender waits for something.
     pub(crate) fn is_pending(&self, m: u32) -> bool {
-        self.is_incomplete(m) || (self.asked && !self.answered)
+        self.is_incomplete(m) || (self.asked && !self.answered) || self.replaced > 0
     }
 
     /// Whether the machine waits for something.
     fn is_incomplete(&self, m: u32) -> bool {
         let is_waited_for = self.is_long(m) || self.send.completion == Completion::Synchronous;
-        self.begun && !self.cancelled && (!self.handed_over || (is_waited_for && !self.acked))
+        self.begun && (!self.handed_over || (is_waited_for && !self.acked && !self.cancelled))
     }
 
     pub(crate) fn envelope(&self) -> Envelope {
