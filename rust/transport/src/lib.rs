@@ -338,6 +338,10 @@ pub trait Transport: Debug + Send + Sync {
     /// Records a heartbeat: this rank is alive and may still receive.
     fn heartbeat(&self);
 
+    /// Records that the program sends without driving progress. A progress thread does not take such a
+    /// program for one that computes.
+    fn note_send(&self) {}
+
     /// The heartbeat of a rank: a number that changes while the rank makes progress.
     fn heartbeat_of(&self, rank: u32) -> u64;
 

@@ -25,6 +25,7 @@ impl PacketEngine {
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
+        self.transport.note_send();
         if message.logical_len() > self.transport.eager_max(dest) {
             // Earlier long messages make progress meanwhile, however many are started before the first wait.
             self.progress(&mut self.lock());

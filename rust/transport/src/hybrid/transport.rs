@@ -239,6 +239,11 @@ impl Transport for HybridTransport {
         self.inter.heartbeat();
     }
 
+    #[inline]
+    fn note_send(&self) {
+        self.inter.note_send();
+    }
+
     fn name(&self) -> &'static str {
         "shm and tcp"
     }

@@ -35,6 +35,9 @@ use crate::progress::{self, WeakRank};
 /// while work is pending.
 const TICK_MIN: Duration = Duration::from_millis(1);
 
+/// Time between two calls of a program that still calls often.
+const CALL_INTERVAL: Duration = Duration::from_micros(100);
+
 /// Longest sleeps of the thread without a wake.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
@@ -117,8 +120,10 @@ pub struct ProgressShared {
     pub(in super::super) is_asleep: AtomicBool,
     /// The thread waits here if the program's threads sleep elsewhere.
     pub(in super::super) epoll_waiter: OnceLock<EpollWaiter>,
-    /// Number of calls of the program into the library.
+    /// Number of calls of the program that drive progress.
     pub(in super::super) calls: AtomicU64,
+    /// Number of sends that drive none.
+    sends: AtomicU64,
 }
 
 impl ProgressShared {
@@ -131,12 +136,23 @@ impl ProgressShared {
             is_asleep: AtomicBool::new(false),
             epoll_waiter: OnceLock::new(),
             calls: AtomicU64::new(0),
+            sends: AtomicU64::new(0),
         })
     }
 
     /// Counts a call of the program. Every caller holds the rank's lock, so no read-modify-write is needed.
     pub(in super::super) fn heartbeat(&self) {
         self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Counts a send of the program that takes no lock of the rank.
+    pub(in super::super) fn note_send(&self) {
+        self.sends.fetch_add(1, Relaxed);
+    }
+
+    /// A number that changes with each call of the program.
+    fn calls_and_sends(&self) -> u64 {
+        self.calls.load(Relaxed).wrapping_add(self.sends.load(Relaxed))
     }
 
     /// Wakes the thread for pending work, in case the program computes from now on.
@@ -260,7 +276,7 @@ pub fn start_with(
 ) -> io::Result<()> {
     let progress = transport.progress().clone();
     let kicked = progress.clone();
-    let seen = progress.calls.load(Relaxed);
+    let seen = progress.calls_and_sends();
     let mut driver = Driver { ticks, tick: TICK_MIN, seen, transport: Arc::downgrade(transport), progress };
     progress::start(name, rank, move |rank| driver.turn(rank), move || kicked.kick())
 }
@@ -283,13 +299,14 @@ impl<T: ProgressTarget> Driver<T> {
         let most = if progress.is_asleep.load(Acquire) { self.ticks.asleep } else { self.tick };
         progress.sleep(most, &|| self.drive_for_sleeper(rank));
         let was_kicked = progress.take_kick();
-        let is_busy = progress.is_asleep.load(Acquire) || progress.calls.load(Relaxed) != self.seen;
-        self.seen = progress.calls.load(Relaxed);
+        let is_busy = progress.is_asleep.load(Acquire) || progress.calls_and_sends() != self.seen;
+        self.seen = progress.calls_and_sends();
         if is_busy && let Some(transport) = self.transport.upgrade() {
             transport.tick();
         }
         match (is_busy, was_kicked) {
             (true, false) => {}
+            (true, true) if self.is_program_calling() => {}
             (true, true) => {
                 rank.drive();
                 // The program left the work after its last call. It computes now unless it calls again.
@@ -302,6 +319,14 @@ impl<T: ProgressTarget> Driver<T> {
             true => self.tick.saturating_mul(self.ticks.growth).min(self.ticks.max),
             false => TICK_MIN,
         };
+    }
+
+    /// Whether the program calls in within [`CALL_INTERVAL`]. It then drives progress itself, and a drive
+    /// from here would only take its locks.
+    fn is_program_calling(&mut self) -> bool {
+        self.progress.futex.sleep(CALL_INTERVAL, || false);
+        let calls = self.progress.calls_and_sends();
+        calls != std::mem::replace(&mut self.seen, calls)
     }
 
     /// Whether work is still pending. If not, completes the request for it.
@@ -326,7 +351,7 @@ impl<T: ProgressTarget> Driver<T> {
     /// Drives the rank until its program calls again.
     fn drive_while_program_computes(&self, rank: &WeakRank) {
         let progress = &*self.progress;
-        while progress.calls.load(Relaxed) == self.seen && !progress.is_asleep.load(Acquire) {
+        while progress.calls_and_sends() == self.seen && !progress.is_asleep.load(Acquire) {
             progress.take_kick();
             // This check follows the take: a thread that ends the rank records the end first and wakes this
             // one afterwards.
@@ -441,5 +466,91 @@ mod tests {
         assert!(sleep(false), "the work is taken and not completed");
         progress.wake_request.complete();
         assert!(!sleep(false), "the work is done");
+    }
+
+    /// A rank that counts its drives, and runs its progress thread in the thread that starts it.
+    #[derive(Default)]
+    struct CountingRank {
+        drives: AtomicU64,
+        has_ended: AtomicBool,
+    }
+
+    impl Progress for CountingRank {
+        fn rank(&self) -> u32 {
+            0
+        }
+
+        fn drive_progress(&self) {
+            self.drives.fetch_add(1, SeqCst);
+        }
+
+        fn has_pending(&self) -> bool {
+            false
+        }
+
+        fn has_ended(&self) -> bool {
+            self.has_ended.load(SeqCst)
+        }
+
+        fn spawn_progress_thread(
+            &self,
+            _: String,
+            run: Box<dyn FnOnce() + Send>,
+            _: Box<dyn Fn() + Send>,
+        ) -> io::Result<()> {
+            run();
+            Ok(())
+        }
+    }
+
+    /// A transport whose data are never acked.
+    struct PendingTarget(Arc<ProgressShared>);
+
+    impl ProgressTarget for PendingTarget {
+        fn progress(&self) -> &Arc<ProgressShared> {
+            &self.0
+        }
+
+        fn prepare_wait(&self) -> bool {
+            true
+        }
+
+        fn has_pending_work(&self) -> bool {
+            true
+        }
+    }
+
+    /// The sender may lose its processor between two sends, so one turn without a drive is enough.
+    #[test]
+    fn program_that_only_sends_is_not_driven() {
+        let progress = Arc::new(ProgressShared::new(0).expect("an epoll"));
+        let transport = Arc::new(PendingTarget(progress.clone()));
+        let rank = Arc::new(CountingRank::default());
+        let mut driver = Driver {
+            ticks: Ticks::USUAL,
+            tick: TICK_MIN,
+            seen: 0,
+            transport: Arc::downgrade(&transport),
+            progress: progress.clone(),
+        };
+        scope(|threads| {
+            threads.spawn(|| {
+                while !rank.has_ended() {
+                    progress.note_send();
+                    progress.kick();
+                }
+            });
+            let (begun, counted, kicked) = (Instant::now(), rank.clone(), progress.clone());
+            let turn = move |weak: &WeakRank| {
+                let before = counted.drives.load(SeqCst);
+                kicked.note_send();
+                kicked.kick();
+                driver.turn(weak);
+                let is_undriven = counted.drives.load(SeqCst) == before;
+                counted.has_ended.store(is_undriven || begun.elapsed() > LONG, SeqCst);
+            };
+            progress::start("test", &rank, turn, || {}).expect("it runs here");
+            assert!(begun.elapsed() < LONG, "every turn drives the rank");
+        });
     }
 }

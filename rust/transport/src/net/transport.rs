@@ -229,6 +229,11 @@ impl<T: NetTransport> Transport for T {
         self.net().progress.heartbeat();
     }
 
+    #[inline]
+    fn note_send(&self) {
+        self.net().progress.note_send();
+    }
+
     fn heartbeat_of(&self, rank: u32) -> u64 {
         let peer_table = &self.net().peer_table;
         peer_table.heartbeats_due().for_each(|peer| self.request_heartbeat(peer));
