@@ -35,7 +35,7 @@ use crate::progress::{self, WeakRank};
 /// while work is pending.
 const TICK_MIN: Duration = Duration::from_millis(1);
 
-/// Time between two calls of a program that still calls often.
+/// Longest time between two calls of a program that drives progress itself.
 const CALL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Longest sleeps of the thread without a wake.
