@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use crate::text::{Piece, PieceKind};
-use crate::tree::{Source, java_sources, none, read, root};
+use crate::tree::{Source, none, product_sources, read, root};
 
 /// The class with all native methods.
-const NATIVES: &str = "java/src/main/java/mpjdev/core/Native.java";
+const NATIVES: &str = "java/src/core/java/mpjdev/core/Native.java";
 /// Words of a doc that may stand twice: a phrase with a link.
 const REPEATED_MAX: usize = 14;
 
@@ -59,8 +59,7 @@ fn native_methods_are_documented() {
 
 #[test]
 fn overloads_are_documented_once() {
-    let product = java_sources().iter().filter(|source| source.path.starts_with("java/src/main/"));
-    let findings = product.flat_map(|source| {
+    let findings = product_sources().flat_map(|source| {
         let found = repeated(source).into_iter();
         found.map(|(line, begin)| format!("{}:{line}: {begin}...", source.path))
     });

@@ -1,7 +1,7 @@
 //! Rules for the contents of files.
 
 use crate::text::has_word;
-use crate::tree::{Source, java_sources, none, read, root, rust_sources, sources};
+use crate::tree::{Source, java_sources, none, product_sources, read, root, rust_sources, sources};
 
 /// Lines of code outside tests in which one of these stands.
 fn lines_with(sources: &[Source], needles: &[&str]) -> Vec<String> {
@@ -159,7 +159,7 @@ fn nothing_is_left_undone_or_switched_off() {
 /// `mpjdev` is one face on `mpjdev.core`, others may follow: the core must not know any.
 #[test]
 fn the_java_core_knows_no_face() {
-    let core = sources("java/src/main/java/mpjdev/core", ".java");
+    let core = sources("java/src/core", ".java");
     assert!(!core.is_empty(), "the core has no sources");
     let mut findings = Vec::new();
     for source in &core {
@@ -178,10 +178,8 @@ fn the_java_core_knows_no_face() {
 /// The natives live in the core; a face only calls them.
 #[test]
 fn native_methods_are_declared_in_the_java_core_alone() {
-    let faces =
-        sources("java/src/main/java", ".java").into_iter().filter(|s| !s.path.contains("/mpjdev/core/"));
     let mut findings = Vec::new();
-    for source in faces {
+    for source in product_sources().filter(|source| !source.path.starts_with("java/src/core/")) {
         for (number, line) in source.code() {
             let comment = line.trim_start().starts_with('*') || line.trim_start().starts_with("/*");
             if !comment && has_word(line, "native") && line.trim_end().ends_with(';') {
@@ -195,13 +193,16 @@ fn native_methods_are_declared_in_the_java_core_alone() {
 /// The public face is one package; another class of it is a design decision. The benchmarks have a jar of
 /// their own.
 #[test]
-fn java_classes_of_the_library_belong_to_the_face_or_the_core() {
+fn java_classes_of_the_library_belong_to_the_package_of_their_folder() {
+    let packages = [("java/src/core/java/", "mpjdev.core"), ("java/src/main/java/", "mpjdev")];
     let mut findings = Vec::new();
-    for source in sources("java/src/main/java", ".java") {
+    for source in product_sources() {
         let package = source.text.lines().find_map(|line| line.strip_prefix("package "));
-        if !matches!(package.map(|p| p.trim_end_matches(';')), Some("mpjdev" | "mpjdev.core")) {
+        let package = package.map(|package| package.trim_end_matches(';'));
+        let may = packages.iter().find(|(folder, _)| source.path.starts_with(folder));
+        if package.is_none() || package != may.map(|(_, package)| *package) {
             findings.push(format!("{}: package {package:?}", source.path));
         }
     }
-    none(findings, "a class in neither mpjdev nor mpjdev.core");
+    none(findings, "a class in a package that its folder does not hold");
 }

@@ -116,6 +116,14 @@ pub(crate) fn java_sources() -> &'static [Source] {
     SOURCES.get_or_init(|| ["java", "tests"].iter().flat_map(|folder| sources(folder, ".java")).collect())
 }
 
+/// Folders of the Java classes that are installed.
+pub(crate) const PRODUCT: [&str; 2] = ["java/src/core/", "java/src/main/"];
+
+/// The Java files that are installed.
+pub(crate) fn product_sources() -> impl Iterator<Item = &'static Source> {
+    java_sources().iter().filter(|source| PRODUCT.iter().any(|folder| source.path.starts_with(folder)))
+}
+
 /// All documents, read once.
 pub(crate) fn documents() -> &'static [Source] {
     static SOURCES: OnceLock<Vec<Source>> = OnceLock::new();

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::tree::{none, read, root, sources};
+use crate::tree::{none, product_sources, read, root, sources};
 
 /// Stands in the document for a number, a name, or a text of the system.
 const VALUE: char = '…';
@@ -152,8 +152,7 @@ fn printed() -> Vec<String> {
     let programs = rust.iter().filter(|s| s.path.contains("/src/") && !s.path.contains("/tests"));
     let of_rust = programs.flat_map(|source| literals(source.without_tests()));
     let of_rust = of_rust.flat_map(|literal| fixed(&literal));
-    let java = sources("java/src/main/java", ".java");
-    let of_java = java.iter().flat_map(|source| literals(&source.text));
+    let of_java = product_sources().flat_map(|source| literals(&source.text));
     of_rust.chain(of_java).filter(|fragment| !fragment.is_empty()).collect()
 }
 

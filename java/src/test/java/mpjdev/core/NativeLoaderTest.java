@@ -150,7 +150,7 @@ class NativeLoaderTest {
     void shouldRejectALibraryOfAnotherVersion() throws Exception {
         // The same class with another number, as in a jar of another version.
         Path source = folder.resolve("Native.java");
-        Files.writeString(source, Files.readString(Path.of("java/src/main/java/mpjdev/core/Native.java"))
+        Files.writeString(source, Files.readString(Path.of("java/src/core/java/mpjdev/core/Native.java"))
                 .replaceFirst("int ABI = \\d+;", "int ABI = 4711;"));
         JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
         assumeTrue(compiler != null, "this Java has no compiler");
