@@ -7,6 +7,7 @@ import java.io.ObjectInputFilter;
 import java.io.ObjectInputStream;
 import java.io.ObjectStreamClass;
 import java.lang.ref.Reference;
+import mpjdev.core.MessageFilter;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.SecondaryInput;

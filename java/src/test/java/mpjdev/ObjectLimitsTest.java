@@ -21,6 +21,8 @@ import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.PriorityBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import mpjdev.core.HashWork;
+import mpjdev.core.MessageFilter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 

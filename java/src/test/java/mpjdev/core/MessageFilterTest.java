@@ -1,4 +1,4 @@
-package mpjdev;
+package mpjdev.core;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -8,6 +8,7 @@ import java.io.ObjectInputFilter;
 import java.io.ObjectInputFilter.Status;
 import java.util.ArrayList;
 import java.util.List;
+import mpjdev.Fork;
 import org.junit.jupiter.api.Test;
 
 /** Limits and the three filters of a message: each can reject, and no allowance lifts a limit. */

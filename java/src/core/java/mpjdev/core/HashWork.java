@@ -1,4 +1,4 @@
-package mpjdev;
+package mpjdev.core;
 
 import java.util.Collection;
 import java.util.IdentityHashMap;
@@ -12,10 +12,11 @@ import java.util.Set;
  * <p>The hash code of a collection visits its elements, and a shared element again for each occurrence. So
  * collections that share elements take a number of steps that is exponential in their nesting. This class
  * counts a collection after it was read and before it is added to another one. It stores the count of each,
- * so counting is linear.
+ * so counting is linear. Internal.
  */
-final class HashWork {
-    static final String PROPERTY = "mpjdev.filter.work";
+public final class HashWork {
+    /** Property that sets the limit. */
+    public static final String PROPERTY = "mpjdev.filter.work";
 
     private static final long CONFIGURED = MessageFilter.limit(PROPERTY, "number of steps", -1, Long.MAX_VALUE / 4);
     private static final long LEAST = 1 << 20;

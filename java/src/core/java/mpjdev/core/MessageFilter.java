@@ -1,14 +1,15 @@
-package mpjdev;
+package mpjdev.core;
 
 import java.io.ObjectInputFilter;
 
 /**
  * The filter of a message's objects: built-in limits, the filter of the user, and that of the JVM. It asks
  * the filter of the JVM itself, because a filter that is set on a stream replaces it (JDK 17). Each of them
- * can reject.
+ * can reject. Internal.
  */
-final class MessageFilter implements ObjectInputFilter {
-    static final String DEPTH_PROPERTY = "mpjdev.filter.depth";
+public final class MessageFilter implements ObjectInputFilter {
+    /** Property that sets the largest depth. */
+    public static final String DEPTH_PROPERTY = "mpjdev.filter.depth";
     static final String PATTERN_PROPERTY = "mpjdev.filter";
 
     private static final long DEPTH = limit(DEPTH_PROPERTY, "depth", 1000, Integer.MAX_VALUE);
@@ -22,8 +23,13 @@ final class MessageFilter implements ObjectInputFilter {
     /** Text of the built-in limit that has rejected; null if none has. */
     private String reason;
 
-    /** Makes a filter for a payload of {@code payload} octets; {@code user} may be null. */
-    MessageFilter(ObjectInputFilter user, long payload) {
+    /**
+     * Makes a filter for one stream.
+     *
+     * @param user filter of the program, may be null
+     * @param payload octets of the stream
+     */
+    public MessageFilter(ObjectInputFilter user, long payload) {
         this.user = user;
         this.payload = payload;
         work = new HashWork(payload);
