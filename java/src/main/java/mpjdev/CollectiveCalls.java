@@ -1,9 +1,8 @@
 package mpjdev;
 
 import java.lang.ref.Reference;
-import mpjdev.core.Backoff;
-import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
+import mpjdev.core.Waits;
 
 /** The native calls that complete a collective operation. */
 final class CollectiveCalls {
@@ -12,25 +11,11 @@ final class CollectiveCalls {
     /** Returns the communicator that the operation makes, or null. */
     static Comm complete(Comm comm, long operation) {
         try {
-            long made;
-            if (Backoff.isVirtual()) {
-                Backoff backoff = new Backoff();
-                made = Native.advance(operation, false);
-                while (made == Native.PENDING) {
-                    if (Thread.currentThread().isInterrupted()) {
-                        throw new InterruptedOperationException("interrupted in a collective operation");
-                    }
-                    backoff.pause();
-                    made = Native.advance(operation, false);
-                }
-            } else {
-                made = Native.advance(operation, true);
-            }
+            long made = Waits.complete(operation);
             return made == 0 ? null : new Comm(made);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
-            Native.freeOperation(operation);
             Reference.reachabilityFence(comm);
         }
     }

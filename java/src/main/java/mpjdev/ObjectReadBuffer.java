@@ -1,15 +1,13 @@
 package mpjdev;
 
 import java.io.IOException;
-import java.io.InvalidClassException;
 import java.io.InvalidObjectException;
 import java.io.ObjectInputFilter;
-import java.io.ObjectInputStream;
-import java.io.ObjectStreamClass;
 import java.lang.ref.Reference;
 import mpjdev.core.MessageFilter;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
+import mpjdev.core.ObjectStreams;
 import mpjdev.core.SecondaryInput;
 
 /**
@@ -32,7 +30,7 @@ import mpjdev.core.SecondaryInput;
  */
 public class ObjectReadBuffer extends ReadBuffer {
     private ObjectInputFilter filter;
-    private Stream stream;
+    private ObjectStreams.Reader stream;
     /** Number of objects in the sections that were read. */
     private long objectsRead;
     /**
@@ -182,13 +180,14 @@ public class ObjectReadBuffer extends ReadBuffer {
 
     private Object[] deserialise(int count) throws IOException, ClassNotFoundException {
         if (stream == null) {
-            stream = new Stream(new SecondaryInput(handle()), new MessageFilter(filter, Native.secondaryLength(handle(), 0)));
-            Stream again = stream;
+            stream = new ObjectStreams.Reader(new SecondaryInput(handle()),
+                    new MessageFilter(filter, Native.secondaryLength(handle(), 0)));
+            ObjectStreams.Reader again = stream;
             for (long passed = 0; passed < objectsRead; passed++) {
                 next(again);
             }
         }
-        Stream begun = stream;
+        ObjectStreams.Reader begun = stream;
         Object[] objects = new Object[count];
         for (int k = 0; k < count; k++) {
             objects[k] = next(begun);
@@ -196,7 +195,7 @@ public class ObjectReadBuffer extends ReadBuffer {
         return objects;
     }
 
-    private Object next(Stream begun) throws IOException, ClassNotFoundException {
+    private Object next(ObjectStreams.Reader begun) throws IOException, ClassNotFoundException {
         Object object = begun.next();
         if (stream != begun) {
             throw new IllegalStateException("an object resets or refills the buffer that it is being read from");
@@ -210,79 +209,6 @@ public class ObjectReadBuffer extends ReadBuffer {
                 throw new ArrayStoreException("object " + k + " of the section is a " + objects[k].getClass().getName()
                         + ", the array holds " + component.getName());
             }
-        }
-    }
-
-    /** A stream under a filter that finds classes through the thread's context loader first. */
-    private static final class Stream extends ObjectInputStream {
-        private final MessageFilter filter;
-        private final HashWork work;
-
-        Stream(SecondaryInput in, MessageFilter filter) throws IOException {
-            super(in);
-            this.filter = filter;
-            work = filter.work();
-            setObjectInputFilter(filter);
-            enableResolveObject(true);
-        }
-
-        /** Returns the next object. The exception of a built-in limit names that limit. */
-        Object next() throws IOException, ClassNotFoundException {
-            try {
-                return readObject();
-            } catch (InvalidClassException e) {
-                if (filter.reason() == null) {
-                    throw e;
-                }
-                InvalidClassException rejected = new InvalidClassException(e.classname, filter.reason());
-                rejected.initCause(e);
-                throw rejected;
-            }
-        }
-
-        @Override
-        protected Object resolveObject(Object object) throws IOException {
-            // A class may resolve its objects to null.
-            if (object == null || work.isUncounted(object)) {
-                return object;
-            }
-            work.add(object);
-            if (work.isTooMuch()) {
-                throw new InvalidClassException(object.getClass().getName(), work.reason());
-            }
-            return object;
-        }
-
-        @Override
-        protected Class<?> resolveClass(ObjectStreamClass description) throws IOException, ClassNotFoundException {
-            ClassLoader loader = Thread.currentThread().getContextClassLoader();
-            if (loader != null) {
-                try {
-                    return Class.forName(description.getName(), false, loader);
-                } catch (ClassNotFoundException e) {
-                    // Primitive types, and classes that only the caller's loader finds.
-                    return super.resolveClass(description);
-                }
-            }
-            return super.resolveClass(description);
-        }
-
-        @Override
-        protected Class<?> resolveProxyClass(String[] interfaces) throws IOException, ClassNotFoundException {
-            ClassLoader loader = Thread.currentThread().getContextClassLoader();
-            if (loader != null) {
-                try {
-                    // This works for public interfaces of one loader; the platform handles all others.
-                    Class<?>[] faces = new Class<?>[interfaces.length];
-                    for (int i = 0; i < interfaces.length; i++) {
-                        faces[i] = Class.forName(interfaces[i], false, loader);
-                    }
-                    return java.lang.reflect.Proxy.newProxyInstance(loader, faces, (proxy, method, args) -> null).getClass();
-                } catch (ClassNotFoundException | IllegalArgumentException e) {
-                    return super.resolveProxyClass(interfaces);
-                }
-            }
-            return super.resolveProxyClass(interfaces);
         }
     }
 }

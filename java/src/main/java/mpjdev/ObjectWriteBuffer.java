@@ -3,12 +3,11 @@ package mpjdev;
 import java.io.IOException;
 import java.io.InvalidObjectException;
 import java.io.ObjectOutputStream;
-import java.io.ObjectStreamConstants;
-import java.io.OutputStream;
 import java.lang.ref.Reference;
 import java.nio.ByteOrder;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
+import mpjdev.core.ObjectStreams;
 import mpjdev.core.SecondaryOutput;
 
 /**
@@ -146,7 +145,7 @@ public class ObjectWriteBuffer extends WriteBuffer {
     private void serialise(int count, Elements.Source source, long before) throws IOException {
         if (stream == null) {
             sink = new SecondaryOutput(handle());
-            stream = before == 0 ? new ObjectOutputStream(sink) : new ContinuedStream(sink);
+            stream = ObjectStreams.writer(sink, before);
         }
         ObjectOutputStream begun = stream;
         for (int k = 0; k < count; k++) {
@@ -165,24 +164,5 @@ public class ObjectWriteBuffer extends WriteBuffer {
             sink.drop();
         }
         Native.truncateSecondary(handle(), before);
-    }
-
-    /**
-     * A stream that continues a payload. Its reset code makes the reader forget the objects that it has read.
-     */
-    private static final class ContinuedStream extends ObjectOutputStream {
-        ContinuedStream(OutputStream out) throws IOException {
-            super(reset(out));
-        }
-
-        private static OutputStream reset(OutputStream out) throws IOException {
-            out.write(ObjectStreamConstants.TC_RESET);
-            return out;
-        }
-
-        @Override
-        protected void writeStreamHeader() {
-            // The payload has a header.
-        }
     }
 }

@@ -1,6 +1,7 @@
 package mpjdev;
 
 import mpjdev.core.Native;
+import mpjdev.core.ProcessEnd;
 
 /**
  * The rank of the calling thread: the rank of the process, a rank that is a thread, or no rank.
@@ -17,9 +18,6 @@ final class Ranks {
 
     /** Set before the first job of threads. */
     private static volatile boolean hadThreads;
-
-    /** Set once a shutdown hook prints the statistics. */
-    private static boolean statsAtExit;
 
     private Ranks() {}
 
@@ -45,14 +43,6 @@ final class Ranks {
         hadThreads = true;
     }
 
-    /** Ends the job of the process, if the process is a rank. Over a C MPI it also ends the process. */
-    static void abort(String why) {
-        Comm own = process;
-        if (own != null) {
-            Native.abort(own.handle(), why);
-        }
-    }
-
     static boolean isThread() {
         return process == null && bound() != null;
     }
@@ -69,20 +59,11 @@ final class Ranks {
         } catch (RuntimeException e) {
             throw Errors.rank(e);
         }
-        printStatsAtExit();
-        if (Native.usesMpi()) {
-            ProcessEnd.install();
+        if (System.getenv("MPJDEV_STATS") != null) {
+            ProcessEnd.printStats();
         }
-    }
-
-    /**
-     * Makes a rank print its statistics, if {@code MPJDEV_STATS} asks for them, also if it ends without
-     * finish.
-     */
-    private static void printStatsAtExit() {
-        if (!statsAtExit && System.getenv("MPJDEV_STATS") != null) {
-            statsAtExit = true;
-            Runtime.getRuntime().addShutdownHook(new Thread(Native::printStats, "mpjdev-stats"));
+        if (Native.usesMpi()) {
+            ProcessEnd.endMpi(process.handle());
         }
     }
 
