@@ -62,7 +62,7 @@ impl Source {
 
     /// Whether the whole file is a test, a benchmark or a tool for one.
     pub(crate) fn is_test(&self) -> bool {
-        let folders = ["/tests/", "/benches/", "/test/", "/benchTest/", "/jmh/"];
+        let folders = ["/tests/", "/benches/", "/test/", "/testSupport/", "/benchTest/", "/jmh/"];
         let crates = ["tests/", "rust/fuzz/", "rust/bench/"];
         folders.iter().any(|folder| self.path.contains(folder))
             || crates.iter().any(|name| self.path.starts_with(name))

@@ -337,9 +337,9 @@ class ArrayMessagesTest {
     }
 
     @ParameterizedTest
-    @MethodSource("mpjdev.MpirunTest#launchers")
+    @MethodSource("mpjdev.Mpirun#launchers")
     void shouldMoveElementsUnderAnMpi(List<String> launcher) throws Exception {
-        check(MpirunTest.job(launcher, 2).run(Program.class));
+        check(Mpirun.job(launcher, 2).run(Program.class));
     }
 
     // ---- Refused calls

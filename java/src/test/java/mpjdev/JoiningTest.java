@@ -169,9 +169,9 @@ class JoiningTest {
 
     /** Over a C MPI the join continues without the thread that was interrupted, and its next call gets it. */
     @ParameterizedTest
-    @MethodSource("mpjdev.MpirunTest#launchers")
+    @MethodSource("mpjdev.Mpirun#launchers")
     void shouldJoinAfterAnInterruptedInitUnderAnMpi(List<String> launcher) throws Exception {
-        interrupt(MpirunTest.job(launcher, 2));
+        interrupt(Mpirun.job(launcher, 2));
     }
 
     private static void interrupt(Mpjrun mpjrun) throws Exception {

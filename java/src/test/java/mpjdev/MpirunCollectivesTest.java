@@ -15,7 +15,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Timeout(180)
 class MpirunCollectivesTest {
     static Stream<List<String>> launchers() {
-        return MpirunTest.launchers();
+        return Mpirun.launchers();
     }
 
     /** Rank 0 is interrupted in a dup that the other ranks have not called. Then all ranks end. */
@@ -57,7 +57,7 @@ class MpirunCollectivesTest {
     @ParameterizedTest
     @MethodSource("launchers")
     void shouldEndAnInterruptedDupAndRejectTheNext(List<String> launcher) throws Exception {
-        Job job = MpirunTest.job(launcher, 3).run(Interrupted.class);
+        Job job = Mpirun.job(launcher, 3).run(Interrupted.class);
         assertEquals(0, job.status, job::toString);
         List<String> expected = List.of(
                 "0: interrupted, abandoned by 0", "1: nothing, abandoned by 0", "2: nothing, abandoned by 0");
@@ -101,7 +101,7 @@ class MpirunCollectivesTest {
     void shouldMakeCommunicatorsInVirtualThreads(List<String> launcher) throws Exception {
         boolean has = Stream.of(Thread.class.getMethods()).anyMatch(m -> m.getName().equals("startVirtualThread"));
         assumeTrue(has, "this Java has no virtual threads: it is " + Runtime.version());
-        Job job = MpirunTest.job(launcher, 2).run(Virtual.class);
+        Job job = Mpirun.job(launcher, 2).run(Virtual.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("0 done", "1 done"), job.lines(), job::toString);
     }

@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Execution(ExecutionMode.CONCURRENT)
 class MpirunKillsTest {
     static Stream<List<String>> launchers() {
-        return MpirunTest.launchers();
+        return Mpirun.launchers();
     }
 
     private static final String SAID = "process ";
@@ -61,7 +61,7 @@ class MpirunKillsTest {
     @ParameterizedTest
     @MethodSource("launchers")
     void shouldEndTheJobOfAKilledProcess(List<String> launcher) throws Exception {
-        Job job = MpirunTest.job(launcher, 2).within(30).run(Waiting.class, "kill");
+        Job job = Mpirun.job(launcher, 2).within(30).run(Waiting.class, "kill");
         assertNotEquals(0, job.status, job::toString);
         assertTrue(job.err.contains("signal 9") || job.out.contains("signal 9"), job::toString);
         assertTrue(!job.out.contains("came back"), job::toString);
@@ -76,7 +76,7 @@ class MpirunKillsTest {
     @ParameterizedTest
     @MethodSource("endings")
     void shouldLeaveNoProcessAfterTheLauncherEnds(List<String> launcher, boolean kill) throws Exception {
-        List<String> command = MpirunTest.job(launcher, 2).command(Waiting.class);
+        List<String> command = Mpirun.job(launcher, 2).command(Waiting.class);
         Path err = Files.createTempFile("mpjdev-test", ".err");
         Process mpirun = new ProcessBuilder(command).redirectInput(new File("/dev/null")).redirectError(err.toFile()).start();
         List<ProcessHandle> all = new ArrayList<>();

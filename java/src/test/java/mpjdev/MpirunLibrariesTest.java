@@ -24,11 +24,11 @@ class MpirunLibrariesTest {
     private static final List<String> BOTH = List.of("0 of 2, again", "1 of 2, again");
 
     static Stream<List<String>> launchers() {
-        return MpirunTest.launchers();
+        return Mpirun.launchers();
     }
 
     private static Job named(List<String> launcher, String library) throws Exception {
-        Job job = MpirunTest.job(launcher, 2).within(30).variable(LIBRARY, library).run(ProcessesTest.Ring.class);
+        Job job = Mpirun.job(launcher, 2).within(30).variable(LIBRARY, library).run(ProcessesTest.Ring.class);
         assertNotEquals(0, job.status, job::toString);
         assertEquals("", job.out.replaceAll("(?s)\n=====.*", ""), job::toString);
         return job;
@@ -59,7 +59,7 @@ class MpirunLibrariesTest {
     @MethodSource("launchers")
     void shouldRejectTheMpiOfAnotherLauncher(List<String> launcher) throws Exception {
         List<String> other = launchers().filter(one -> !one.equals(launcher)).findFirst().orElseThrow();
-        MpirunTest.job(other, 1);
+        Mpirun.job(other, 1);
         Job job = named(launcher, other.get(0).contains("openmpi") ? "libmpi.so.40" : "libmpich.so.12");
         String name = launcher.get(0).contains("openmpi") ? "Open MPI's mpirun" : "a launcher with PMI, such as MPICH's mpiexec";
         assertTrue(job.err.contains("sees a job of 1 where " + name + " has started 2: it belongs to another launcher; start"
@@ -84,7 +84,7 @@ class MpirunLibrariesTest {
     @MethodSource("launchers")
     void shouldRunAJobOfMpjrunWithinAProcessOfAnMpi(List<String> launcher) throws Exception {
         String mpjrun = System.getProperty("mpjdev.command");
-        Job job = MpirunTest.job(launcher, 1).by("exec '" + mpjrun + "' run -n 2 --timeout 100 \"$@\"").run(SitesTest.Again.class);
+        Job job = Mpirun.job(launcher, 1).by("exec '" + mpjrun + "' run -n 2 --timeout 100 \"$@\"").run(SitesTest.Again.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(BOTH, job.lines(), job::toString);
     }

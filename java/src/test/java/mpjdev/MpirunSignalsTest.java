@@ -34,7 +34,7 @@ class MpirunSignalsTest {
     }
 
     private static Stream<Arguments> each(String... collectors) {
-        return MpirunTest.launchers().flatMap(launcher -> Stream.of(collectors).map(c -> Arguments.of(launcher, c)));
+        return Mpirun.launchers().flatMap(launcher -> Stream.of(collectors).map(c -> Arguments.of(launcher, c)));
     }
 
     /**
@@ -185,7 +185,7 @@ class MpirunSignalsTest {
 
     /** {@code -Xcheck:jni} checks that the signal handlers are still those of the JVM. */
     private static void run(List<String> launcher, String collector, int rounds) throws Exception {
-        Job job = MpirunTest.job(launcher, 2).jvm("-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+" + collector,
+        Job job = Mpirun.job(launcher, 2).jvm("-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+" + collector,
                 "-XX:+ErrorFileToStderr", "-XX:-CreateCoredumpOnCrash").run(Traffic.class, "" + rounds);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("right", "right"), job.lines(), job::toString);

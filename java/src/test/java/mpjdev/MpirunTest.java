@@ -4,12 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
-import java.util.stream.Stream;
 import mpjdev.Mpjrun.Job;
-import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
@@ -22,43 +18,26 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Timeout(180)
 @Execution(ExecutionMode.CONCURRENT)
 class MpirunTest {
-    /**
-     * Commands of the launchers of MPIs. The last two options allow root, and more processes than processors.
-     */
-    static Stream<List<String>> launchers() {
-        return Stream.of(List.of("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"), List.of("mpirun.mpich"));
-    }
-
-    static Mpjrun job(List<String> launcher, int ranks) {
-        boolean found = Stream.of(System.getenv("PATH").split(":"))
-                .anyMatch(folder -> Files.isExecutable(Path.of(folder, launcher.get(0))));
-        if (!found) {
-            System.out.println("SKIPPED: there is no " + launcher.get(0));
-        }
-        Assumptions.assumeTrue(found, "there is no " + launcher.get(0));
-        return new Mpjrun(ranks).under(launcher);
-    }
-
     @ParameterizedTest
-    @MethodSource("launchers")
+    @MethodSource("mpjdev.Mpirun#launchers")
     void shouldRunAProgramUnderTheLauncherOfAnMpi(List<String> launcher) throws Exception {
-        Job job = job(launcher, 3).run(ProcessesTest.Ring.class);
+        Job job = Mpirun.job(launcher, 3).run(ProcessesTest.Ring.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("0 of 3 in 2", "1 of 3 in 1", "2 of 3 in 2"), job.lines(), job::toString);
     }
 
     @ParameterizedTest
-    @MethodSource("launchers")
+    @MethodSource("mpjdev.Mpirun#launchers")
     void shouldJoinAgainAfterFinish(List<String> launcher) throws Exception {
-        Job job = job(launcher, 2).run(SitesTest.Again.class);
+        Job job = Mpirun.job(launcher, 2).run(SitesTest.Again.class);
         assertEquals(0, job.status, job::toString);
         assertEquals(List.of("0 of 2, again", "1 of 2, again"), job.lines(), job::toString);
     }
 
     @ParameterizedTest
-    @MethodSource("launchers")
+    @MethodSource("mpjdev.Mpirun#launchers")
     void shouldEndTheJobOfAThrowingRankWithItsText(List<String> launcher) throws Exception {
-        Job job = job(launcher, 2).run(ProcessesTest.Throwing.class);
+        Job job = Mpirun.job(launcher, 2).run(ProcessesTest.Throwing.class);
         assertNotEquals(0, job.status, job::toString);
         assertTrue(job.err.contains("IllegalArgumentException: on purpose"), job::toString);
         assertTrue(job.err.contains("mpjdev: rank 0 ends the job: uncaught in thread main"), job::toString);
@@ -79,9 +58,9 @@ class MpirunTest {
     }
 
     @ParameterizedTest
-    @MethodSource("launchers")
+    @MethodSource("mpjdev.Mpirun#launchers")
     void shouldEndTheJobOfARankThatExitsWithoutFinish(List<String> launcher) throws Exception {
-        Job job = job(launcher, 2).run(Leaving.class);
+        Job job = Mpirun.job(launcher, 2).run(Leaving.class);
         assertNotEquals(0, job.status, job::toString);
         String said = "mpjdev: rank 1 ends the job: its process ends without Comm.finish";
         assertTrue(job.err.contains(said), job::toString);

@@ -257,10 +257,10 @@ class RoundsTest {
     }
 
     @ParameterizedTest
-    @MethodSource("mpjdev.MpirunTest#launchers")
+    @MethodSource("mpjdev.Mpirun#launchers")
     @Timeout(180)
     void shouldHaveNoMoreOpenFromTheSecondRoundOnUnderAnMpi(List<String> launcher) throws Exception {
-        Job job = MpirunTest.job(launcher, 2).run(Rounds.class, "20");
+        Job job = Mpirun.job(launcher, 2).run(Rounds.class, "20");
         assertEquals(0, job.status, job::toString);
         assertEquals(2, job.lines().stream().filter("level"::equals).count(), job::toString);
     }

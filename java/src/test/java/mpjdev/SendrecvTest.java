@@ -117,9 +117,9 @@ class SendrecvTest {
     }
 
     @ParameterizedTest
-    @MethodSource("mpjdev.MpirunTest#launchers")
+    @MethodSource("mpjdev.Mpirun#launchers")
     void shouldExchangeElementsUnderAnMpi(List<String> launcher) throws Exception {
-        check(MpirunTest.job(launcher, 2).run(Program.class));
+        check(Mpirun.job(launcher, 2).run(Program.class));
     }
 
     @Test
