@@ -6,10 +6,21 @@ use crate::text::has_word;
 use crate::tree::{Source, none, read, root, rust_sources};
 
 /// Crates of ours that others may depend on.
-const OURS: [&str; 9] =
-    ["buffer", "proto", "sys", "logging", "transport", "engine", "bootstrap", "jni", "cli"];
+const OURS: [&str; 11] = [
+    "buffer",
+    "datatype",
+    "group",
+    "proto",
+    "sys",
+    "logging",
+    "transport",
+    "engine",
+    "bootstrap",
+    "jni",
+    "cli",
+];
 /// Those whose other dependencies are in the table one by one.
-const PURE: [&str; 4] = ["buffer", "proto", "sys", "logging"];
+const PURE: [&str; 6] = ["buffer", "datatype", "group", "proto", "sys", "logging"];
 
 /// Names of the dependencies in the sections of a manifest that `picks` picks.
 fn dependencies(manifest: &str, picks: impl Fn(&str) -> bool) -> Vec<String> {
