@@ -109,6 +109,16 @@ impl<'a> Octets<'a> {
         self.len == 0
     }
 
+    /// The `len` octets from `offset` on.
+    ///
+    /// # Panics
+    /// When they are not inside this range: a bug of the caller.
+    #[inline(always)]
+    pub fn range(&self, offset: usize, len: usize) -> Octets<'a> {
+        assert!(offset + len <= self.len, "a range inside");
+        Octets::new(self.words, self.start + offset, len)
+    }
+
     /// Address of the first octet, for the boundary that copies array regions by pointer.
     ///
     /// While the borrow lasts the octets may be read, and the owner of the buffer may write them.

@@ -134,7 +134,7 @@ impl Comm {
     }
 
     /// World rank of each member.
-    pub(crate) fn members(&self) -> &[u32] {
+    pub fn members(&self) -> &[u32] {
         &self.members
     }
 

@@ -9,6 +9,7 @@ mod access;
 mod indexed;
 mod kernels;
 mod pipeline;
+mod placed;
 
 use std::mem::MaybeUninit;
 

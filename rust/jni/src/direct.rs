@@ -8,6 +8,7 @@
 
 pub(crate) mod exchange;
 mod part;
+pub(crate) mod typed;
 
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ pub(crate) fn send_gathered(
     tag: i32,
 ) -> Answer<()> {
     let part = Part::picked(&array, count, offs, &indexes)?;
-    send_part(env, comm, &part, dest, tag)
+    send_part(env, comm, &part, dest, tag, false)
 }
 
 pub(crate) fn isend_gathered(
@@ -99,7 +100,7 @@ pub(crate) fn send_patch(
     tag: i32,
 ) -> Answer<()> {
     let patch = patch(env, array.len(), off, rank, exts, strs, &indexes)?;
-    send_part(env, comm, &Part::patch(&array, &patch), dest, tag)
+    send_part(env, comm, &Part::patch(&array, &patch), dest, tag, false)
 }
 
 pub(crate) fn isend_patch(
@@ -119,8 +120,15 @@ pub(crate) fn isend_patch(
 }
 
 #[inline(never)]
-fn send_part(env: &mut Env, comm: i64, part: &Part<'_>, dest: i32, tag: i32) -> Answer<()> {
-    send_and_wait(env, comm, part, dest, tag, false)
+fn send_part(
+    env: &mut Env,
+    comm: i64,
+    part: &Part<'_>,
+    dest: i32,
+    tag: i32,
+    synchronous: bool,
+) -> Answer<()> {
+    send_and_wait(env, comm, part, dest, tag, synchronous)
 }
 
 /// Sends a message and waits for its send. The elements are captured before the wait.

@@ -2,8 +2,10 @@
 
 use mpjdev_bootstrap::job::JoinError;
 use mpjdev_buffer::{BufferError, SlabError};
+use mpjdev_datatype::DatatypeError;
 use mpjdev_engine::DeviceError;
 use mpjdev_engine::handle_table::HandleError;
+use mpjdev_group::{GroupError, TopologyError};
 use thiserror::Error;
 
 /// A failed native method.
@@ -22,6 +24,12 @@ pub(crate) enum Fault {
     Device(DeviceError),
     #[error(transparent)]
     Join(JoinError),
+    #[error(transparent)]
+    Datatype(DatatypeError),
+    #[error(transparent)]
+    Group(GroupError),
+    #[error(transparent)]
+    Topology(TopologyError),
     #[error("the buffer is in use: a receive into it is pending")]
     InUse,
     #[error("the {what} is closed")]
@@ -113,6 +121,27 @@ impl From<JoinError> for Failure {
     }
 }
 
+impl From<DatatypeError> for Failure {
+    #[cold]
+    fn from(error: DatatypeError) -> Self {
+        Fault::Datatype(error).into()
+    }
+}
+
+impl From<GroupError> for Failure {
+    #[cold]
+    fn from(error: GroupError) -> Self {
+        Fault::Group(error).into()
+    }
+}
+
+impl From<TopologyError> for Failure {
+    #[cold]
+    fn from(error: TopologyError) -> Self {
+        Fault::Topology(error).into()
+    }
+}
+
 impl From<SlabError> for Failure {
     #[cold]
     fn from(error: SlabError) -> Self {
@@ -177,6 +206,8 @@ impl Failure {
             Fault::Buffer(error) => buffer_class(error),
             Fault::Device(error) => device_class(error),
             Fault::Join(error) => join_class(error),
+            Fault::Datatype(error) => datatype_class(error),
+            Fault::Group(_) | Fault::Topology(_) => JavaClass::IllegalArgument,
             Fault::Closed { .. } | Fault::Shared { .. } | Fault::WrongKind { .. } | Fault::InUse => {
                 JavaClass::IllegalState
             }
@@ -202,6 +233,18 @@ fn join_class(error: &JoinError) -> JavaClass {
         | JoinError::Foreign { .. }
         | JoinError::Descriptor { .. }
         | JoinError::System { .. } => JavaClass::IllegalState,
+    }
+}
+
+fn datatype_class(error: &DatatypeError) -> JavaClass {
+    match error {
+        DatatypeError::Range { .. } => JavaClass::ArrayIndex,
+        DatatypeError::Negative { .. }
+        | DatatypeError::Lengths { .. }
+        | DatatypeError::BaseMismatch { .. }
+        | DatatypeError::Overflow { .. }
+        | DatatypeError::TooComplex { .. }
+        | DatatypeError::TooMany { .. } => JavaClass::IllegalArgument,
     }
 }
 

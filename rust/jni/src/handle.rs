@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mpjdev_buffer::{Message, Patch, ReadBuffer, Slab, SlabSource, Type, ViewedSlab, WriteBuffer};
+use mpjdev_datatype::{Datatype, Items};
 use mpjdev_engine::collective::Operation;
 use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::lock_order::{LockRank, Mutex, MutexGuard};
@@ -71,6 +72,8 @@ pub(crate) enum Selection {
     Picked(Arc<Vec<i32>>),
     /// The elements of a patch.
     Patch(Arc<Patch>),
+    /// The elements of items of a datatype.
+    Items(Items),
 }
 
 impl Request {
@@ -99,12 +102,14 @@ static COMMS: HandleTable<Arc<Comm>> = HandleTable::new();
 static REQUESTS: HandleTable<Request> = HandleTable::new();
 static OPERATIONS: HandleTable<Operation> = HandleTable::new();
 static VIEWS: HandleTable<Hold> = HandleTable::new();
+static DATATYPES: HandleTable<Datatype> = HandleTable::new();
 
 const BUFFER: &str = "buffer";
 const COMM: &str = "communicator";
 const REQUEST: &str = "request";
 const OPERATION: &str = "collective operation";
 const VIEW: &str = "view";
+const DATATYPE: &str = "datatype";
 
 // ---- Buffers
 
@@ -372,6 +377,24 @@ pub(crate) fn keep_view(hold: Hold) -> Result<i64, Failure> {
 /// Releases a view's memory; a second call is no error.
 pub(crate) fn free_view(handle: i64) {
     let _ = VIEWS.remove(handle);
+}
+
+// ---- Datatypes
+
+/// Keeps a datatype for Java and returns its handle.
+pub(crate) fn keep_datatype(datatype: Datatype) -> Result<i64, Failure> {
+    DATATYPES.insert(datatype).map_err(|(_, r)| Failure::handle(DATATYPE)(r))
+}
+
+/// Uses a datatype. Any thread may use one, so it is held for a short time only.
+pub(crate) fn with_datatype<R>(handle: i64, f: impl FnOnce(&Datatype) -> R) -> Result<R, Failure> {
+    let mut held = DATATYPES.lock_spinning(handle).map_err(Failure::handle(DATATYPE))?;
+    Ok(held.with(|datatype| f(datatype)))
+}
+
+/// Removes a datatype; a second call is no error. Types and receives that were made of it stay.
+pub(crate) fn free_datatype(handle: i64) {
+    let _ = DATATYPES.remove(handle);
 }
 
 // ---- Memory

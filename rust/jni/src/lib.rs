@@ -17,4 +17,6 @@ mod error;
 mod handle;
 mod natives;
 mod stats;
+mod topology;
+mod types;
 mod view;

@@ -1,9 +1,9 @@
 //! The native methods of `mpjdev.core.Native`, and the calls about the library itself.
 
 use crate::boundary::{self, Env, natives};
-use crate::direct::exchange;
+use crate::direct::{exchange, typed};
 use crate::error::{self, Failure};
-use crate::{buffer, comm, direct, handle, stats, view};
+use crate::{buffer, comm, direct, handle, stats, topology, types, view};
 
 /// Raised together with `Native.ABI` when a method is removed or its signature changes.
 const ABI: i32 = 6;
@@ -132,6 +132,56 @@ natives! {
     "startSplit" Java_mpjdev_core_Native_startSplit = comm::start_split, (comm: long, color: int, key: int) -> long;
     "advance" Java_mpjdev_core_Native_advance = comm::advance, (operation: long, blocking: bool) -> long;
     "freeOperation" Java_mpjdev_core_Native_freeOperation = comm::free_operation, (operation: long) -> void;
+    "typeContiguous" Java_mpjdev_core_Native_typeContiguous = types::contiguous, (old: long, count: int) -> long;
+    "typeVector" Java_mpjdev_core_Native_typeVector = types::vector,
+        (old: long, count: int, block: int, stride: int, elements: bool) -> long;
+    "typeIndexed" Java_mpjdev_core_Native_typeIndexed = types::indexed,
+        (old: long, blocks/block_count: ints, displacements/displacement_count: ints, elements: bool) -> long;
+    "typeStruct" Java_mpjdev_core_Native_typeStruct = types::structure,
+        (blocks/block_count: ints, displacements/displacement_count: ints, types/type_count: longs) -> long;
+    "typeInfo" Java_mpjdev_core_Native_typeInfo = types::info, (datatype: long, out/room: ints) -> void;
+    "typeElements" Java_mpjdev_core_Native_typeElements = types::elements,
+        (datatype: long, off: int, count: int, length: int, out/room: ints) -> int;
+    "freeType" Java_mpjdev_core_Native_freeType = types::free, (datatype: long) -> void;
+    "sendTyped" Java_mpjdev_core_Native_sendTyped = typed::send,
+        (comm: long, datatype: long, array/length/element: array, off: int, count: int, dest: int, tag: int,
+         synchronous: bool) -> void;
+    "isendTyped" Java_mpjdev_core_Native_isendTyped = typed::isend,
+        (comm: long, datatype: long, array/length/element: array, off: int, count: int, dest: int, tag: int,
+         synchronous: bool) -> long;
+    "recvTyped" Java_mpjdev_core_Native_recvTyped = typed::recv,
+        (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int,
+         out: status) -> long;
+    "recvTypedFrom" Java_mpjdev_core_Native_recvTypedFrom = typed::recv_from,
+        (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
+    "irecvTyped" Java_mpjdev_core_Native_irecvTyped = typed::irecv,
+        (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
+    "sendrecvTyped" Java_mpjdev_core_Native_sendrecvTyped = typed::sendrecv,
+        (comm: long, from_type: long, from/from_length/from_element: array, from_off: int, send_count: int, dest: int,
+         send_tag: int, to_type: long, to/to_length/to_element: array, to_off: int, recv_count: int, source: int,
+         recv_tag: int, out: status) -> long;
+    "groupCombine" Java_mpjdev_core_Native_groupCombine = topology::combine,
+        (how: int, a/a_size: ints, b/b_size: ints, out/room: ints) -> int;
+    "groupRanges" Java_mpjdev_core_Native_groupRanges = topology::ranges,
+        (members/size: ints, ranges/count: ints, excluded: bool, out/room: ints) -> int;
+    "groupTranslate" Java_mpjdev_core_Native_groupTranslate = topology::translate,
+        (a/a_size: ints, ranks/count: ints, b/b_size: ints, out/room: ints) -> void;
+    "groupCompare" Java_mpjdev_core_Native_groupCompare = topology::compare, (a/a_size: ints, b/b_size: ints) -> int;
+    "members" Java_mpjdev_core_Native_members = topology::members, (comm: long, out/room: ints) -> void;
+    "compareComms" Java_mpjdev_core_Native_compareComms = topology::compare_comms, (a: long, b: long) -> int;
+    "dimsCreate" Java_mpjdev_core_Native_dimsCreate = topology::dims_create, (nodes: int, dims/rank: ints) -> void;
+    "cartCheck" Java_mpjdev_core_Native_cartCheck = topology::cart_check,
+        (size: int, dims/rank: ints, periods/period_count: ints) -> int;
+    "cartRank" Java_mpjdev_core_Native_cartRank = topology::cart_rank,
+        (dims/rank: ints, periods/period_count: ints, coords/coord_count: ints) -> int;
+    "cartCoords" Java_mpjdev_core_Native_cartCoords = topology::cart_coords,
+        (dims/dim_count: ints, periods/period_count: ints, rank: int, out/room: ints) -> void;
+    "cartShift" Java_mpjdev_core_Native_cartShift = topology::cart_shift,
+        (dims/dim_count: ints, periods/period_count: ints, rank: int, direction: int, disp: int) -> long;
+    "cartPart" Java_mpjdev_core_Native_cartPart = topology::cart_part,
+        (dims/dim_count: ints, periods/period_count: ints, rank: int, remains/remain_count: ints) -> long;
+    "graphCheck" Java_mpjdev_core_Native_graphCheck = topology::graph_check,
+        (size: int, index/nodes: ints, edges/edge_count: ints) -> int;
     "markCounts" Java_mpjdev_core_Native_markCounts = stats::mark, () -> void;
     "counts" Java_mpjdev_core_Native_counts = stats::since_mark, () -> text;
     "printStats" Java_mpjdev_core_Native_printStats = stats::print, () -> void;
@@ -162,7 +212,8 @@ fn failure_names(_: &mut Env) -> Result<String, Failure> {
 
 /// `NAME=value` of every number that both sides must agree on, one per line.
 fn constants(_: &mut Env) -> Result<String, Failure> {
-    let all = buffer::CONSTANTS.iter().chain(&comm::CONSTANTS);
+    let mpi = types::CONSTANTS.iter().chain(&topology::CONSTANTS);
+    let all = buffer::CONSTANTS.iter().chain(&comm::CONSTANTS).chain(mpi);
     Ok(all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\n"))
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn sendrecv_patch(
 }
 
 #[inline(never)]
-fn exchange_selected(
+pub(super) fn exchange_selected(
     env: &mut Env,
     comm: i64,
     sent: (&Part<'_>, i32, i32),

@@ -2,6 +2,7 @@
 
 use mpjdev_buffer::patch::check_range;
 use mpjdev_buffer::{BufferError, Encoding, Message, Octets, Patch, SectionHeader, layout};
+use mpjdev_datatype::{Items, Placement};
 use mpjdev_engine::{Comm, DeviceError, Status};
 
 use crate::array::{Array, Indexes, IntArray, Picked};
@@ -26,6 +27,7 @@ pub(super) enum Shape<'a> {
     Run(usize),
     Picked(Picked<'a>),
     Patch(&'a Patch),
+    Items(&'a Items),
 }
 
 impl<'a> Part<'a> {
@@ -64,6 +66,16 @@ impl<'a> Part<'a> {
         Part { array, count: patch.count(), shape: Shape::Patch(patch) }
     }
 
+    /// The elements of checked items.
+    pub(super) fn placed(array: &'a Array, placement: &'a Placement) -> Part<'a> {
+        let shape = match placement {
+            Placement::Run { off, .. } => Shape::Run(*off),
+            Placement::Patch(patch) => Shape::Patch(patch),
+            Placement::Items(items) => Shape::Items(items),
+        };
+        Part { array, count: placement.count(), shape }
+    }
+
     /// The elements that a posted receive has selected.
     #[inline(always)]
     pub(super) fn selected(array: &'a Array, selection: &'a Selection) -> Part<'a> {
@@ -74,6 +86,7 @@ impl<'a> Part<'a> {
                 Part { array, count: indices.len(), shape: Shape::Picked(picked) }
             }
             Selection::Patch(patch) => Part::patch(array, patch),
+            Selection::Items(items) => Part { array, count: items.elements(), shape: Shape::Items(items) },
         }
     }
 
@@ -153,6 +166,7 @@ impl<'a> Part<'a> {
             Shape::Run(off) => self.array.copy_in(env, off, self.count, place, swapped),
             Shape::Picked(picked) => self.array.scatter_checked(env, picked, place, swapped),
             Shape::Patch(patch) => self.array.str_scatter(env, patch, place, swapped),
+            Shape::Items(items) => self.array.scatter_items(env, items, place, swapped),
         }
     }
 
@@ -171,6 +185,7 @@ impl<'a> Part<'a> {
             Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
             Shape::Picked(picked) => self.array.gather(env, picked, place, false),
             Shape::Patch(patch) => self.array.str_gather(env, patch, place, false),
+            Shape::Items(items) => self.array.gather_items(env, items, place),
         }
     }
 }

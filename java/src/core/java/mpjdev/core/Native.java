@@ -594,4 +594,169 @@ public final class Native {
      * notified.
      */
     public static native void freeOperation(long operation);
+
+    // ---- Types
+
+    /** Code of the basic datatype of packed octets, behind the codes of {@link Types}. */
+    public static final int PACKED = 9;
+    /** Code of the datatype that marks a lower bound. */
+    public static final int LOWER_MARK = 10;
+    /** Code of the datatype that marks an upper bound. */
+    public static final int UPPER_MARK = 11;
+    /** Code of the base type of a datatype without elements. */
+    public static final int NO_BASE = -1;
+
+    /**
+     * Returns a datatype of {@code count} items, one extent apart. A datatype is a handle, or
+     * {@code -1 - code} of a basic one: of {@link Types}, {@link #PACKED}, {@link #LOWER_MARK} or
+     * {@link #UPPER_MARK}. Types that are too large or too complex are an {@link IllegalArgumentException},
+     * here and below.
+     */
+    public static native long typeContiguous(long old, int count);
+
+    /**
+     * Returns a datatype of {@code count} blocks of {@code block} items. {@code stride} counts extents of the
+     * old type, or elements.
+     */
+    public static native long typeVector(long old, int count, int block, int stride, boolean elements);
+
+    /**
+     * Returns a datatype of one block for each pair of a number of items and a displacement. Displacements
+     * count extents of the old type, or elements.
+     */
+    public static native long typeIndexed(long old, int[] blocks, int blockCount, int[] displacements,
+            int displacementCount, boolean elements);
+
+    /** As {@link #typeIndexed} in elements, with an old type for each block; all have one base type. */
+    public static native long typeStruct(int[] blocks, int blockCount, int[] displacements,
+            int displacementCount, long[] types, int typeCount);
+
+    /**
+     * Stores code of the base type, size, lower bound and upper bound, and 1 if items are consecutive
+     * elements without gaps. {@code out} has room for five.
+     */
+    public static native void typeInfo(long datatype, int[] out, int room);
+
+    /**
+     * Stores the elements that {@code count} items at {@code off} have in an array of {@code length}
+     * elements, in the order of a message, as many as there is room for. Returns their number.
+     */
+    public static native int typeElements(long datatype, int off, int count, int length, int[] out, int room);
+
+    /** Frees a datatype. Types that were made of it stay. */
+    public static native void freeType(long datatype);
+
+    // ---- Typed messages
+
+    /**
+     * Sends {@code count} items of a datatype, the first one at element {@code off}, as one section. Blocks
+     * as {@link #sendArray}. The array has elements of the base type. Elements outside it are an
+     * {@link ArrayIndexOutOfBoundsException}, here and below.
+     */
+    public static native void sendTyped(long comm, long datatype, Object array, int length, int element, int off,
+            int count, int dest, int tag, boolean synchronous);
+
+    /** Starts {@link #sendTyped}. Returns a request, 0 when the send is done. The elements are captured. */
+    public static native long isendTyped(long comm, long datatype, Object array, int length, int element, int off,
+            int count, int dest, int tag, boolean synchronous);
+
+    /**
+     * Receives a message of one section of the base type into items of a datatype, as {@link #recvArray}. A
+     * shorter message fills the first elements, in the order of the type.
+     */
+    public static native long recvTyped(long comm, long datatype, Object array, int length, int element, int off,
+            int count, int source, int tag, NativeStatus out);
+
+    /** As {@link #recvTyped} with a given source and tag, and the result of {@link #recvArrayFrom}. */
+    public static native long recvTypedFrom(long comm, long datatype, Object array, int length, int element,
+            int off, int count, int source, int tag);
+
+    /**
+     * Posts a receive into items of a datatype. {@link #awaitArray} and {@link #testArray} complete it. The
+     * datatype may be freed before.
+     */
+    public static native long irecvTyped(long comm, long datatype, Object array, int length, int element, int off,
+            int count, int source, int tag);
+
+    /** {@link #sendrecvArray} of items of two datatypes. The arrays may be the same. */
+    public static native long sendrecvTyped(long comm, long fromType, Object from, int fromLength, int fromElement,
+            int fromOff, int sendCount, int dest, int sendTag, long toType, Object to, int toLength, int toElement,
+            int toOff, int recvCount, int source, int recvTag, NativeStatus out);
+
+    // ---- Groups and topologies
+
+    /** Combination: the members of both, those of the first group first. */
+    public static final int UNION = 0;
+    /** Combination: the members of the first group that the second one has too. */
+    public static final int INTERSECTION = 1;
+    /** Combination: the members of the first group that the second one does not have. */
+    public static final int DIFFERENCE = 2;
+    /** Combination: the members of the first group with the ranks in the second list. */
+    public static final int INCLUSION = 3;
+    /** Combination: the members of the first group with other ranks. */
+    public static final int EXCLUSION = 4;
+
+    /**
+     * Combines two groups, or a group and ranks, by {@link #UNION} to {@link #EXCLUSION}. A group is a list
+     * of numbers, each once. Stores the members, for which there is room, and returns their number. A rank
+     * outside the group or named twice is an {@link IllegalArgumentException}.
+     */
+    public static native int groupCombine(int how, int[] a, int aSize, int[] b, int bSize, int[] out, int room);
+
+    /**
+     * Includes or excludes the members of ranges of ranks. Each range is a first rank, a last rank that need
+     * not be hit, and a stride. Results and errors are those of {@link #groupCombine}.
+     */
+    public static native int groupRanges(int[] members, int size, int[] ranges, int count, boolean excluded,
+            int[] out, int room);
+
+    /** Stores the rank in b of each of these ranks of a: -1 where b has no such member, -3 for -3. */
+    public static native void groupTranslate(int[] a, int aSize, int[] ranks, int count, int[] b, int bSize,
+            int[] out, int room);
+
+    /** Returns 0 for the same members in the same order, 1 for another order, 2 for other members. */
+    public static native int groupCompare(int[] a, int aSize, int[] b, int bSize);
+
+    /** Stores the world rank of each member of a communicator. */
+    public static native void members(long comm, int[] out, int room);
+
+    /**
+     * Returns 0 for one communicator. For two, returns 3 if they have the same members in the same order, 1
+     * for another order, 2 for other members.
+     */
+    public static native int compareComms(long a, long b);
+
+    /** Replaces the extents that are 0 by balanced ones, so that all multiply to {@code nodes}. */
+    public static native void dimsCreate(int nodes, int[] dims, int rank);
+
+    /**
+     * Checks a Cartesian topology on a communicator of {@code size} ranks, and returns the number of its
+     * nodes. A period other than 0 makes its dimension periodic.
+     */
+    public static native int cartCheck(int size, int[] dims, int rank, int[] periods, int periodCount);
+
+    /** Returns the rank with these coordinates, which wrap in periodic dimensions. */
+    public static native int cartRank(int[] dims, int rank, int[] periods, int periodCount, int[] coords,
+            int coordCount);
+
+    /** Stores the coordinates of a rank. */
+    public static native void cartCoords(int[] dims, int dimCount, int[] periods, int periodCount, int rank,
+            int[] out, int room);
+
+    /** Returns {@code source << 32 | dest} of a shift; -3 stands for a rank beyond an edge. */
+    public static native long cartShift(int[] dims, int dimCount, int[] periods, int periodCount, int rank,
+            int direction, int disp);
+
+    /**
+     * Returns {@code color << 32 | key} of the split into parts in which only the dimensions remain whose
+     * entry is not 0.
+     */
+    public static native long cartPart(int[] dims, int dimCount, int[] periods, int periodCount, int rank,
+            int[] remains, int remainCount);
+
+    /**
+     * Checks a graph on a communicator of {@code size} ranks, and returns the number of its nodes. The edges
+     * of node i are those from {@code index[i - 1]} up to {@code index[i]}.
+     */
+    public static native int graphCheck(int size, int[] index, int nodes, int[] edges, int edgeCount);
 }
