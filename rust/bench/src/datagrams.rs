@@ -114,7 +114,10 @@ impl plain::Endpoint for UdpEndpoint {
         if self.message.len() != HEADER_WORDS + octets / 8 {
             self.message = message(octets);
         }
-        let is_window = matches!(command.case, Case::RateArrays | Case::RateDirect | Case::RateBuffers);
+        let is_window = matches!(
+            command.case,
+            Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests
+        );
         self.link.want_gso_batches(is_window || self.link.cuts(octets) > 1)?;
         let key = (is_window, command.octets);
         self.cut = match self.best.get(&key) {

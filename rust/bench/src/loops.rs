@@ -123,6 +123,7 @@ impl MeasuredRank {
             Case::Buffers => self.buffers(times)?,
             Case::RateArrays | Case::RateDirect => self.rate(times, true)?,
             Case::RateBuffers => self.rate(times, false)?,
+            Case::RateRequests => self.rate_requests(times)?,
             Case::Ring => self.ring(times)?,
             Case::Alltoall => self.alltoall(times)?,
             Case::Busy => return self.busy(times),
@@ -273,6 +274,28 @@ impl MeasuredRank {
                         }
                     }
                 }
+            }
+            self.answer(other)?;
+        }
+        Ok(())
+    }
+
+    /// Windows of messages that are started first and waited for together.
+    fn rate_requests(&mut self, times: u64) -> Done {
+        let Some(other) = self.other() else { return Ok(()) };
+        let (capacity, from) = (self.pair()?.1.capacity(), RecvFrom { source: Some(other), tag: Some(TAG) });
+        let message = self.pair()?.0.finish()?.clone();
+        for _ in 0..times {
+            let mut started = Vec::with_capacity(self.window() as usize);
+            for _ in 0..self.window() {
+                if self.me() == 0 {
+                    started.extend(self.world.isend(&message, other, TAG, Mode::Standard)?);
+                } else {
+                    started.push(self.world.irecv(from, capacity, None)?);
+                }
+            }
+            for id in started {
+                self.world.wait(id, None, &mut Uninterruptible)?;
             }
             self.answer(other)?;
         }

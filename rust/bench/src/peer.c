@@ -213,7 +213,8 @@ static void run(const char *name, size_t octets, long times) {
         ping_pong(1, type, times);
     } else if (!strcmp(name, "sum") || !strcmp(name, "sum-direct")) {
         touched(count, times);
-    } else if (!strcmp(name, "rate-arrays") || !strcmp(name, "rate-direct") || !strcmp(name, "rate-buffers")) {
+    } else if (!strcmp(name, "rate-arrays") || !strcmp(name, "rate-direct") || !strcmp(name, "rate-buffers")
+               || !strcmp(name, "rate-requests")) {
         rate(count, window(octets), times);
     } else if (!strcmp(name, "ring")) {
         ring(count, times);

@@ -54,6 +54,8 @@ pub enum Case {
     RateDirect,
     /// Windows of messages from buffer to buffer.
     RateBuffers,
+    /// Windows of messages from array to array that are started first and waited for together.
+    RateRequests,
     /// Windows of messages to a rank that computes meanwhile.
     Busy,
     /// Message from a rank that computes after its send.
@@ -72,7 +74,7 @@ pub enum Case {
 
 impl Case {
     /// All cases.
-    pub const ALL: [Case; 22] = [
+    pub const ALL: [Case; 23] = [
         Case::Arrays,
         Case::Direct,
         Case::Timed,
@@ -88,6 +90,7 @@ impl Case {
         Case::RateArrays,
         Case::RateDirect,
         Case::RateBuffers,
+        Case::RateRequests,
         Case::Busy,
         Case::SendCompute,
         Case::RecvCompute,
@@ -115,6 +118,7 @@ impl Case {
             Case::RateArrays => "rate-arrays",
             Case::RateDirect => "rate-direct",
             Case::RateBuffers => "rate-buffers",
+            Case::RateRequests => "rate-requests",
             Case::Busy => "busy",
             Case::SendCompute => "send-compute",
             Case::RecvCompute => "recv-compute",
@@ -143,6 +147,7 @@ impl Case {
             Case::RateArrays => "window, array to array",
             Case::RateDirect => "window, direct",
             Case::RateBuffers => "window, buffer to buffer",
+            Case::RateRequests => "window, requests",
             Case::Busy => "window, receiver computes",
             Case::SendCompute => "sender computes after send",
             Case::RecvCompute => "receiver computes after irecv",
@@ -167,7 +172,9 @@ impl Case {
             | Case::Sum
             | Case::SumDirect
             | Case::Objects => 2,
-            Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::Busy => window(octets),
+            Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests | Case::Busy => {
+                window(octets)
+            }
             Case::Ring => u64::from(ranks.max(1)),
             Case::Serial
             | Case::Alltoall

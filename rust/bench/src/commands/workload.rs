@@ -31,7 +31,7 @@ impl Workload {
         match self {
             Workload::Pingpong => &[Case::Arrays, Case::Direct, Case::Buffers],
             Workload::Bandwidth => &[Case::RateArrays],
-            Workload::Rate => &[Case::RateArrays, Case::RateDirect, Case::RateBuffers],
+            Workload::Rate => &[Case::RateArrays, Case::RateDirect, Case::RateBuffers, Case::RateRequests],
             Workload::Alltoall => &[Case::Alltoall],
             Workload::Ring => &[Case::Ring],
             Workload::Baseline => &[

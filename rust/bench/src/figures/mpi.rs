@@ -1,7 +1,7 @@
 //! Targets of ranks over a C MPI, for each installed MPI: beside C with MPI_THREAD_MULTIPLE and messages of
 //! the same length.
 
-use super::Case::{Arrays, Buffers, Direct, RateArrays, RateBuffers, RateDirect, Sum};
+use super::Case::{Arrays, Buffers, Direct, RateArrays, RateBuffers, RateDirect, RateRequests, Sum};
 use super::Role::{Ours, Theirs};
 use super::{Comparison, Limit, MIB, Quantity, Target, ratio, speed};
 
@@ -78,9 +78,11 @@ pub(super) const MPI: &[Comparison] = &[
             (Ours, RateArrays, 8),
             (Theirs, RateBuffers, 8),
             (Ours, RateDirect, 8),
+            (Ours, RateRequests, 8),
         ],
         targets: &[
             ratio("rate of 8 B, direct, time by C's", 1.5, 3, 2),
+            ratio("rate of 8 B, isend, irecv and iwaitall, time by C's", 1.5, 4, 2),
             reported("rate of 8 B, buffer to buffer, time by C's", Quantity::Ratio(0, 2)),
             reported("rate of 8 B, array to array, time by C's", Quantity::Ratio(1, 2)),
         ],

@@ -76,7 +76,7 @@ abstract class AeronWork extends Work.WithArray {
     static AeronWork of(Comm world, AeronCarrier carrier, Task task) {
         return switch (task.what) {
             case ARRAYS, DIRECT, BUFFERS -> new Trips(world, carrier, task);
-            case RATE_ARRAYS, RATE_DIRECT, RATE_BUFFERS -> new Window(world, carrier, task);
+            case RATE_ARRAYS, RATE_DIRECT, RATE_BUFFERS, RATE_REQUESTS -> new Window(world, carrier, task);
             default -> throw new IllegalArgumentException(task.what.word + " is not measured over Aeron");
         };
     }

@@ -77,7 +77,7 @@ final class BaselineCarrier implements Carrier {
     public Work work(Case what, int octets) {
         return switch (what) {
             case ARRAYS, DIRECT, BUFFERS -> new Trips(world, rank, octets, what != Case.BUFFERS);
-            case RATE_ARRAYS, RATE_DIRECT, RATE_BUFFERS ->
+            case RATE_ARRAYS, RATE_DIRECT, RATE_BUFFERS, RATE_REQUESTS ->
                 new Window(world, rank, octets, what != Case.RATE_BUFFERS);
             default -> throw new IllegalArgumentException(what.word + " is not measured over the baseline");
         };

@@ -95,6 +95,12 @@ enum Case {
             return new Windows.Buffers(world, octets);
         }
     },
+    RATE_REQUESTS("rate-requests", "window, requests", Windows.PER_TIME, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Windows.Requests(world, octets);
+        }
+    },
     BUSY("busy", "window, receiver computes", Windows.PER_TIME, 8) {
         @Override
         Work work(Comm world, int octets) {

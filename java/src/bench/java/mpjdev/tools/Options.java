@@ -20,14 +20,15 @@ final class Options {
               pingpong   one way, half of a round trip: arrays, direct (without a buffer), buffers, strided,
                          strided-direct, random, random-direct, sum, sum-direct, objects
               bandwidth  octets per second in windows of 64 messages
-              rate       messages in windows of 64: rate-arrays, rate-direct, rate-buffers, busy (the receiver
-                         computes)
+              rate       messages in windows of 64: rate-arrays, rate-direct, rate-buffers, rate-requests (isend,
+                         irecv and iwaitall), busy (the receiver computes)
               alltoall   from every rank to every other
               ring       one hop around a ring of all ranks
               garbage    Java heap that a send and a receive allocate; garbage-direct
               empty      only the start and the end of a job
             or one of the cases: arrays direct buffers strided strided-direct random random-direct sum
-            sum-direct objects serial timed rate-arrays rate-direct rate-buffers busy garbage garbage-direct
+            sum-direct objects serial timed rate-arrays rate-direct rate-buffers rate-requests busy garbage
+            garbage-direct
 
             Options
               --sizes 8,1k,1m    octets of a message, multiples of 8
@@ -43,7 +44,7 @@ final class Options {
     private static final int THREADS_MAX = 1024;
     /** Cases of peers. */
     private static final Set<Case> OF_PEERS = EnumSet.of(Case.ARRAYS, Case.DIRECT, Case.BUFFERS,
-            Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS);
+            Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS, Case.RATE_REQUESTS);
     private static final String BASELINE = "baseline";
     private static final String AERON_IPC = "aeron-ipc";
     private static final String AERON_UDP = "aeron-udp";
@@ -148,7 +149,7 @@ final class Options {
             case "bandwidth":
                 return List.of(Case.RATE_ARRAYS);
             case "rate":
-                return List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS, Case.BUSY);
+                return List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS, Case.RATE_REQUESTS, Case.BUSY);
             default:
                 return List.of(Case.of(what));
         }

@@ -1,6 +1,7 @@
 package mpjdev.tools;
 
 import mpjdev.Comm;
+import mpjdev.Request;
 
 /** Windows of messages from rank 0 to rank 1, each with a short answer. */
 abstract class Windows extends Work.WithArray {
@@ -73,6 +74,34 @@ abstract class Windows extends Work.WithArray {
                     for (int k = 0; k < window; k++) {
                         world.recv(array, 0, n, 0, TAG);
                     }
+                    world.send(array, 0, 0, 0, TAG);
+                }
+            }
+        }
+    }
+
+    /** From array to array: all are started, then waited for together. */
+    static final class Requests extends Windows {
+        private final double[] all;
+        private final Request[] started;
+
+        Requests(Comm world, int octets) {
+            super(world, octets);
+            all = new double[window * array.length];
+            started = new Request[window];
+        }
+
+        @Override
+        void run(long times) {
+            int n = array.length;
+            for (long i = 0; i < times && other >= 0; i++) {
+                for (int k = 0; k < window; k++) {
+                    started[k] = me == 0 ? world.isend(all, k * n, n, 1, TAG) : world.irecv(all, k * n, n, 0, TAG);
+                }
+                Request.iwaitall(started);
+                if (me == 0) {
+                    world.recv(array, 0, 0, 1, TAG);
+                } else {
                     world.send(array, 0, 0, 0, TAG);
                 }
             }

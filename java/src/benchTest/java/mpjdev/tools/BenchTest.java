@@ -26,7 +26,7 @@ class BenchTest {
     @Test
     void shouldReadOptions() {
         Options options = Options.of("rate", "--sizes", "8,1k,2M", "--time", "0.25", "--threads", "3", "--json");
-        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS, Case.BUSY), options.cases);
+        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS, Case.RATE_REQUESTS, Case.BUSY), options.cases);
         assertEquals(List.of(8, 1024, 2 << 20), options.sizes);
         assertEquals(0.25, options.seconds);
         assertEquals(3, options.threads);
@@ -34,7 +34,8 @@ class BenchTest {
         assertEquals(List.of(), Options.of("empty").cases);
         assertEquals(List.of(Case.STRIDED), Options.of("strided").cases);
         assertEquals(Path.of("a", "b"), Options.of("serve", "a/b").socket);
-        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS), Options.of("rate", "--over", "aeron-udp").cases);
+        assertEquals(List.of(Case.RATE_ARRAYS, Case.RATE_DIRECT, Case.RATE_BUFFERS, Case.RATE_REQUESTS),
+                Options.of("rate", "--over", "aeron-udp").cases);
     }
 
     @ParameterizedTest
@@ -154,8 +155,8 @@ class BenchTest {
     void shouldReportCountersOfUdpRanks() throws Exception {
         String out = program("mpjdev.bench", "rate", "--java", "--class-path", System.getProperty("java.class.path"),
                 "--transport", "udp", "--sizes", "8", "--time", "0", "--json");
-        assertEquals(3, out.split("\"Java udp\"", -1).length - 1, out);
-        assertEquals(6, out.split("\"counters\": \\{", -1).length - 1, out);
+        assertEquals(4, out.split("\"Java udp\"", -1).length - 1, out);
+        assertEquals(8, out.split("\"counters\": \\{", -1).length - 1, out);
         assertTrue(out.contains("\"send_calls\": ") && !out.contains("\"send_calls\": 0,"), out);
     }
 
@@ -174,7 +175,7 @@ class BenchTest {
         assumeTrue(System.getProperty("java.class.path").contains("aeron-all"), "Aeron could not be resolved");
         String out = program("mpjdev.bench", "rate", "--peer", "aeron", "--class-path", System.getProperty("java.class.path"),
                 "--transport", transport, "--sizes", "8,64k,1m", "--time", "0", "--json");
-        assertEquals(6, out.split('"' + name + '"', -1).length - 1, out);
+        assertEquals(8, out.split('"' + name + '"', -1).length - 1, out);
     }
 
     /** Proves that arrays arrive over a peer as over mpjdev, also in fragments. */
@@ -192,7 +193,7 @@ class BenchTest {
         new Fork().with("-D" + BaselineNative.PROPERTY + '=' + library).run(PeerCheck.class, "baseline").ok();
         String out = program("mpjdev.bench", "rate", "--peer", "baseline", "--class-path", System.getProperty("java.class.path"),
                 "--baseline", library, "--transport", "shm", "--sizes", "8,64k,1m", "--time", "0", "--json");
-        assertEquals(9, out.split("\"baseline\"", -1).length - 1, out);
+        assertEquals(12, out.split("\"baseline\"", -1).length - 1, out);
     }
 
     private static String java() {
