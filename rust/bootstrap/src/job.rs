@@ -26,9 +26,10 @@ use mpjdev_transport::config::Config;
 use mpjdev_transport::local;
 
 #[cfg(not(loom))]
-pub use datagrams::{udp, udp_jobs, udp_rank, udp_rank_and_wire};
+pub use datagrams::{udp, udp_rank, udp_rank_and_wire};
 #[cfg(not(loom))]
 pub use error::{JoinError, LauncherFault};
+pub use mpjdev_transport::udp::in_process::jobs as udp_jobs;
 #[cfg(not(loom))]
 pub use processes::{Joined, join, join_through, shm};
 #[cfg(not(loom))]

@@ -19,6 +19,7 @@ mod dispatch;
 mod exposed;
 mod gso;
 pub mod ids;
+pub mod in_process;
 mod liveness;
 mod packet_source;
 pub mod path_mtu;
