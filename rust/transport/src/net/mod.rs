@@ -6,6 +6,7 @@ pub(super) mod copy;
 pub(super) mod epoll_waiter;
 pub(super) mod incoming_message;
 pub(super) mod net_rank;
+pub(super) mod packed_octets;
 pub(super) mod peer_fault;
 pub(super) mod peer_table;
 pub(super) mod poller;

@@ -21,6 +21,7 @@ use super::{Job, Terms};
 use crate::config::UNMATCHED_MAX;
 use crate::net::control::ControlMessage;
 use crate::net::net_rank::NetRank;
+use crate::net::packed_octets::GIVEN_UP;
 use crate::net::poller::Poller;
 use crate::net::progress_thread::{ProgressShared, ProgressTarget};
 use crate::net::transport::NetTransport;
@@ -364,7 +365,7 @@ impl NetTransport for TcpTransport {
             return;
         }
         if tx.has_broken_send() {
-            return self.close(channel, &mut tx, "this rank could not pack a message to it to the end");
+            return self.close(channel, &mut tx, GIVEN_UP);
         }
         tx.fill_from_sessions();
         self.write(channel, &mut tx);

@@ -21,6 +21,7 @@ use mpjdev_sys::stream::{self, PARTS_MAX, Part};
 
 use super::channel_state::{Fault, TxState};
 use crate::net::incoming_message::IncomingMessage;
+use crate::net::packed_octets::{is_given_up, is_packed};
 
 /// Octets of the staging buffer.
 const STAGE_LEN: usize = 128 << 10;
@@ -138,11 +139,6 @@ impl PeerSession {
     fn hold(&mut self) {
         self.pair.hold_acks(self.is_full && self.granted <= 0);
     }
-}
-
-/// Whether the octets of a packet are packed.
-fn is_packed(slab: &Slab, body: &Body) -> bool {
-    slab.packed_len().is_some_and(|packed| body.offset + u64::from(body.len) <= packed as u64)
 }
 
 /// Sending direction of one channel.
@@ -295,7 +291,7 @@ impl TxStream {
 
     /// Whether a message to send will never be packed.
     pub(super) fn has_broken_send(&self) -> bool {
-        self.sessions.iter().any(|session| session.sends.values().any(|slab| slab.packed_len().is_none()))
+        self.sessions.iter().any(|session| session.sends.values().any(is_given_up))
     }
 
     /// Puts the packets of the sessions, as far as there is room and their octets are packed.
@@ -307,7 +303,9 @@ impl TxStream {
                     break;
                 }
                 let sends = &session.sends;
-                let is_there = |body: &Body| sends.get(&body.token).is_none_or(|slab| is_packed(slab, body));
+                let is_there = |body: &Body| {
+                    sends.get(&body.token).is_none_or(|slab| is_packed(slab, body.offset, body.len))
+                };
                 let Some(Transmit { packet, body }) = session.pair.poll_transmit_if(is_there) else { break };
                 let Some(body) = body else {
                     self.put(at, &packet, None);
