@@ -334,15 +334,13 @@ impl PeerSession {
             false => Kind::Synchronous,
         };
         if data.len == total {
-            self.arrivals.insert(
-                header.token,
-                NumberedMessage { arriving: IncomingMessage::short(id, total), end: total },
-            );
+            let arriving = NumberedMessage::new(IncomingMessage::short(id, total), total);
+            self.arrivals.insert(header.token, arriving);
             return Ok(Resolved::Message(header));
         }
         let mut arriving = IncomingMessage::long(id, total);
         arriving.begin(taken(source, data.len, data)?, data.len);
-        self.arrivals.insert(header.token, NumberedMessage { arriving, end: data.len });
+        self.arrivals.insert(header.token, NumberedMessage::new(arriving, data.len));
         let begun = Payload::Partial { len: total, here: data.len };
         Ok(Resolved::Elsewhere(header, Incoming::Reference(begun)))
     }
@@ -383,7 +381,7 @@ impl PeerSession {
             return Resolved::Elsewhere(header, Incoming::Reference(Payload::Physical(slab, len)));
         }
         let token = u64::from(id.destination_id());
-        let Some(NumberedMessage { arriving, end }) = self.arrivals.get_mut(&token) else {
+        let Some(NumberedMessage { arriving, end, prefix }) = self.arrivals.get_mut(&token) else {
             return Resolved::Nothing;
         };
         *end = (*end).max(offset + data.len);
@@ -396,7 +394,10 @@ impl PeerSession {
             None => arriving.capture_headers(offset, |i| octet(&data, i), data.len),
         }
         if !is_last {
-            return Resolved::Nothing;
+            let part = prefix.add(offset, data.len).and_then(|arrived| arriving.note_arrived(arrived));
+            let Some(part) = part else { return Resolved::Nothing };
+            let header = Header { kind: Kind::RendezvousPart, token, ..Header::default() };
+            return Resolved::Elsewhere(header, Incoming::Reference(part));
         }
         self.expected = None;
         let Some(NumberedMessage { arriving, .. }) = self.arrivals.remove(&token) else {

@@ -26,6 +26,7 @@ pub mod path_mtu;
 mod peer;
 mod placement;
 mod poll;
+mod prefix;
 pub mod probe;
 mod retransmit_buffer;
 mod send;

@@ -13,6 +13,7 @@ use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 
 use super::gso::Outgoing;
 use super::placement::{Expected, HEAD_LEN};
+use super::prefix::Prefix;
 use super::retransmit_buffer::Store;
 use super::session_state::{Lost, SessionState};
 use super::timers::NEVER;
@@ -106,6 +107,15 @@ pub(super) struct NumberedMessage {
     pub(super) arriving: IncomingMessage<ArrivalId>,
     /// No octet from here on has arrived.
     pub(super) end: usize,
+    /// Octets that have arrived from the start on.
+    pub(super) prefix: Prefix,
+}
+
+impl NumberedMessage {
+    /// A message of which the first `len` octets have arrived.
+    pub(super) fn new(arriving: IncomingMessage<ArrivalId>, len: usize) -> NumberedMessage {
+        NumberedMessage { arriving, end: len, prefix: Prefix::new(len) }
+    }
 }
 
 impl Peer {
@@ -175,7 +185,7 @@ impl PeerSession {
     /// Records that a receive has matched a numbered message. `wanted` octets of a long one are wanted.
     /// Datagrams have at most `len_max` octets.
     pub(super) fn matched(&mut self, token: u64, wanted: u64, source: &dyn SlabSource, len_max: usize) {
-        let Some(NumberedMessage { arriving, end }) = self.arrivals.get_mut(&token) else { return };
+        let Some(NumberedMessage { arriving, end, .. }) = self.arrivals.get_mut(&token) else { return };
         if self.connection.matched(arriving.id).is_err() {
             return;
         }

@@ -2,10 +2,12 @@
 
 use mpjdev_buffer::octets::{copy_out, copy_words};
 use mpjdev_buffer::{Slab, SlabSource};
+use mpjdev_proto::datagram::reliable::content::Body;
 use mpjdev_sys::datagram::Part;
 use mpjdev_sys::memory::Memory;
 
 use crate::config::SPARSE_FACTOR;
+use crate::net::packed_octets::{is_given_up, is_packed};
 
 /// Octets of a message that is copied. A copy costs less than holding the owner's memory.
 const COPIED_MAX: usize = 256;
@@ -125,6 +127,21 @@ impl Store {
         place as u64 + 1
     }
 
+    /// Whether octets of a message are packed.
+    pub(super) fn is_packed(&self, body: &Body) -> bool {
+        match self.entries.get(body.token as usize - 1).map(|entry| &entry.octets) {
+            Some(Octets::Referenced(slab)) => is_packed(slab, body.offset, body.len),
+            _ => true,
+        }
+    }
+
+    /// Whether a message will never be packed.
+    pub(super) fn has_given_up(&self) -> bool {
+        let is_given_up =
+            |entry: &Entry| matches!(&entry.octets, Octets::Referenced(slab) if is_given_up(slab));
+        self.entries.iter().any(is_given_up)
+    }
+
     /// Octets of a message that are needed.
     pub(super) fn part(&self, token: u64, offset: usize, len: usize) -> Part<'_> {
         match self.entries.get(token as usize - 1).map(|entry| &entry.octets) {
@@ -200,7 +217,8 @@ impl Store {
 
     /// The memory to keep for a message: a copy, if it holds much more memory than it has octets.
     fn compact_if_sparse(&mut self, slab: &Slab, len: usize, source: &dyn SlabSource) -> Slab {
-        if slab.len() / SPARSE_FACTOR <= len {
+        // A message that is still being packed has no octets to copy.
+        if slab.is_packing() || slab.len() / SPARSE_FACTOR <= len {
             return slab.clone();
         }
         match source.take_arrived(len) {

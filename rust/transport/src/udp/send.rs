@@ -129,7 +129,8 @@ impl UdpTransport {
         self.flush_control(session);
         loop {
             while !session.outgoing.is_full()
-                && let Some(transmit) = session.connection.poll_transmit(now)
+                && let Some(transmit) =
+                    session.connection.poll_transmit_if(now, |body| session.store.is_packed(body))
             {
                 if transmit.packet.extension.fin {
                     session.state = session.state.fin_sent();

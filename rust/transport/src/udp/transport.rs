@@ -29,6 +29,7 @@ use super::timers::{Sleeper, Timers};
 use super::{Job, Terms};
 use crate::net::control::ControlMessage;
 use crate::net::net_rank::NetRank;
+use crate::net::packed_octets::GIVEN_UP;
 use crate::net::poller::Poller;
 use crate::net::progress_thread::{ProgressShared, ProgressTarget};
 use crate::net::transport::NetTransport;
@@ -332,6 +333,25 @@ impl NetTransport for UdpTransport {
 
     fn eager_max(&self, dest: u32) -> usize {
         self.peer_of(dest).map_or(usize::MAX, |peer| peer.eager_len)
+    }
+
+    fn can_send_ahead(&self, _: u32) -> bool {
+        true
+    }
+
+    fn send_packed(&self, dest: u32) {
+        let Some(peer) = self.peer_of(dest) else { return };
+        let mut session = peer.session();
+        if session.is_closed() {
+            return;
+        }
+        if session.store.has_given_up() {
+            drop(session);
+            return self.close(peer, GIVEN_UP, false);
+        }
+        if self.transmit(peer, &mut session, self.timers.now()) || session.has_rest() {
+            self.net.progress.kick();
+        }
     }
 
     fn poll(&self) -> bool {

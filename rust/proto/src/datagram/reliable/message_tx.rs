@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use super::super::extension::{Fragment, Grant, Request};
 use super::super::header::Mode;
 use super::super::layout::{CONTEXT_LEN, FRAGMENT_LEN, LRANK_MAX, REQUEST_LEN};
-use super::content::{Block, Content};
+use super::content::{Block, Body, Content};
 use super::context_ids::TxContextIds;
 use super::error::SendError;
 use super::settings::{RTS_DATA_LEN, Settings};
@@ -184,9 +184,18 @@ impl MessageTx {
         self.controls.push_back(content);
     }
 
+    /// Whether [`poll`](Self::poll) returns a packet.
+    #[inline]
+    pub(super) fn is_ready(&self, is_there: &impl Fn(&Body) -> bool) -> bool {
+        !self.queue.is_empty()
+            || self.eager.is_some()
+            || !self.controls.is_empty()
+            || self.granted.iter().any(|id| self.granted_body(*id).is_some_and(|body| is_there(&body)))
+    }
+
     /// The next packet. Answers first, then messages in the order of the sends, alternating with granted
-    /// octets.
-    pub(super) fn poll(&mut self) -> Option<Content> {
+    /// octets that are there.
+    pub(super) fn poll(&mut self, is_there: &impl Fn(&Body) -> bool) -> Option<Content> {
         if let Some(control) = self.controls.pop_front() {
             self.answers -= usize::from(matches!(control.mode, Mode::OkToSend | Mode::AntiSendOk));
             return Some(control);
@@ -194,8 +203,8 @@ impl MessageTx {
         let has_others = self.eager.is_some() || !self.queue.is_empty();
         let is_granted = !self.granted.is_empty() && (!has_others || self.is_granted_turn);
         self.is_granted_turn = !is_granted;
-        if is_granted {
-            return self.poll_granted();
+        if is_granted && let Some(content) = self.poll_granted(is_there) {
+            return Some(content);
         }
         match self.eager {
             Some(part) => Some(self.poll_eager(part)),
@@ -254,12 +263,21 @@ impl MessageTx {
         self.eager = (!content.is_last).then_some(Part { offset: offset + len, ..part });
     }
 
-    fn poll_granted(&mut self) -> Option<Content> {
-        let id = self.granted.pop_front()?;
-        let room = (self.room - FRAGMENT_LEN) as u64;
+    /// The next octets of a message with granted ones.
+    fn granted_body(&self, id: u32) -> Option<Body> {
+        let ActiveSend { send, offset, granted, .. } = self.active.get(&id)?;
+        let len = (granted - offset).min((self.room - FRAGMENT_LEN) as u64);
+        Some(Body { token: send.token, offset: *offset, len: len as u32 })
+    }
+
+    fn poll_granted(&mut self, is_there: &impl Fn(&Body) -> bool) -> Option<Content> {
+        let is_next = |id: &u32| self.granted_body(*id).is_some_and(|body| is_there(&body));
+        let at = self.granted.iter().position(is_next)?;
+        // Those before it keep their order.
+        let id = self.granted.remove(at)?;
+        let len = u64::from(self.granted_body(id)?.len);
         let active = self.active.get_mut(&id)?;
         let ActiveSend { send, offset, granted, destination_id, .. } = *active;
-        let len = (granted - offset).min(room);
         active.offset += len;
         let is_last = active.offset == send.len;
         if active.offset < granted {

@@ -30,14 +30,22 @@ pub struct Transmit {
 impl Connection {
     /// The next datagram that may be sent at `now`.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
+        self.poll_transmit_if(now, |_| true)
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit). Granted octets of a message wait until `is_there` returns
+    /// true for them. Other packets are sent meanwhile.
+    #[inline]
+    pub fn poll_transmit_if(&mut self, now: Nanos, is_there: impl Fn(&Body) -> bool) -> Option<Transmit> {
         if self.close.is_over() {
             return self.close.poll_reset().then(|| self.reset());
         }
         if let Some(transmit) = self.poll_probe(now) {
             return Some(transmit);
         }
-        if (self.packet_tx.first_lost().is_some() || self.has_new())
-            && let Some(transmit) = self.poll_windowed(now)
+        let has_new = || self.message_tx.is_ready(&is_there) || self.is_fin_next();
+        if (self.packet_tx.first_lost().is_some() || has_new())
+            && let Some(transmit) = self.poll_windowed(now, &is_there)
         {
             return Some(transmit);
         }
@@ -45,12 +53,6 @@ impl Connection {
             return Some(self.transmit_pure(now));
         }
         None
-    }
-
-    /// Whether something waits that was not sent before.
-    #[inline]
-    fn has_new(&self) -> bool {
-        self.message_tx.has_queued() || self.is_fin_next()
     }
 
     fn is_fin_next(&self) -> bool {
@@ -69,7 +71,7 @@ impl Connection {
     }
 
     /// A packet that needs the congestion window.
-    fn poll_windowed(&mut self, now: Nanos) -> Option<Transmit> {
+    fn poll_windowed(&mut self, now: Nanos, is_there: &impl Fn(&Body) -> bool) -> Option<Transmit> {
         let window = u64::from(self.congestion.window());
         let in_flight = self.packet_tx.in_flight() as u64;
         let lost = self.packet_tx.first_lost();
@@ -91,7 +93,7 @@ impl Connection {
         }
         let transmit = match lost {
             Some(number) => self.transmit_lost(now, number)?,
-            None => self.transmit_new(now, window.saturating_sub(in_flight).min(room))?,
+            None => self.transmit_new(now, window.saturating_sub(in_flight).min(room), is_there)?,
         };
         self.has_retransmit_allowance = false;
         self.pacing.sent(now, &pace, len(&transmit.packet));
@@ -120,7 +122,7 @@ impl Connection {
 
     /// The window probe is due. The messages that waited may have been cancelled.
     pub(super) fn probe_window(&mut self, now: Nanos) {
-        if self.has_new() {
+        if self.message_tx.has_queued() || self.is_fin_next() {
             self.send_window.probe_sent(now, self.rtt.base_pto());
             self.counters.window_probes += 1;
             self.has_pure_ack_req = true;
@@ -140,9 +142,9 @@ impl Connection {
     }
 
     /// Sends a new packet; `left` new packets may be sent now, with this one.
-    fn transmit_new(&mut self, now: Nanos, left: u64) -> Option<Transmit> {
+    fn transmit_new(&mut self, now: Nanos, left: u64, is_there: &impl Fn(&Body) -> bool) -> Option<Transmit> {
         self.send_window.cancel_probe();
-        let content = match self.message_tx.poll() {
+        let content = match self.message_tx.poll(is_there) {
             Some(content) => content,
             None => {
                 self.close.fin_sent(self.packet_tx.next());

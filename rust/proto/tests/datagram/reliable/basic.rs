@@ -154,6 +154,34 @@ fn messages_of_all_kinds_arrive_once_and_intact() {
     assert!(counts.iter().all(|count| *count > 50), "matched, cancelled, refused, withdrawn: {counts:?}");
 }
 
+/// Proves the same of messages that are packed after they were sent.
+#[test]
+fn messages_that_are_packed_while_they_leave_arrive_intact() {
+    for impairment in ["delay=20us", "delay=50us,loss=5%,dup=2%,reorder=8"] {
+        for packs in [50, 700, 20_000] {
+            for_seeds(0..scaled(2, 200), |seed| {
+                let mut world = world(seed, Settings::new(PATHS[seed as usize % 2]), impairment);
+                for end in &mut world.ends {
+                    end.streams(33);
+                    end.plan.message = |number| {
+                        let send = mixed(number);
+                        mpjdev_proto::datagram::reliable::message_tx::Send {
+                            rendezvous: send.len > 1000,
+                            ..send
+                        }
+                    };
+                    (end.dawdles, end.cancels, end.packs) = (4, 3, packs);
+                }
+                world.run_to_completion(2 * END_LIMIT);
+                for k in 0..2 {
+                    let (end, other) = (&world.ends[k], &world.ends[1 - k]);
+                    assert_eq!((end.complete + other.cancelled, end.connection.pending()), (33, vec![]));
+                }
+            });
+        }
+    }
+}
+
 /// Proves the same with the smallest limits, and that two ends with full windows never deadlock on answers.
 #[test]
 fn smallest_windows_and_datagrams_carry_all_messages() {

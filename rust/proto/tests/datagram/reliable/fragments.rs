@@ -4,6 +4,7 @@ use mpjdev_proto::datagram::extension::{Fragment, Grant, Request};
 use mpjdev_proto::datagram::header::{Header, Mode};
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::content::Body;
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
@@ -183,6 +184,33 @@ fn unrequested_grant_is_refused() {
     let message_id = right.message_id;
     assert_eq!(parts, [Fragment { message_id, destination_id: 3, total: TOTAL, offset: 8 }]);
     assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
+}
+
+/// Proves that granted octets wait until they are there, fragment by fragment, and that others leave
+/// meanwhile.
+#[test]
+fn granted_octets_wait_until_they_are_there() {
+    let mut end = End::new();
+    let len = 3 * end.connection.settings().room() as u64;
+    let send = Send { len, rendezvous: true, token: 7, ..Send::default() };
+    let request = end.sends(send).extension.request.expect("it is long");
+    let granted = Grant { message_id: request.message_id, destination_id: 3, granted: len };
+    assert_eq!(end.answer(Mode::OkToSend, granted).0, [Event::Matched { token: 7 }]);
+    end.connection.send(short(8)).expect("there is room");
+    end.connection.handle_drained(0);
+    let mut sent = Vec::new();
+    for there in [8, len / 2, len / 2, len - 1, len] {
+        let is_there = |body: &Body| body.token != 7 || body.offset + u64::from(body.len) <= there;
+        while let Some(transmit) = end.connection.poll_transmit_if(0, is_there) {
+            end.connection.check();
+            let Some(body) = transmit.body else { continue };
+            assert!(is_there(&body), "{body:?} is sent when {there} octets are there");
+            sent.push(body.token);
+        }
+    }
+    let (others, parts): (Vec<u64>, Vec<u64>) = sent.iter().partition(|token| **token != 7);
+    assert_eq!((others, sent[0]), (vec![9], 9));
+    assert!(parts.len() >= 3 && end.connection.poll_transmit(0).is_none(), "{parts:?}");
 }
 
 /// Proves that a peer that exceeds its announced sends gets answers for matched messages only, within the

@@ -58,6 +58,9 @@ pub(crate) struct End {
     pub(crate) dawdles: u64,
     /// A message is cancelled in one of this number of passes; 0 is never.
     pub(crate) cancels: u64,
+    /// Most octets of each message that a pass packs, after the message was sent; 0: it is packed before.
+    pub(crate) packs: u64,
+    packed: BTreeMap<u64, u64>,
     pub(crate) inbox: VecDeque<Vec<u8>>,
     /// The end does not poll before.
     pub(crate) asleep_until: Nanos,
@@ -137,6 +140,8 @@ impl End {
             unmatched: VecDeque::new(),
             dawdles: 0,
             cancels: 0,
+            packs: 0,
+            packed: BTreeMap::new(),
             inbox: VecDeque::new(),
             asleep_until: 0,
             events: Vec::new(),
@@ -200,7 +205,8 @@ impl World {
                 let wakes = (!end.inbox.is_empty() || end.wants_to_send()).then_some(self.now);
                 let timeout = end.connection.next_timeout();
                 let matches = (!end.unmatched.is_empty()).then_some(self.now + SOON);
-                let next = [wakes, timeout, arrival, matches].into_iter().flatten().min()?;
+                let packs = (end.packs > 0 && end.connection.has_queued()).then_some(self.now + SOON);
+                let next = [wakes, timeout, arrival, matches, packs].into_iter().flatten().min()?;
                 Some(next.max(end.asleep_until).max(self.now))
             })
             .min()
@@ -239,8 +245,9 @@ impl World {
         end.take_events();
         end.run_program(now, &mut self.random);
         end.take_events();
-        while let Some(transmit) = end.connection.poll_transmit(now) {
-            let octets = end.octets_of(&transmit.packet, transmit.body);
+        end.pack(&mut self.random);
+        while let Some((packet, body)) = end.poll_transmit(now) {
+            let octets = end.octets_of(&packet, body);
             self.networks[k].send(now, octets.len() + UDP_OVERHEAD, octets);
         }
         end.take_events();
@@ -403,6 +410,23 @@ impl End {
                 self.released += 1;
             }
         }
+    }
+
+    /// Packs a part of each message.
+    fn pack(&mut self, random: &mut Random) {
+        if self.packs > 0 {
+            for token in self.connection.pending() {
+                *self.packed.entry(token).or_default() += random.up_to(self.packs);
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Nanos) -> Option<(Packet, Option<Body>)> {
+        let packed = |token: u64| self.packed.get(&token).copied().unwrap_or_default();
+        let is_there =
+            |body: &Body| self.packs == 0 || body.offset + u64::from(body.len) <= packed(body.token);
+        let transmit = self.connection.poll_transmit_if(now, is_there)?;
+        Some((transmit.packet, transmit.body))
     }
 
     /// A whole datagram.

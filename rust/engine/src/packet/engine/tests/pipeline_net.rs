@@ -1,14 +1,14 @@
-//! Tests of long messages over TCP that are packed after they were sent, and read before they have arrived.
+//! Tests of long messages over TCP and UDP, packed after they were sent and read before they have arrived.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{BufferError, Encoding, Message, Packer, SectionHeader, Type, WriteBuffer};
 use mpjdev_proto::envelope::Selector;
-use mpjdev_transport::PeerState;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::pool::HeapPool;
-use mpjdev_transport::tcp::{self, Terms};
 use mpjdev_transport::wait::Uninterruptible;
+use mpjdev_transport::{PacketSource, PeerState, Transport, tcp, udp};
 
 use crate::error::DeviceError;
 use crate::operation::{Accept, FastRecv, Mode};
@@ -18,14 +18,54 @@ use crate::request::RequestId;
 
 const CONTEXT: u64 = 7;
 /// Elements of a message, and its octets: several packets.
-const COUNT: usize = 4096;
+const COUNT: usize = 32 << 10;
 const OCTETS: usize = 24 + 8 * COUNT;
 /// Octets of a packet.
 const PACKET: u32 = 4096;
+/// Octets that may have arrived and are not reported yet: over UDP many datagrams are reported together.
+const UNREPORTED: usize = (32 << 10) + PACKET as usize;
 /// The offset of the elements.
 const DATA: usize = 16;
 /// A deadline that no step reaches.
 const LONG: Duration = Duration::from_secs(60);
+
+/// The transport of a job.
+#[derive(Clone, Copy, Debug)]
+enum Net {
+    Tcp,
+    Udp,
+}
+
+const NETS: [Net; 2] = [Net::Tcp, Net::Udp];
+
+type Ends = (Arc<dyn Transport>, Box<dyn PacketSource>);
+
+impl Net {
+    /// Both ends of two ranks.
+    fn connect(self, config: &Config, pool: &Arc<HeapPool>) -> Vec<Ends> {
+        match self {
+            Net::Tcp => {
+                let terms = tcp::Terms { maxdatalen: PACKET, ..tcp::Terms::default() };
+                let jobs = tcp::in_process::jobs(2, terms).expect("connections").into_iter();
+                jobs.map(|job| {
+                    let (transport, source) = tcp::connect(job, config, pool.clone()).expect("a transport");
+                    (transport as _, Box::new(source) as _)
+                })
+                .collect()
+            }
+            Net::Udp => {
+                let (datagram_len_max, eager_max) = (PACKET as usize, PACKET);
+                let terms = udp::Terms { datagram_len_max, eager_max, ..udp::Terms::default() };
+                let jobs = udp::in_process::jobs(2, terms).expect("sockets").into_iter();
+                jobs.map(|job| {
+                    let (transport, source) = udp::connect(job, config, pool.clone()).expect("a transport");
+                    (transport as _, Box::new(source) as _)
+                })
+                .collect()
+            }
+        }
+    }
+}
 
 struct Job {
     sender: PacketEngine,
@@ -33,18 +73,16 @@ struct Job {
 }
 
 impl Job {
-    fn new() -> Job {
-        Job::with(Config::default())
+    fn new(net: Net) -> Job {
+        Job::with(net, Config::default())
     }
 
-    fn with(config: Config) -> Job {
-        let terms = Terms { maxdatalen: PACKET, ..Terms::default() };
-        let jobs = tcp::in_process::jobs(2, terms).expect("connections");
-        let mut ranks = jobs.into_iter().map(|job| {
-            let (rank, config, pool) = (job.rank, config.clone(), HeapPool::new(1 << 30));
-            let (transport, source) = tcp::connect(job, &config, pool.clone()).expect("a transport");
-            PacketEngine::new(rank, 2, config, (transport, Box::new(source)), pool)
-        });
+    fn with(net: Net, config: Config) -> Job {
+        let pool = HeapPool::new(1 << 30);
+        let ends = net.connect(&config, &pool);
+        let mut ranks = (0..)
+            .zip(ends)
+            .map(|(rank, ends)| PacketEngine::new(rank, 2, config.clone(), ends, pool.clone()));
         let (sender, receiver) = (ranks.next().expect("two ranks"), ranks.next().expect("two ranks"));
         Job { sender, receiver }
     }
@@ -80,6 +118,15 @@ impl Job {
 
     fn await_packed(&self, message: &mut Message, octets: usize) -> Result<usize, DeviceError> {
         self.while_sending(|receiver| receiver.await_packed(0, message, octets, &mut Uninterruptible))
+    }
+
+    /// Waits until the receiver has consumed what was sent. Over UDP a later message may be received first.
+    fn settle(&self) {
+        let begun = Instant::now();
+        while self.receiver.leftovers() != Default::default() {
+            assert!(begun.elapsed() < LONG, "{:?} are left", self.receiver.leftovers());
+            self.sender.send_packed(1);
+        }
     }
 
     fn irecv(&self, capacity: usize) -> RequestId {
@@ -146,8 +193,8 @@ fn with_objects(objects: usize) -> Message {
 
 #[test]
 fn receive_reads_octets_that_were_packed_while_others_were_not() {
-    for is_late in [false, true] {
-        let job = Job::new();
+    for (net, is_late) in NETS.into_iter().flat_map(|net| [(net, false), (net, true)]) {
+        let job = Job::new(net);
         let sent = job.send_ahead();
         if is_late {
             job.while_sending(|receiver| receiver.probe(&selector(), &[], &mut Uninterruptible))
@@ -156,7 +203,7 @@ fn receive_reads_octets_that_were_packed_while_others_were_not() {
         sent.pack(COUNT / 2);
         let mut message = job.recv_begun();
         assert_eq!(message.sole_section(Type::Long, COUNT).expect("the headers are there").0, COUNT);
-        let wanted = COUNT / 2 - PACKET as usize / 8;
+        let wanted = COUNT / 2 - UNREPORTED / 8;
         let there = job.await_packed(&mut message, DATA + 8 * wanted).expect("they were packed");
         assert!((DATA + 8 * wanted..=DATA + 4 * COUNT).contains(&there), "{there} octets");
         assert_eq!(elements(&message, wanted), numbers(wanted));
@@ -170,125 +217,143 @@ fn receive_reads_octets_that_were_packed_while_others_were_not() {
 
 #[test]
 fn receive_of_all_octets_is_pending_until_the_last_one_is_packed() {
-    let job = Job::new();
-    let (id, sent) = (job.irecv(OCTETS), job.send_ahead());
-    sent.pack(COUNT - 1);
-    let soon = Instant::now() + Duration::from_millis(20);
-    let result = job.while_sending(|receiver| receiver.wait(id, Some(soon), &mut Uninterruptible));
-    assert!(matches!(result, Err(DeviceError::TimedOut { .. })), "{result:?}");
-    assert!(!job.receiver.is_done(id));
-    sent.finish();
-    let done = job.while_sending(|receiver| receiver.wait(id, None, &mut Uninterruptible));
-    let message = done.expect("no error").message.expect("a receive");
-    assert_eq!((message.is_packing(), elements(&message, COUNT)), (false, numbers(COUNT)));
+    for net in NETS {
+        let job = Job::new(net);
+        let (id, sent) = (job.irecv(OCTETS), job.send_ahead());
+        sent.pack(COUNT - 1);
+        let soon = Instant::now() + Duration::from_millis(20);
+        let result = job.while_sending(|receiver| receiver.wait(id, Some(soon), &mut Uninterruptible));
+        assert!(matches!(result, Err(DeviceError::TimedOut { .. })), "{result:?}");
+        assert!(!job.receiver.is_done(id));
+        sent.finish();
+        let done = job.while_sending(|receiver| receiver.wait(id, None, &mut Uninterruptible));
+        let message = done.expect("no error").message.expect("a receive");
+        assert_eq!((message.is_packing(), elements(&message, COUNT)), (false, numbers(COUNT)));
+    }
 }
 
 #[test]
 fn probe_sees_the_length_of_a_message_that_is_not_packed() {
-    let job = Job::new();
-    let sent = job.send_ahead();
-    let seen = job.while_sending(|receiver| receiver.probe(&selector(), &[], &mut Uninterruptible));
-    assert_eq!(seen.expect("it has arrived").1, OCTETS - 16);
-    sent.finish();
+    for net in NETS {
+        let job = Job::new(net);
+        let sent = job.send_ahead();
+        let seen = job.while_sending(|receiver| receiver.probe(&selector(), &[], &mut Uninterruptible));
+        assert_eq!(seen.expect("it has arrived").1, OCTETS - 16);
+        sent.finish();
+    }
 }
 
 #[test]
 fn too_long_message_is_truncated() {
-    let job = Job::new();
-    let (id, sent) = (job.irecv(100), job.send_ahead());
-    sent.finish();
-    let result = job.while_sending(|receiver| receiver.wait(id, None, &mut Uninterruptible));
-    assert!(
-        matches!(result, Err(DeviceError::Truncated { needed, .. }) if needed == OCTETS - 16),
-        "{result:?}"
-    );
+    for net in NETS {
+        let job = Job::new(net);
+        let (id, sent) = (job.irecv(100), job.send_ahead());
+        sent.finish();
+        let result = job.while_sending(|receiver| receiver.wait(id, None, &mut Uninterruptible));
+        assert!(
+            matches!(result, Err(DeviceError::Truncated { needed, .. }) if needed == OCTETS - 16),
+            "{result:?}"
+        );
+    }
 }
 
 #[test]
 fn receives_fail_when_the_sender_ends_before_it_has_packed_the_message() {
-    let job = Job::new();
-    let sent = job.send_ahead();
-    sent.pack(COUNT / 2);
-    let mut message = job.recv_begun();
-    let pending = job.irecv(OCTETS);
-    let Job { sender, receiver } = job;
-    drop(sender);
-    for result in [
-        receiver.await_packed(0, &mut message, OCTETS, &mut Uninterruptible).map(|_| ()),
-        receiver.wait(pending, None, &mut Uninterruptible).map(|_| ()),
-    ] {
-        assert!(matches!(result, Err(DeviceError::PeerFailed { rank: 0, .. })), "{result:?}");
+    for net in NETS {
+        let job = Job::new(net);
+        let sent = job.send_ahead();
+        sent.pack(COUNT / 2);
+        let mut message = job.recv_begun();
+        let pending = job.irecv(OCTETS);
+        let Job { sender, receiver } = job;
+        drop(sender);
+        for result in [
+            receiver.await_packed(0, &mut message, OCTETS, &mut Uninterruptible).map(|_| ()),
+            receiver.wait(pending, None, &mut Uninterruptible).map(|_| ()),
+        ] {
+            assert!(matches!(result, Err(DeviceError::PeerFailed { rank: 0, .. })), "{result:?}");
+        }
+        assert_eq!(receiver.leftovers(), Default::default());
     }
-    assert_eq!(receiver.leftovers(), Default::default());
 }
 
 #[test]
 fn receive_fails_when_the_sender_gives_up_packing() {
-    let job = Job::new();
-    let sent = job.send_ahead();
-    sent.pack(COUNT / 2);
-    let mut message = job.recv_begun();
-    drop(sent);
-    let result = job.await_packed(&mut message, OCTETS);
-    assert!(matches!(result, Err(DeviceError::PeerFailed { rank: 0, .. })), "{result:?}");
-    assert!(matches!(job.sender.transport.peer(1), PeerState::Failed(why) if why.contains("pack")));
+    for net in NETS {
+        let job = Job::new(net);
+        let sent = job.send_ahead();
+        sent.pack(COUNT / 2);
+        let mut message = job.recv_begun();
+        drop(sent);
+        let result = job.await_packed(&mut message, OCTETS);
+        assert!(matches!(result, Err(DeviceError::PeerFailed { rank: 0, .. })), "{result:?}");
+        assert!(matches!(job.sender.transport.peer(1), PeerState::Failed(why) if why.contains("pack")));
+    }
 }
 
 #[test]
 fn interrupted_wait_for_the_rest_ends_after_its_patience_and_the_rest_is_consumed() {
-    let job = Job::new();
-    let sent = job.send_ahead();
-    sent.pack(COUNT / 2);
-    let mut message = job.recv_begun();
-    let result = job.receiver.await_packed(0, &mut message, OCTETS, &mut || false);
-    assert_eq!(result, Err(DeviceError::Interrupted));
-    drop(message);
-    sent.finish();
-    job.send_ahead().finish();
-    let next = job.while_sending(|receiver| recv(receiver, Accept::Packed)).expect("the next message");
-    assert_eq!(elements(&next, COUNT), numbers(COUNT));
-    assert_eq!(job.receiver.leftovers(), Default::default());
+    for net in NETS {
+        let job = Job::new(net);
+        let sent = job.send_ahead();
+        sent.pack(COUNT / 2);
+        let mut message = job.recv_begun();
+        let result = job.receiver.await_packed(0, &mut message, OCTETS, &mut || false);
+        assert_eq!(result, Err(DeviceError::Interrupted));
+        drop(message);
+        sent.finish();
+        job.send_ahead().finish();
+        let next = job.while_sending(|receiver| recv(receiver, Accept::Packed)).expect("the next message");
+        assert_eq!(elements(&next, COUNT), numbers(COUNT));
+        job.settle();
+    }
 }
 
 /// The receive returns before it can know of the second half, which is consumed all the same.
 #[test]
 fn message_in_two_halves_is_named_at_its_end_and_consumed() {
-    let job = Job::new();
-    let objects = 3 * OCTETS;
-    let message = with_objects(objects);
-    assert!(message.is_split());
-    job.sender.isend(1, CONTEXT, 1, &message, Mode::Standard).expect("no error");
-    let mut message = job.while_sending(|receiver| recv(receiver, Accept::Packing)).expect("a message");
-    if message.is_packing() {
-        assert_eq!(job.await_packed(&mut message, OCTETS), Ok(OCTETS));
-        let expected = BufferError::NotSole { wanted: Type::Long, sections: 1, secondary: objects as u64 };
-        assert_eq!(message.check_sole_end(Type::Long), Err(expected));
+    for net in NETS {
+        let job = Job::new(net);
+        let objects = 3 * OCTETS;
+        let message = with_objects(objects);
+        assert!(message.is_split());
+        job.sender.isend(1, CONTEXT, 1, &message, Mode::Standard).expect("no error");
+        let mut message = job.while_sending(|receiver| recv(receiver, Accept::Packing)).expect("a message");
+        if message.is_packing() {
+            assert_eq!(job.await_packed(&mut message, OCTETS), Ok(OCTETS));
+            let expected =
+                BufferError::NotSole { wanted: Type::Long, sections: 1, secondary: objects as u64 };
+            assert_eq!(message.check_sole_end(Type::Long), Err(expected));
+        }
+        let next = with_objects(0);
+        job.sender.isend(1, CONTEXT, 1, &next, Mode::Standard).expect("no error");
+        let next = job.while_sending(|receiver| recv(receiver, Accept::Packed)).expect("the next message");
+        assert_eq!(elements(&next, COUNT), numbers(COUNT));
+        job.settle();
     }
-    let next = with_objects(0);
-    job.sender.isend(1, CONTEXT, 1, &next, Mode::Standard).expect("no error");
-    let next = job.while_sending(|receiver| recv(receiver, Accept::Packed)).expect("the next message");
-    assert_eq!(elements(&next, COUNT), numbers(COUNT));
-    assert_eq!(job.receiver.leftovers(), Default::default());
 }
 
 /// A thread that reads a message sleeps on a futex of its own while another one sleeps on the transport.
 #[test]
 fn reader_is_woken_while_another_thread_of_its_rank_sleeps_on_the_transport() {
-    let job = Job::with(Config { spins: 0, yields: 0, slice: 2 * LONG, ..Config::default() });
-    let never =
-        job.receiver.irecv(ReceiveArgs { selector: Selector { tag: Some(2), ..selector() }, ..args(OCTETS) });
-    let never = never.expect("it runs");
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| job.receiver.wait(never, None, &mut Uninterruptible));
-        for _ in 0..10 {
-            let sent = job.send_ahead();
-            sent.pack(COUNT / 2);
-            let mut message = job.recv_begun();
-            sent.finish();
-            assert_eq!(job.await_packed(&mut message, OCTETS), Ok(OCTETS));
-        }
-        assert!(!other.is_finished());
-        assert_eq!(job.receiver.cancel(never), Ok(true));
-        assert_eq!(other.join().expect("no panic").map(|_| ()), Err(DeviceError::Cancelled));
-    });
+    for net in NETS {
+        let job = Job::with(net, Config { spins: 0, yields: 0, slice: 2 * LONG, ..Config::default() });
+        let never = job
+            .receiver
+            .irecv(ReceiveArgs { selector: Selector { tag: Some(2), ..selector() }, ..args(OCTETS) });
+        let never = never.expect("it runs");
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| job.receiver.wait(never, None, &mut Uninterruptible));
+            for _ in 0..10 {
+                let sent = job.send_ahead();
+                sent.pack(COUNT / 2);
+                let mut message = job.recv_begun();
+                sent.finish();
+                assert_eq!(job.await_packed(&mut message, OCTETS), Ok(OCTETS));
+            }
+            assert!(!other.is_finished());
+            assert_eq!(job.receiver.cancel(never), Ok(true));
+            assert_eq!(other.join().expect("no panic").map(|_| ()), Err(DeviceError::Cancelled));
+        });
+    }
 }
