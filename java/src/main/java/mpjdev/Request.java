@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit;
 import mpjdev.core.Backoff;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
-import mpjdev.core.Resource;
+import mpjdev.core.PendingRequest;
 
 /**
  * A pending send or receive.
@@ -26,7 +26,7 @@ public class Request {
     private static final long FOREVER = -1;
 
     /** The native request; null once the operation is done. */
-    private volatile Resource pending;
+    private volatile PendingRequest pending;
     /** Keeps the buffer of a receive reachable. */
     private Buffer buffer;
     /** The array of a receive into one, which each wait and test passes; else null. */
@@ -60,7 +60,7 @@ public class Request {
         if (handle == 0) {
             request.status = Status.sent();
         } else {
-            request.pending = new Resource(request, handle, Resource.REQUEST);
+            request.pending = new PendingRequest(request, handle);
         }
         return request;
     }
@@ -90,7 +90,7 @@ public class Request {
 
     private Status await(long nanos) {
         // Read once, because another thread may free the request at any time.
-        Resource resource = pending;
+        PendingRequest resource = pending;
         if (resource != null) {
             if (Backoff.isVirtual()) {
                 park(nanos);
@@ -101,7 +101,7 @@ public class Request {
         return consume();
     }
 
-    private void drive(Resource resource, long nanos) {
+    private void drive(PendingRequest resource, long nanos) {
         Status into = new Status();
         try {
             long result = array == null ? Native.await(resource.handle(), nanos, into)
@@ -152,7 +152,7 @@ public class Request {
 
     /** Returns whether the operation is done, and stores its result. */
     private boolean poll() {
-        Resource resource = pending;
+        PendingRequest resource = pending;
         if (resource == null) {
             return true;
         }
@@ -176,7 +176,7 @@ public class Request {
         return true;
     }
 
-    private void settle(Resource resource, long result, Status into) {
+    private void settle(PendingRequest resource, long result, Status into) {
         if (result == Native.SENT) {
             status = Status.sent();
         } else if (array != null) {
@@ -185,14 +185,17 @@ public class Request {
             buffer.contentReplaced();
             status = into.received(result, buffer);
         }
-        done(resource);
+        buffer = null;
+        pending = null;
+        // The native call has removed the request.
+        resource.release();
     }
 
     /**
      * Stores the failure of the operation. A timeout or an interrupt is a failure of the wait only and is
      * thrown.
      */
-    private void settle(Resource resource, NativeFailure f) {
+    private void settle(PendingRequest resource, NativeFailure f) {
         RuntimeException exception = Errors.comm(f);
         if (f.code() == NativeFailure.TIMED_OUT || f.code() == NativeFailure.INTERRUPTED) {
             throw exception;
@@ -205,7 +208,7 @@ public class Request {
     }
 
     /** Stores that the operation has failed without message memory. Native code has freed the handle. */
-    private void settle(Resource resource, OutOfMemoryError e) {
+    private void settle(PendingRequest resource, OutOfMemoryError e) {
         if (buffer != null) {
             buffer.contentReplaced();
         }
@@ -213,7 +216,7 @@ public class Request {
         done(resource);
     }
 
-    private void done(Resource resource) {
+    private void done(PendingRequest resource) {
         buffer = null;
         pending = null;
         resource.close();
@@ -267,7 +270,7 @@ public class Request {
      * @return true if the operation will never complete; a wait then throws {@link CancelledException}
      */
     public boolean cancel() {
-        Resource resource = pending;
+        PendingRequest resource = pending;
         if (resource == null) {
             return false;
         }
@@ -285,7 +288,7 @@ public class Request {
      * use.
      */
     public void free() {
-        Resource resource = pending;
+        PendingRequest resource = pending;
         active = false;
         if (resource != null) {
             pending = null;
@@ -319,7 +322,7 @@ public class Request {
     private static Status driveAny(Request[] reqs) {
         long[] handles = new long[reqs.length];
         for (int i = 0; i < reqs.length; i++) {
-            Resource resource = isActive(reqs[i]) ? reqs[i].pending : null;
+            PendingRequest resource = isActive(reqs[i]) ? reqs[i].pending : null;
             handles[i] = resource == null ? 0 : resource.handle();
         }
         try {

@@ -12,10 +12,8 @@ public class Resource implements Runnable {
     public static final int BUFFER = 0;
     /** A communicator. */
     public static final int COMM = 1;
-    /** A request. */
-    public static final int REQUEST = 2;
     /** A view. */
-    static final int VIEW = 3;
+    static final int VIEW = 2;
 
     private static final Cleaner CLEANER = Cleaner.create();
 
@@ -59,9 +57,6 @@ public class Resource implements Runnable {
                 break;
             case COMM:
                 Native.freeComm(handle);
-                break;
-            case REQUEST:
-                Native.freeRequest(handle);
                 break;
             default:
                 Native.freeView(handle);
