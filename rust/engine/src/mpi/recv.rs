@@ -167,7 +167,7 @@ impl Receive {
         seen: mpi::Envelope,
         envelope: Option<Envelope>,
     ) -> Result<Option<Completed>, DeviceError> {
-        let rank = self.group.owner().clone();
+        let rank = self.group.owner();
         let envelope = envelope.unwrap_or_else(|| {
             let envelope = self.group.envelope(seen.source, seen.tag);
             rank.note_received(envelope.source);
@@ -179,7 +179,7 @@ impl Receive {
             let no_headers = LengthError::NoHeaders { first_len: RTS_LEN };
             let rts = rts.map_err(|_| lengths(no_headers, &envelope))?;
             let tag = rank.rendezvous_tag(rts.number);
-            let parts = RendezvousRecv::new(&rank, envelope, &rts, self.capacity, self.spare.take());
+            let parts = RendezvousRecv::new(rank, envelope, &rts, self.capacity, self.spare.take());
             self.stage = RecvStage::Rendezvous(Box::new(parts), tag);
             return Ok(None);
         }

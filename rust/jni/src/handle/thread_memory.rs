@@ -15,6 +15,9 @@ use super::memory::{Current, IS_SHARED, session};
 /// Larger memory returns to its pool after the message: a copy of that length takes much longer than a visit
 /// of the pool.
 const KEPT_MAX: usize = 32 << 10;
+/// Memories that are kept for posted receives, and the longest of them.
+const SPARES: usize = 64;
+const SPARE_MAX: usize = 2 * INLINE_MAX;
 
 /// The message memory of one thread. It is of one session of the process.
 #[derive(Debug, Default)]
@@ -26,6 +29,8 @@ pub(crate) struct ThreadMemory {
     long: Option<Message>,
     /// The last message that was received. It has no other reference.
     recv_target: Option<Message>,
+    /// Memory for posted receives: a window of them begins before the first one ends.
+    spares: Vec<Slab>,
 }
 
 static ALL: ThreadCaches<RefCell<ThreadMemory>> = ThreadCaches::new();
@@ -122,14 +127,18 @@ impl ThreadMemory {
 
     /// Memory for a receive that waits.
     pub(crate) fn take_spare(&mut self) -> Option<Slab> {
-        self.recv_target.take().map(Message::into_slab)
+        self.spares.pop().or_else(|| self.recv_target.take().map(Message::into_slab))
     }
 
     /// Keeps the memory of a received message for the next one, if it can take that. Otherwise the memory
     /// that is kept already stays.
     pub(crate) fn keep(&mut self, message: Message) {
-        if is_kept(&message) {
-            self.recv_target = Some(message);
+        if !is_kept(&message) {
+            return;
+        }
+        let before = self.recv_target.replace(message).filter(|before| before.room() <= SPARE_MAX);
+        if let Some(before) = before.filter(|_| self.spares.len() < SPARES) {
+            self.spares.push(before.into_slab());
         }
     }
 }
@@ -245,6 +254,18 @@ mod tests {
         memory.keep(Message::from_empty_slab(long));
         let spare = memory.take_spare().expect("the short one");
         assert_eq!(spare.words().as_ptr().addr(), address);
+    }
+
+    #[test]
+    fn memory_of_a_window_of_short_messages_is_kept_for_the_next_window() {
+        let mut memory = ThreadMemory::default();
+        for _ in 0..2 * SPARES {
+            let slab = ThreadMemory::default().slab(8);
+            memory.keep(Message::from_empty_slab(slab));
+        }
+        let spares: Vec<Slab> = std::iter::from_fn(|| memory.take_spare()).collect();
+        assert_eq!(spares.len(), SPARES + 1);
+        assert!(spares.iter().all(Slab::is_exclusive));
     }
 
     #[test]
