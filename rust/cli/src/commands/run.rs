@@ -280,7 +280,7 @@ impl Run {
         Ok(Plan {
             ranks: self.sites.unwrap_or(self.ranks),
             program,
-            jar: own_jar().filter(|_| !is_of_sites),
+            jar: own_file(LIBRARY_JAR).filter(|_| !is_of_sites),
             job: format!("mpjdev-{}", std::process::id()),
             tag_output: self.tag_output && !is_of_sites,
             bind: matches!(self.bind, Bind::Core) && !is_of_sites,
@@ -371,8 +371,8 @@ impl Surroundings for Machine {
         java()
     }
 
-    fn own_jar(&self) -> Option<OsString> {
-        own_jar().map(PathBuf::into_os_string)
+    fn own_jars(&self) -> Vec<OsString> {
+        [LIBRARY_JAR, MPJ_JAR].into_iter().filter_map(own_file).map(PathBuf::into_os_string).collect()
     }
 
     fn class_path(&self) -> OsString {
@@ -388,11 +388,16 @@ pub fn java() -> OsString {
     }
 }
 
-/// Our own jar, if it is in the folder `lib` beside the command's folder.
-fn own_jar() -> Option<PathBuf> {
+/// Jar of package mpjdev in our folder. The monitor unpacks the native library of this one.
+const LIBRARY_JAR: &str = "lib/mpjdev.jar";
+/// Jar of package mpi in our folder.
+const MPJ_JAR: &str = "lib/mpj.jar";
+
+/// A file of our folder, which is the one above the command's, if it exists.
+fn own_file(name: &str) -> Option<PathBuf> {
     let command = env::current_exe().ok()?;
-    let jar = command.parent()?.parent()?.join("lib/mpjdev.jar");
-    jar.is_file().then_some(jar)
+    let file = command.parent()?.parent()?.join(name);
+    file.is_file().then_some(file)
 }
 
 /// Maximum octets that are read of a manifest.

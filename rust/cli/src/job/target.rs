@@ -20,8 +20,8 @@ pub trait Surroundings {
     /// The `java` command.
     fn java(&self) -> OsString;
 
-    /// Our own jar, if there is one beside the command.
-    fn own_jar(&self) -> Option<OsString>;
+    /// Our own jars beside the command. A program opens the later ones only if it looks for their classes.
+    fn own_jars(&self) -> Vec<OsString>;
 
     /// The class path of a program that names none.
     fn class_path(&self) -> OsString;
@@ -164,7 +164,7 @@ fn java(
     if jar.is_none() && !given {
         class_path.push(around.class_path());
     }
-    class_path.extend(around.own_jar());
+    class_path.extend(around.own_jars());
     line.push("-cp".into());
     line.push(class_path.join(OsStr::new(":")));
     line.push(main);
@@ -201,8 +201,8 @@ mod tests {
             "/jdk/bin/java".into()
         }
 
-        fn own_jar(&self) -> Option<OsString> {
-            Some("/lib/mpjdev.jar".into())
+        fn own_jars(&self) -> Vec<OsString> {
+            ["/lib/mpjdev.jar", "/lib/mpj.jar"].map(OsString::from).into()
         }
 
         fn class_path(&self) -> OsString {
@@ -216,6 +216,7 @@ mod tests {
     }
 
     const JAVA: &str = "/jdk/bin/java --enable-native-access=ALL-UNNAMED";
+    const OURS: &str = "/lib/mpjdev.jar:/lib/mpj.jar";
 
     #[test]
     fn name_on_the_path_or_with_a_slash_is_a_command() {
@@ -225,22 +226,22 @@ mod tests {
     }
 
     #[test]
-    fn jar_is_started_by_its_main_class_with_our_jar_on_the_class_path() {
-        let expected = format!("{JAVA} -cp app.jar:/lib/mpjdev.jar app.Main -cp x");
+    fn jar_is_started_by_its_main_class_with_our_jars_on_the_class_path() {
+        let expected = format!("{JAVA} -cp app.jar:{OURS} app.Main -cp x");
         assert_eq!(resolved("app.jar -cp x").unwrap(), expected);
-        let expected = format!("{JAVA} -Xmx1g -cp app.jar:dep.jar:/lib/mpjdev.jar app.Main");
+        let expected = format!("{JAVA} -Xmx1g -cp app.jar:dep.jar:{OURS} app.Main");
         assert_eq!(resolved("-Xmx1g -cp dep.jar app.jar").unwrap(), expected);
     }
 
     #[test]
     fn other_name_is_a_class_and_options_before_it_go_to_java() {
-        let expected = format!("{JAVA} -cp .:/lib/mpjdev.jar demo.Main 7");
+        let expected = format!("{JAVA} -cp .:{OURS} demo.Main 7");
         assert_eq!(resolved("demo.Main 7").unwrap(), expected);
-        let expected = format!("{JAVA} -Da=b -Xss1m -cp out:/lib/mpjdev.jar Main");
+        let expected = format!("{JAVA} -Da=b -Xss1m -cp out:{OURS} Main");
         assert_eq!(resolved("-Da=b -cp out -Xss1m Main").unwrap(), expected);
-        let expected = format!("{JAVA} -cp out:/lib/mpjdev.jar Main");
+        let expected = format!("{JAVA} -cp out:{OURS} Main");
         assert_eq!(resolved("--class-path=out Main").unwrap(), expected);
-        let expected = format!("{JAVA} --add-modules x -cp .:/lib/mpjdev.jar java");
+        let expected = format!("{JAVA} --add-modules x -cp .:{OURS} java");
         assert_eq!(resolved("--add-modules x java").unwrap(), expected, "with JVM options it is Java");
     }
 
