@@ -189,6 +189,21 @@ fn the_java_core_knows_no_face() {
     none(findings, "mpjdev.core uses a class of mpjdev");
 }
 
+/// Programs that import `mpjbuf.*` and `mpjdev.*` of another implementation must find no class of ours there.
+#[test]
+fn package_mpi_uses_the_core_alone() {
+    let mut findings = Vec::new();
+    for source in product_sources().filter(|source| source.path.starts_with("java/src/mpi/")) {
+        for (number, line) in source.code() {
+            let import = line.strip_prefix("import ").map(|name| name.trim_start_matches("static "));
+            if import.is_some_and(|name| name.starts_with("mpjdev.") && !name.starts_with("mpjdev.core.")) {
+                findings.push(format!("{}:{number}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    none(findings, "mpi uses a class of mpjdev");
+}
+
 /// The natives live in the core; a face only calls them.
 #[test]
 fn native_methods_are_declared_in_the_java_core_alone() {
@@ -208,7 +223,11 @@ fn native_methods_are_declared_in_the_java_core_alone() {
 /// their own.
 #[test]
 fn java_classes_of_the_library_belong_to_the_package_of_their_folder() {
-    let packages = [("java/src/core/java/", "mpjdev.core"), ("java/src/main/java/", "mpjdev")];
+    let packages = [
+        ("java/src/core/java/", "mpjdev.core"),
+        ("java/src/main/java/", "mpjdev"),
+        ("java/src/mpi/java/", "mpi"),
+    ];
     let mut findings = Vec::new();
     for source in product_sources() {
         let package = source.text.lines().find_map(|line| line.strip_prefix("package "));

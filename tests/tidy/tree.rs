@@ -62,7 +62,8 @@ impl Source {
 
     /// Whether the whole file is a test, a benchmark or a tool for one.
     pub(crate) fn is_test(&self) -> bool {
-        let folders = ["/tests/", "/benches/", "/test/", "/testSupport/", "/benchTest/", "/jmh/"];
+        let folders =
+            ["/tests/", "/benches/", "/test/", "/mpiTest/", "/testSupport/", "/benchTest/", "/jmh/"];
         let crates = ["tests/", "rust/fuzz/", "rust/bench/"];
         folders.iter().any(|folder| self.path.contains(folder))
             || crates.iter().any(|name| self.path.starts_with(name))
@@ -117,7 +118,7 @@ pub(crate) fn java_sources() -> &'static [Source] {
 }
 
 /// Folders of the Java classes that are installed.
-pub(crate) const PRODUCT: [&str; 2] = ["java/src/core/", "java/src/main/"];
+pub(crate) const PRODUCT: [&str; 3] = ["java/src/core/", "java/src/main/", "java/src/mpi/"];
 
 /// The Java files that are installed.
 pub(crate) fn product_sources() -> impl Iterator<Item = &'static Source> {

@@ -21,6 +21,46 @@ public final class Waits {
         }
     }
 
+    /**
+     * Completes a send or a receive of a virtual thread. Blocks; an interrupt does not end it.
+     *
+     * @param request the request, which is freed; 0 for a send that is done
+     * @param into the status of a receive
+     * @return as {@link Native#await}
+     */
+    public static long await(long request, NativeStatus into) {
+        if (request == 0) {
+            return Native.SENT;
+        }
+        Backoff backoff = new Backoff();
+        long result = Native.test(request, into);
+        while (result == Native.PENDING) {
+            backoff.pause();
+            result = Native.test(request, into);
+        }
+        return result;
+    }
+
+    /**
+     * Completes a receive of a virtual thread into an array. Blocks; an interrupt does not end it.
+     *
+     * @param request the request, which is freed
+     * @param array the array
+     * @param length length of the array
+     * @param element type code of the array
+     * @param into the status
+     * @return as {@link Native#awaitArray}
+     */
+    public static long awaitArray(long request, Object array, int length, int element, NativeStatus into) {
+        Backoff backoff = new Backoff();
+        long result = Native.testArray(request, array, length, element, into);
+        while (result == Native.PENDING) {
+            backoff.pause();
+            result = Native.testArray(request, array, length, element, into);
+        }
+        return result;
+    }
+
     private static long park(long operation) {
         Backoff backoff = new Backoff();
         long made = Native.advance(operation, false);

@@ -1,0 +1,261 @@
+package mpi;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import mpjdev.core.Native;
+import mpjdev.core.ProcessEnd;
+import mpjdev.core.RankLoader;
+
+/** The environment of a rank, and the constants of the package with their values in MPJ Express. */
+public final class MPI {
+    /** No value: a count without whole items, an index of no request. */
+    public static final int UNDEFINED = -1;
+    /** Source of a receive: any rank. */
+    public static final int ANY_SOURCE = -2;
+    /** Tag of a receive: any tag. */
+    public static final int ANY_TAG = -2;
+    /** A rank that does not exist: sends to it and receives from it are done at once. */
+    public static final int PROC_NULL = -3;
+
+    /** One thread calls this package. */
+    public static final int THREAD_SINGLE = 1;
+    /** The thread that has called {@link #Init} calls this package. */
+    public static final int THREAD_FUNNELED = 2;
+    /** One thread at a time calls this package. */
+    public static final int THREAD_SERIALIZED = 3;
+    /** Any number of threads call this package at once. */
+    public static final int THREAD_MULTIPLE = 4;
+
+    /** Error class: a buffer is too short, or null. */
+    public static final int ERR_BUFFER = 1;
+    /** Error class: a count is negative or too large. */
+    public static final int ERR_COUNT = 2;
+    /** Error class: a datatype does not fit the buffer or the message. */
+    public static final int ERR_TYPE = 3;
+    /** Error class: a tag is negative. */
+    public static final int ERR_TAG = 4;
+    /** Error class: a communicator was freed. */
+    public static final int ERR_COMM = 5;
+    /** Error class: there is no such rank. */
+    public static final int ERR_RANK = 6;
+    /** Error class: a request cannot do this. */
+    public static final int ERR_REQUEST = 7;
+    /** Error class: there is no such root. */
+    public static final int ERR_ROOT = 8;
+    /** Error class: a group does not fit. */
+    public static final int ERR_GROUP = 9;
+    /** Error class: an operation does not fit. */
+    public static final int ERR_OP = 10;
+    /** Error class: a topology is invalid. */
+    public static final int ERR_TOPOLOGY = 11;
+    /** Error class: dimensions are invalid. */
+    public static final int ERR_DIMS = 12;
+    /** Error class: another argument is invalid. */
+    public static final int ERR_ARG = 13;
+    /** Error class: an unknown error. */
+    public static final int ERR_UNKNOWN = 14;
+    /** Error class: a message is longer than the buffer of its receive. */
+    public static final int ERR_TRUNCATE = 15;
+    /** Error class: an error that its text describes. */
+    public static final int ERR_OTHER = 16;
+    /** Error class: an error of the library. */
+    public static final int ERR_INTERN = 17;
+
+    /** Java {@code byte}. */
+    public static final Datatype BYTE = new BasicType(1, "BYTE", Byte.BYTES, new byte[0]);
+    /** Java {@code char}. */
+    public static final Datatype CHAR = new BasicType(2, "CHAR", Character.BYTES, new char[0]);
+    /** Java {@code short}. */
+    public static final Datatype SHORT = new BasicType(3, "SHORT", Short.BYTES, new short[0]);
+    /** Java {@code boolean}. */
+    public static final Datatype BOOLEAN = new BasicType(4, "BOOLEAN", 1, new boolean[0]);
+    /** Java {@code int}. */
+    public static final Datatype INT = new BasicType(5, "INT", Integer.BYTES, new int[0]);
+    /** Java {@code long}. */
+    public static final Datatype LONG = new BasicType(6, "LONG", Long.BYTES, new long[0]);
+    /** Java {@code float}. */
+    public static final Datatype FLOAT = new BasicType(7, "FLOAT", Float.BYTES, new float[0]);
+    /** Java {@code double}. */
+    public static final Datatype DOUBLE = new BasicType(8, "DOUBLE", Double.BYTES, new double[0]);
+
+    /** The null communicator. */
+    public static final Comm COMM_NULL = null;
+    /** The communicator of all ranks, between {@link #Init} and {@link #Finalize}; null before and after. */
+    public static Intracomm COMM_WORLD;
+
+    /** Number of processors of this machine that the JVM may use. */
+    public static final int NUM_OF_PROCESSORS = Runtime.getRuntime().availableProcessors();
+
+    private static final double NANO = 1e-9;
+    private static final double MILLI = 1e-3;
+    private static final long BEGUN_NANOS = System.nanoTime();
+    private static final double BEGUN = System.currentTimeMillis() * MILLI;
+
+    /** The thread that has called {@link #Init}. */
+    private static Thread mainThread;
+    private static boolean isFinalized;
+
+    private MPI() {}
+
+    /**
+     * Makes this process a rank of its job, or rank 0 of 1 without a launcher (MPI-1.1, section 7.5). Blocks
+     * until all ranks of the job have called it.
+     *
+     * <p>A program may call it again after {@link #Finalize}, any number of times. Then all ranks must do so,
+     * and they form a new job.
+     *
+     * @param args arguments of the program; null stands for none
+     * @return a copy of the arguments, never null
+     * @throws MPIException if this rank is initialised, the launcher rejects it, or a rank has ended
+     */
+    public static synchronized String[] Init(String[] args) throws MPIException {
+        if (COMM_WORLD != null) {
+            throw new MPIException("MPI.Init was called before: call MPI.Finalize first");
+        }
+        try {
+            COMM_WORLD = new Intracomm(join());
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        }
+        isFinalized = false;
+        mainThread = Thread.currentThread();
+        return args == null ? new String[0] : args.clone();
+    }
+
+    private static long join() {
+        ClassLoader own = MPI.class.getClassLoader();
+        if (own != Native.class.getClassLoader() && own instanceof RankLoader) {
+            return ((RankLoader) own).join();
+        }
+        long world = Native.processWorld();
+        if (System.getenv("MPJDEV_STATS") != null) {
+            ProcessEnd.printStats();
+        }
+        if (Native.usesMpi()) {
+            ProcessEnd.endMpi(world);
+        }
+        return world;
+    }
+
+    /**
+     * Ends this rank (MPI-1.1, section 7.5). Collective; blocks until all ranks have called it and all
+     * messages to other ranks have left this one.
+     *
+     * <p>Unreceived messages are no failure: one line on standard error names them. Communicators and
+     * requests of the rank throw afterwards.
+     *
+     * @throws MPIException if this rank is not initialised, a rank has failed, or messages could not be
+     *     delivered; the rank has ended all the same
+     */
+    public static synchronized void Finalize() throws MPIException {
+        Intracomm world = COMM_WORLD;
+        if (world == null) {
+            throw new MPIException("not initialised: call MPI.Init first");
+        }
+        try {
+            world.barrier();
+        } finally {
+            end(world);
+        }
+    }
+
+    private static void end(Intracomm world) {
+        COMM_WORLD = null;
+        isFinalized = true;
+        mainThread = null;
+        try {
+            Native.finish(world.handle());
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            // Free it now: no part of the rank has to wait for a garbage collection.
+            world.release();
+        }
+    }
+
+    /**
+     * Returns whether this rank is initialised.
+     *
+     * @return true between {@link #Init} and {@link #Finalize}
+     */
+    public static boolean Initialized() {
+        return COMM_WORLD != null;
+    }
+
+    /**
+     * Returns whether this rank has ended.
+     *
+     * @return true after {@link #Finalize}, until another {@link #Init}
+     */
+    public static boolean Finalized() {
+        return isFinalized;
+    }
+
+    /**
+     * Initialises this rank as {@link #Init} does, unless it is initialised. {@link #THREAD_MULTIPLE} holds
+     * in any case.
+     *
+     * @param required level of threads that the program needs
+     * @param provided ignored, as in MPJ Express
+     * @param args arguments of the program; null stands for none
+     * @return a copy of the arguments, never null
+     * @throws MPIException as {@link #Init}
+     */
+    public static synchronized String[] initThread(int required, int provided, String[] args) throws MPIException {
+        if (COMM_WORLD == null) {
+            return Init(args);
+        }
+        return args == null ? new String[0] : args.clone();
+    }
+
+    /**
+     * Returns the level of threads.
+     *
+     * @return {@link #THREAD_MULTIPLE}
+     */
+    public static int queryThread() {
+        return THREAD_MULTIPLE;
+    }
+
+    /**
+     * Returns whether the calling thread has called {@link #Init}.
+     *
+     * @return whether it has
+     */
+    public static boolean isMainThread() {
+        return Thread.currentThread() == mainThread;
+    }
+
+    /**
+     * Returns the time, from a clock that never goes back.
+     *
+     * @return seconds since 1970
+     */
+    public static double Wtime() {
+        return BEGUN + (System.nanoTime() - BEGUN_NANOS) * NANO;
+    }
+
+    /**
+     * Returns the resolution of the clock of {@link #Wtime}.
+     *
+     * @return seconds
+     */
+    public static double Wtick() {
+        return NANO;
+    }
+
+    /**
+     * Returns the name of this machine.
+     *
+     * @return the name; {@code localhost} if the system does not tell it
+     */
+    public static String Get_processor_name() {
+        try {
+            String name = Files.readString(Path.of("/proc/sys/kernel/hostname")).trim();
+            return name.isEmpty() ? "localhost" : name;
+        } catch (IOException e) {
+            return "localhost";
+        }
+    }
+}

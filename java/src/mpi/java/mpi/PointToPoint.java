@@ -1,0 +1,110 @@
+package mpi;
+
+import java.lang.ref.Reference;
+import mpjdev.core.Backoff;
+import mpjdev.core.Native;
+import mpjdev.core.Waits;
+
+/** Messages between two ranks. */
+abstract class PointToPoint extends CommCore {
+    /** A tag that no receive may name. */
+    private static final int NO_TAG = -9;
+
+    PointToPoint(long handle) {
+        super(handle);
+    }
+
+    /** Returns the tag of a receive as the core has it. */
+    static int wanted(int tag) {
+        return tag == MPI.ANY_TAG ? Native.ANY_TAG : tag < 0 ? NO_TAG : tag;
+    }
+
+    // ---- Sending
+
+    /**
+     * Sends a message in standard mode (MPI-1.1, section 3.2.1).
+     *
+     * <p>Blocks until the message has left this rank or, without credit at the receiver, until a receive has
+     * matched it. The elements are captured first. A send to {@link MPI#PROC_NULL} does nothing.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @throws MPIException if an argument is invalid, the items reach outside the array, or the destination
+     *     has failed
+     */
+    public void Send(Object buf, int offset, int count, Datatype datatype, int dest, int tag) throws MPIException {
+        send(buf, offset, count, datatype, dest, tag, false);
+    }
+
+    private void send(Object buf, int offset, int count, Datatype datatype, int dest, int tag, boolean synchronous) {
+        if (dest == MPI.PROC_NULL) {
+            return;
+        }
+        try {
+            Object array = buf == null ? datatype.none(count) : buf;
+            int off = buf == null ? 0 : offset;
+            int length = datatype.lengthOf(array);
+            if (Backoff.isVirtual()) {
+                Waits.await(Native.isendArray(handle(), array, length, datatype.element, off, count, dest, tag,
+                        synchronous), new Status());
+            } else {
+                Native.sendArray(handle(), array, length, datatype.element, off, count, dest, tag, synchronous);
+            }
+        } catch (RuntimeException e) {
+            throw Failures.ofMessage(e, datatype, count, tag);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    // ---- Receiving
+
+    /**
+     * Receives a message (MPI-1.1, section 3.2.4). Blocks.
+     *
+     * <p>The message may be shorter than {@code count} items; elements beyond it stay as they are. A receive
+     * from {@link MPI#PROC_NULL} returns at once.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items that fit
+     * @param datatype datatype of the items
+     * @param source source, or {@link MPI#ANY_SOURCE}
+     * @param tag tag, or {@link MPI#ANY_TAG}
+     * @return source, tag and number of items of the message
+     * @throws MPIException if an argument is invalid, the items reach outside the array, or the source has
+     *     failed. A message that is longer ({@link MPI#ERR_TRUNCATE}) or has another base type
+     *     ({@link MPI#ERR_TYPE}) is lost, and the array stays as it is
+     */
+    public Status Recv(Object buf, int offset, int count, Datatype datatype, int source, int tag)
+            throws MPIException {
+        try {
+            if (source == MPI.PROC_NULL) {
+                return Status.ofNull(datatype);
+            }
+            Object array = buf == null ? datatype.none(count) : buf;
+            int off = buf == null ? 0 : offset;
+            int length = datatype.lengthOf(array);
+            int element = datatype.element;
+            Status status = new Status();
+            if (Backoff.isVirtual()) {
+                long request = Native.irecvArray(handle(), array, length, element, off, count, source, wanted(tag));
+                return status.received(Waits.awaitArray(request, array, length, element, status), datatype);
+            }
+            if (source >= 0 && tag >= 0) {
+                long detail = Native.recvArrayFrom(handle(), array, length, element, off, count, source, tag);
+                return status.received(source, tag, (int) detail, datatype);
+            }
+            long envelope = Native.recvArray(handle(), array, length, element, off, count, source, wanted(tag), status);
+            return status.received(envelope, datatype);
+        } catch (RuntimeException e) {
+            throw Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+package mpi;
+
+import mpjdev.core.NativeStatus;
+
+/** The description of a received message. */
+public class Status extends NativeStatus {
+    /** Rank of the sender in the communicator; {@link MPI#ANY_SOURCE} in an empty status. */
+    public int source = MPI.ANY_SOURCE;
+    /** Tag of the message; {@link MPI#ANY_TAG} in an empty status. */
+    public int tag = MPI.ANY_TAG;
+    /** Index of the request in the array of a call for several requests; else {@link MPI#UNDEFINED}. */
+    public int index = MPI.UNDEFINED;
+    /** Number of items of the receive's datatype; {@link MPI#UNDEFINED} if the last one is not whole. */
+    public int count;
+    /** Number of elements of the base type. */
+    public int numEls;
+    /** Octets of all elements. */
+    public int countInBytes;
+    /** Class of the error of the operation; 0 for none. */
+    public int error;
+
+    /** Datatype of the receive; null in an empty status. */
+    private Datatype datatype;
+
+    /** Makes an empty status. */
+    public Status() {}
+
+    /** Stores the result of a receive from any source or with any tag. */
+    final Status received(long sourceAndTag, Datatype type) {
+        return received((int) (sourceAndTag >> 32), (int) sourceAndTag, setType(type.element), type);
+    }
+
+    /** Stores the result of a receive. */
+    final Status received(int from, int with, int elements, Datatype type) {
+        source = from;
+        tag = with;
+        datatype = type;
+        numEls = elements;
+        count = items(type);
+        countInBytes = elements * type.elementSize;
+        return this;
+    }
+
+    /** Returns the status of a receive from {@link MPI#PROC_NULL}. */
+    static Status ofNull(Datatype type) {
+        return new Status().received(MPI.PROC_NULL, MPI.ANY_TAG, 0, type);
+    }
+
+    private int items(Datatype type) {
+        int size = type.Size();
+        return size == 1 ? numEls : size == 0 ? 0 : numEls % size == 0 ? numEls / size : MPI.UNDEFINED;
+    }
+
+    /**
+     * Returns the number of received items of a datatype (MPI-1.1, section 3.2.5).
+     *
+     * @param type any datatype
+     * @return the number; {@link MPI#UNDEFINED} if the last item is not whole, or if the message has elements
+     *     of another base type
+     * @throws MPIException if the datatype is null
+     */
+    public int Get_count(Datatype type) throws MPIException {
+        return isOf(type) ? items(type) : MPI.UNDEFINED;
+    }
+
+    /**
+     * Returns the number of received elements (MPI-1.1, section 3.12.5).
+     *
+     * @param type any datatype
+     * @return the number of elements of the base type; {@link MPI#UNDEFINED} if the message has elements of
+     *     another base type
+     * @throws MPIException if the datatype is null
+     */
+    public int Get_elements(Datatype type) throws MPIException {
+        return isOf(type) ? numEls : MPI.UNDEFINED;
+    }
+
+    private boolean isOf(Datatype type) {
+        if (type == null) {
+            throw new MPIException(MPI.ERR_TYPE, "the datatype is null", null);
+        }
+        return numEls == 0 || datatype == null || datatype.baseType == type.baseType;
+    }
+
+    @Override
+    public String toString() {
+        return "source " + source + ", tag " + tag + ", " + numEls + " x " + datatype;
+    }
+}

@@ -1,0 +1,2 @@
+/** The first program of docs/user/mpj.md. */
+package hello;
