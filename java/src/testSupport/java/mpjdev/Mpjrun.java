@@ -29,6 +29,7 @@ public final class Mpjrun {
     private String launcher = System.getProperty("mpjdev.command");
     private String classPath = System.getProperty("java.class.path");
     private int seconds;
+    private int threads;
 
     /** Makes a job of {@code ranks} ranks. */
     public Mpjrun(int ranks) {
@@ -68,6 +69,12 @@ public final class Mpjrun {
     /** Replaces the class path of this JVM. */
     public Mpjrun classPath(String path) {
         classPath = path;
+        return this;
+    }
+
+    /** Makes the ranks of package mpi threads of the one process of this job. */
+    public Mpjrun threads(int number) {
+        threads = number;
         return this;
     }
 
@@ -120,7 +127,11 @@ public final class Mpjrun {
         command.addAll(shell);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(jvm);
-        command.addAll(List.of("-cp", classPath, main.getName()));
+        command.addAll(List.of("-cp", classPath));
+        if (threads > 0) {
+            command.addAll(List.of("mpjdev.core.RankThreads", "" + threads));
+        }
+        command.add(main.getName());
         command.addAll(List.of(args));
         return command;
     }
