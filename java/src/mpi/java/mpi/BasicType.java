@@ -9,9 +9,20 @@ final class BasicType extends Datatype {
     private final Object none;
 
     BasicType(int baseType, String name, int elementSize, Object none) {
-        super(baseType, elementSize);
+        super(baseType, baseType - 1, elementSize, 1);
         this.name = name;
         this.none = none;
+    }
+
+    /** Returns the type with this code of the core. */
+    static BasicType of(int element) {
+        Datatype[] types = {MPI.BYTE, MPI.CHAR, MPI.SHORT, MPI.BOOLEAN, MPI.INT, MPI.LONG, MPI.FLOAT, MPI.DOUBLE};
+        return (BasicType) types[element];
+    }
+
+    @Override
+    long handle() {
+        return -1L - element;
     }
 
     @Override
@@ -60,6 +71,11 @@ final class BasicType extends Datatype {
     }
 
     @Override
+    Object arrayOf(Object buf, int count) {
+        return buf == null ? none(count) : buf;
+    }
+
+    /** Returns an empty array in the place of a null buffer without elements. */
     Object none(int count) {
         if (count != 0) {
             throw Failures.noBuffer(count);

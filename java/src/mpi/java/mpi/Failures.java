@@ -39,6 +39,20 @@ final class Failures {
         return new MPIException(classOf(thrown), thrown.getMessage(), thrown);
     }
 
+    /** Returns the exception of a failed call, whose invalid arguments are of this class. */
+    static MPIException of(RuntimeException thrown, int errorClass) {
+        return thrown instanceof IllegalArgumentException ? new MPIException(errorClass, thrown.getMessage(), thrown)
+                : of(thrown);
+    }
+
+    /** Returns an argument that is not null. */
+    static <T> T present(T argument, String what) {
+        if (argument == null) {
+            throw new MPIException(MPI.ERR_ARG, what + " is null", null);
+        }
+        return argument;
+    }
+
     private static int classOf(RuntimeException thrown) {
         if (thrown instanceof NativeFailure) {
             return classOf(((NativeFailure) thrown).code());

@@ -18,6 +18,20 @@ public final class MPI {
     /** A rank that does not exist: sends to it and receives from it are done at once. */
     public static final int PROC_NULL = -3;
 
+    /** Comparison: the same communicator, or groups of the same members in the same order. */
+    public static final int IDENT = 0;
+    /** Comparison: the same members in another order. */
+    public static final int SIMILAR = 1;
+    /** Comparison: other members. */
+    public static final int UNEQUAL = 2;
+    /** Comparison: two communicators of the same members in the same order. */
+    public static final int CONGRUENT = 3;
+
+    /** Kind of a topology: a graph. */
+    public static final int GRAPH = 1;
+    /** Kind of a topology: a Cartesian grid. */
+    public static final int CART = 2;
+
     /** One thread calls this package. */
     public static final int THREAD_SINGLE = 1;
     /** The thread that has called {@link #Init} calls this package. */
@@ -78,6 +92,26 @@ public final class MPI {
     public static final Datatype FLOAT = new BasicType(7, "FLOAT", Float.BYTES, new float[0]);
     /** Java {@code double}. */
     public static final Datatype DOUBLE = new BasicType(8, "DOUBLE", Double.BYTES, new double[0]);
+
+    /** Mark of a lower bound in {@link Datatype#Struct}. */
+    public static final Datatype LB = DerivedType.mark(Native.LOWER_MARK);
+    /** Mark of an upper bound in {@link Datatype#Struct}. */
+    public static final Datatype UB = DerivedType.mark(Native.UPPER_MARK);
+    /** Two elements of type {@code short}. */
+    public static final Datatype SHORT2 = DerivedType.pair(SHORT);
+    /** Two elements of type {@code int}. */
+    public static final Datatype INT2 = DerivedType.pair(INT);
+    /** Two elements of type {@code long}. */
+    public static final Datatype LONG2 = DerivedType.pair(LONG);
+    /** Two elements of type {@code float}. */
+    public static final Datatype FLOAT2 = DerivedType.pair(FLOAT);
+    /** Two elements of type {@code double}. */
+    public static final Datatype DOUBLE2 = DerivedType.pair(DOUBLE);
+
+    /** The null group. */
+    public static final Group GROUP_NULL = null;
+    /** The group without members. */
+    public static final Group GROUP_EMPTY = new Group(new int[0], UNDEFINED);
 
     /** The null communicator. */
     public static final Comm COMM_NULL = null;

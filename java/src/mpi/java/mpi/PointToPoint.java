@@ -45,19 +45,38 @@ abstract class PointToPoint extends CommCore {
             return;
         }
         try {
-            Object array = buf == null ? datatype.none(count) : buf;
+            Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
+            if (datatype.unit == 0) {
+                sendItems(array, length, off, count, datatype, dest, tag, synchronous);
+                return;
+            }
+            int n = datatype.unit == 1 ? count : datatype.elements(count);
             if (Backoff.isVirtual()) {
-                Waits.await(Native.isendArray(handle(), array, length, datatype.element, off, count, dest, tag,
+                Waits.await(Native.isendArray(handle(), array, length, datatype.element, off, n, dest, tag,
                         synchronous), new Status());
             } else {
-                Native.sendArray(handle(), array, length, datatype.element, off, count, dest, tag, synchronous);
+                Native.sendArray(handle(), array, length, datatype.element, off, n, dest, tag, synchronous);
             }
         } catch (RuntimeException e) {
             throw Failures.ofMessage(e, datatype, count, tag);
         } finally {
             Reference.reachabilityFence(this);
+            Reference.reachabilityFence(datatype);
+        }
+    }
+
+    /** Sends items that are no consecutive elements. */
+    private void sendItems(Object array, int length, int off, int count, Datatype datatype, int dest, int tag,
+            boolean synchronous) {
+        long type = datatype.handle();
+        int element = datatype.element;
+        if (Backoff.isVirtual()) {
+            long request = Native.isendTyped(handle(), type, array, length, element, off, count, dest, tag, synchronous);
+            Waits.await(request, new Status());
+        } else {
+            Native.sendTyped(handle(), type, array, length, element, off, count, dest, tag, synchronous);
         }
     }
 
@@ -86,25 +105,48 @@ abstract class PointToPoint extends CommCore {
             if (source == MPI.PROC_NULL) {
                 return Status.ofNull(datatype);
             }
-            Object array = buf == null ? datatype.none(count) : buf;
+            Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
             int element = datatype.element;
             Status status = new Status();
+            if (datatype.unit == 0) {
+                return recvItems(array, length, off, count, datatype, source, tag, status);
+            }
+            int n = datatype.unit == 1 ? count : datatype.elements(count);
             if (Backoff.isVirtual()) {
-                long request = Native.irecvArray(handle(), array, length, element, off, count, source, wanted(tag));
+                long request = Native.irecvArray(handle(), array, length, element, off, n, source, wanted(tag));
                 return status.received(Waits.awaitArray(request, array, length, element, status), datatype);
             }
             if (source >= 0 && tag >= 0) {
-                long detail = Native.recvArrayFrom(handle(), array, length, element, off, count, source, tag);
+                long detail = Native.recvArrayFrom(handle(), array, length, element, off, n, source, tag);
                 return status.received(source, tag, (int) detail, datatype);
             }
-            long envelope = Native.recvArray(handle(), array, length, element, off, count, source, wanted(tag), status);
+            long envelope = Native.recvArray(handle(), array, length, element, off, n, source, wanted(tag), status);
             return status.received(envelope, datatype);
         } catch (RuntimeException e) {
             throw Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag);
         } finally {
             Reference.reachabilityFence(this);
+            Reference.reachabilityFence(datatype);
         }
+    }
+
+    /** Receives into items that are no consecutive elements. */
+    private Status recvItems(Object array, int length, int off, int count, Datatype datatype, int source, int tag,
+            Status status) {
+        long type = datatype.handle();
+        int element = datatype.element;
+        if (Backoff.isVirtual()) {
+            long request = Native.irecvTyped(handle(), type, array, length, element, off, count, source, wanted(tag));
+            return status.received(Waits.awaitArray(request, array, length, element, status), datatype);
+        }
+        if (source >= 0 && tag >= 0) {
+            long detail = Native.recvTypedFrom(handle(), type, array, length, element, off, count, source, tag);
+            return status.received(source, tag, (int) detail, datatype);
+        }
+        long envelope = Native.recvTyped(handle(), type, array, length, element, off, count, source, wanted(tag),
+                status);
+        return status.received(envelope, datatype);
     }
 }

@@ -14,6 +14,8 @@ public class Resource implements Runnable {
     public static final int COMM = 1;
     /** A view. */
     static final int VIEW = 2;
+    /** A datatype. */
+    public static final int TYPE = 3;
 
     private static final Cleaner CLEANER = Cleaner.create();
 
@@ -57,6 +59,9 @@ public class Resource implements Runnable {
                 break;
             case COMM:
                 Native.freeComm(handle);
+                break;
+            case TYPE:
+                Native.freeType(handle);
                 break;
             default:
                 Native.freeView(handle);
