@@ -1,5 +1,9 @@
 package mpi;
 
+import java.lang.ref.Reference;
+import mpjdev.core.Native;
+import mpjdev.core.Waits;
+
 /**
  * A communicator: a group of ranks whose messages are separate from those of all other communicators.
  *
@@ -8,5 +12,100 @@ package mpi;
 public class Comm extends PointToPoint {
     Comm(long handle) {
         super(handle);
+    }
+
+    /** Returns a communicator of the class and with the topology of this one. */
+    Comm made(long handle) {
+        return new Comm(handle);
+    }
+
+    /**
+     * Compares two communicators (MPI-1.1, section 5.4.1).
+     *
+     * @param comm1 a communicator
+     * @param comm2 a communicator
+     * @return {@link MPI#IDENT} for the same one; {@link MPI#CONGRUENT} for the same members in the same
+     *     order, {@link MPI#SIMILAR} in another order; {@link MPI#UNEQUAL} for other members
+     * @throws MPIException if a communicator is null or was freed
+     */
+    public static int Compare(Comm comm1, Comm comm2) throws MPIException {
+        if (comm1 == null || comm2 == null) {
+            throw new MPIException(MPI.ERR_COMM, "the communicator is null", null);
+        }
+        try {
+            return Native.compareComms(comm1.handle(), comm2.handle());
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            Reference.reachabilityFence(comm1);
+            Reference.reachabilityFence(comm2);
+        }
+    }
+
+    /**
+     * Returns the members.
+     *
+     * @return their group
+     * @throws MPIException if the communicator was freed
+     */
+    public Group Group() throws MPIException {
+        int[] members = new int[Size()];
+        try {
+            Native.members(handle(), members, members.length);
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+        return new Group(members, members[Rank()]);
+    }
+
+    /**
+     * Makes a communicator of the same members, with the topology of this one (MPI-1.1, section 5.4.2).
+     * Collective; blocks.
+     *
+     * @return a communicator of the class of this one
+     * @throws MPIException if a rank has failed, or the communicator was freed
+     */
+    @Override
+    public Object clone() {
+        try {
+            return made(Waits.complete(Native.startDup(handle())));
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Frees this communicator at this rank (MPI-1.1, section 5.4.3). Later calls throw. Messages that no
+     * receive has taken are dropped.
+     *
+     * @throws MPIException for {@link MPI#COMM_WORLD}
+     */
+    public void Free() throws MPIException {
+        if (this == MPI.COMM_WORLD) {
+            throw new MPIException(MPI.ERR_COMM, "the communicator of all ranks cannot be freed", null);
+        }
+        release();
+    }
+
+    /**
+     * Returns whether messages go to another group.
+     *
+     * @return false
+     */
+    public boolean Test_inter() {
+        return false;
+    }
+
+    /**
+     * Returns the kind of the topology.
+     *
+     * @return {@link MPI#GRAPH}, {@link MPI#CART}, or {@link MPI#UNDEFINED} without one
+     */
+    public int Topo_test() {
+        return MPI.UNDEFINED;
     }
 }

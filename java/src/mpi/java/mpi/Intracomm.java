@@ -1,9 +1,163 @@
 package mpi;
 
+import java.lang.ref.Reference;
+import mpjdev.core.Native;
+import mpjdev.core.Waits;
+
 /** A communicator of one group. */
 public class Intracomm extends Comm {
     Intracomm(long handle) {
         super(handle);
+    }
+
+    @Override
+    Intracomm made(long handle) {
+        return new Intracomm(handle);
+    }
+
+    /**
+     * Divides this communicator (MPI-1.1, section 5.4.2). Collective; blocks.
+     *
+     * @param color ranks with the same color make a communicator; {@link MPI#UNDEFINED} for none
+     * @param key order of the ranks there. Ranks with equal keys keep their order
+     * @return the communicator of this rank, or null
+     * @throws MPIException if the color is another negative number, a rank has failed, or the communicator
+     *     was freed
+     */
+    public Intracomm Split(int color, int key) throws MPIException {
+        if (color < 0 && color != MPI.UNDEFINED) {
+            throw new MPIException(MPI.ERR_ARG, "the color " + color + " is negative", null);
+        }
+        long handle = split(color, key);
+        return handle == 0 ? null : new Intracomm(handle);
+    }
+
+    final long split(int color, int key) {
+        try {
+            return Waits.complete(Native.startSplit(handle(), color, key));
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Makes a communicator of a group (MPI-1.1, section 5.4.2). Collective over this communicator; blocks.
+     *
+     * @param group members of this communicator, the same at all ranks
+     * @return the communicator, or null if this rank is no member of the group
+     * @throws MPIException if the group is null or has other members, a rank has failed, or the communicator
+     *     was freed
+     */
+    public Intracomm Create(Group group) throws MPIException {
+        if (group == null) {
+            throw new MPIException(MPI.ERR_GROUP, "the group is null", null);
+        }
+        int[] ranks = new int[group.Size()];
+        for (int rank = 0; rank < ranks.length; rank++) {
+            ranks[rank] = rank;
+        }
+        int[] ids = Group.Translate_ranks(group, ranks, Group());
+        for (int rank = 0; rank < ids.length; rank++) {
+            if (ids[rank] == MPI.UNDEFINED) {
+                String text = "rank " + rank + " of the group is no member of the communicator";
+                throw new MPIException(MPI.ERR_GROUP, text, null);
+            }
+        }
+        long handle = create(ids);
+        return handle == 0 ? null : new Intracomm(handle);
+    }
+
+    /**
+     * Makes a communicator of a group: {@link #Create} under its name in the code of mpiJava.
+     *
+     * @param group as for {@link #Create}
+     * @return as {@link #Create}
+     * @throws MPIException as {@link #Create}
+     */
+    public Intracomm Creat(Group group) throws MPIException {
+        return Create(group);
+    }
+
+    /** Makes a communicator of these ranks; 0 for none. */
+    private long create(int[] ids) {
+        if (ids.length == 0) {
+            return 0;
+        }
+        try {
+            return Waits.complete(Native.startCreate(handle(), ids, ids.length));
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private long createOfFirst(int ranks) {
+        int[] ids = new int[ranks];
+        for (int rank = 0; rank < ranks; rank++) {
+            ids[rank] = rank;
+        }
+        return create(ids);
+    }
+
+    /**
+     * Arranges ranks in a Cartesian grid, in row-major order (MPI-1.1, section 6.5.1). Collective; blocks.
+     *
+     * @param dims number of ranks in each dimension
+     * @param periods whether each dimension is periodic
+     * @param reorder ignored: ranks keep their order
+     * @return the grid, or null at ranks beyond it
+     * @throws MPIException if a number is not positive, the arrays have different lengths or are null, the
+     *     grid has more nodes than this communicator ranks, or a rank has failed
+     */
+    public Cartcomm Create_cart(int[] dims, boolean[] periods, boolean reorder) throws MPIException {
+        int[] own = Failures.present(dims, "the array of dimensions").clone();
+        int[] wraps = Cartcomm.numbers(periods, "the array of periods");
+        long handle = createOfFirst(cartNodes(own, wraps));
+        return handle == 0 ? null : new Cartcomm(handle, own, wraps);
+    }
+
+    /** Checks a grid on this communicator; returns the number of its nodes. */
+    final int cartNodes(int[] dims, int[] periods) {
+        int[] checked = Failures.present(dims, "the array of dimensions");
+        int size = Size();
+        try {
+            return Native.cartCheck(size, checked, checked.length, periods, periods.length);
+        } catch (IllegalArgumentException e) {
+            throw Failures.of(e, MPI.ERR_TOPOLOGY);
+        }
+    }
+
+    /**
+     * Arranges ranks as the nodes of a graph (MPI-1.1, section 6.5.3). Collective; blocks.
+     *
+     * @param index for each node the number of edges of all nodes up to it
+     * @param edges nodes at the other ends of the edges
+     * @param reorder ignored: ranks keep their order
+     * @return the graph, or null at ranks beyond it
+     * @throws MPIException if the index array decreases or does not end with the number of edges, an edge
+     *     leads to no node, an array is null, the graph has more nodes than this communicator ranks, or a
+     *     rank has failed
+     */
+    public Graphcomm Create_graph(int[] index, int[] edges, boolean reorder) throws MPIException {
+        int[] ownIndex = Failures.present(index, "the index array").clone();
+        int[] ownEdges = Failures.present(edges, "the array of edges").clone();
+        long handle = createOfFirst(graphNodes(ownIndex, ownEdges));
+        return handle == 0 ? null : new Graphcomm(handle, ownIndex, ownEdges);
+    }
+
+    /** Checks a graph on this communicator; returns the number of its nodes. */
+    final int graphNodes(int[] index, int[] edges) {
+        int[] nodes = Failures.present(index, "the index array");
+        int[] ends = Failures.present(edges, "the array of edges");
+        int size = Size();
+        try {
+            return Native.graphCheck(size, nodes, nodes.length, ends, ends.length);
+        } catch (IllegalArgumentException e) {
+            throw Failures.of(e, MPI.ERR_TOPOLOGY);
+        }
     }
 
     /**
