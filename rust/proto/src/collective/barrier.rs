@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use byteorder::{BigEndian, ByteOrder};
 
-use super::{Action, Collective, ProtocolError, tag};
+use super::machine::{Action, Collective, ProtocolError};
+use super::tag;
 use crate::context::ContextError;
 
 /// Octets of a rank in a message.

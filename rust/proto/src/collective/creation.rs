@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
+use super::machine::{Action, Collective, ProtocolError};
 use super::messages::{self, From, Misfit, SplitRequest, Verdict};
-use super::{Action, Collective, ProtocolError, tag};
+use super::tag;
 use crate::context::ContextError;
 
 /// Makes new communicators out of one: `MPI_Comm_dup`, `MPI_Comm_create`, `MPI_Comm_split`.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use byteorder::{BigEndian, ByteOrder};
 use bytes::BufMut;
 
-use super::ProtocolError;
+use super::machine::ProtocolError;
 use crate::context::{WORLD, is_communicator};
 
 /// The longest payload that a collective machine sends in a communicator of this size, in octets.

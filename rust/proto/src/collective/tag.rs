@@ -1,0 +1,26 @@
+//! All tags of the collective context. They fit the tags of IMPI and of a C MPI (`MPI_TAG_UB` is at least
+//! 32767).
+
+/// Barrier, round 0; round k has the tag k, and there are at most 32.
+pub(super) const BARRIER: i32 = 0;
+/// Dup: rank 0 to all.
+pub(super) const DUP_VERDICT: i32 = 64;
+/// Create: all to rank 0.
+pub(super) const CREATE_REQUEST: i32 = 65;
+/// Create: rank 0 to all.
+pub(super) const CREATE_VERDICT: i32 = 66;
+/// Split: all to rank 0.
+pub(super) const SPLIT_REQUEST: i32 = 67;
+/// Split: rank 0 to all.
+pub(super) const SPLIT_VERDICT: i32 = 68;
+/// Dup, create, split: all to rank 0, once they have their verdict.
+pub(super) const CONFIRMATION: i32 = 69;
+/// Dup, create, split: rank 0 to all, once all have confirmed.
+pub(super) const SETTLEMENT: i32 = 70;
+
+/// The tag, in the collective context, of the notice that its sender has abandoned a collective operation. It
+/// has no payload. No machine receives it: the driver probes for it while a machine waits.
+pub const ABANDONED_TAG: i32 = 71;
+
+/// The tag of the messages by which members of a communicator over a C MPI announce that they have freed it.
+pub const RETIRED_TAG: i32 = 72;
