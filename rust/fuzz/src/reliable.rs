@@ -7,7 +7,7 @@ use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sac
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::layout::SACK_WORDS_MAX;
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Disposition};
 use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, Path, Settings};
@@ -129,12 +129,12 @@ impl Model {
             return;
         }
         match self.connection.handle_datagram(self.now, &packet) {
-            Verdict::Deliver(delivery) => self.delivered(delivery),
-            Verdict::Buffer { slot } => {
+            Disposition::Deliver(delivery) => self.delivered(delivery),
+            Disposition::Buffer { slot } => {
                 assert!(slot < self.connection.settings().receive_window);
                 assert!(self.slots.insert(slot), "slot {slot} is in use");
             }
-            Verdict::Drop => {}
+            Disposition::Drop => {}
         }
     }
 

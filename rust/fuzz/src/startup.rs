@@ -125,7 +125,7 @@ fn are_in_order(tables: &Tables, size: u32) {
 pub fn startup_server(input: &[u8]) {
     let Some((octet, clients, mut rest)) = split(input) else { return };
     let limits =
-        Limits { join_ms: 100, form_ms: Some(1000), exchange_ms: 500, grace_ms: 50, strangers_max: 3 };
+        Limits { join_ms: 100, form_ms: Some(1000), exchange_ms: 500, grace_ms: 50, unjoined_max: 3 };
     let clients = 1 + u32::from(clients % 4);
     let settings = ServerSettings { clients, dialect: dialect(octet), auth: auth(octet), limits };
     let mut server = Server::new(settings, 0).expect("sound");

@@ -222,23 +222,23 @@ fn exhausted_contexts_are_an_outcome_on_every_rank() {
     assert_eq!(root.poll_action(), Some(Action::Allocate { count: 2 }));
     let exhausted = mpjdev_proto::context::ContextError::Exhausted { world_rank: 0, needed: 2, left: 1 };
     root.handle_contexts(Err(exhausted));
-    let Some(Action::Send { tag, octets, .. }) = root.poll_action() else { panic!("a verdict was due") };
+    let Some(Action::Send { tag, octets, .. }) = root.poll_action() else { panic!("a decision was due") };
     other.handle_received(0, tag, &octets).unwrap();
     assert_eq!(root.result(), Some(Err(Refusal::NoContexts)));
     assert_eq!(other.result(), Some(Err(Refusal::NoContexts)));
 }
 
-/// A root of a dup of 3 that has sent its verdicts, and the tag of the confirmations.
+/// A root of a dup of 3 that has sent its decisions, and the tag of the confirmations.
 fn confirming() -> (Creation, i32) {
     let mut root = Creation::dup(0, 3);
     assert_eq!(root.poll_action(), Some(Action::Allocate { count: 1 }));
     root.handle_contexts(allocator().allocate_many(1));
     let actions: Vec<Action> = std::iter::from_fn(|| root.poll_action()).collect();
-    let [Action::Receive { source: 1, tag }, Action::Receive { source: 2, .. }, verdicts @ ..] = &actions[..]
+    let [Action::Receive { source: 1, tag }, Action::Receive { source: 2, .. }, decisions @ ..] = &actions[..]
     else {
         panic!("{actions:?}")
     };
-    assert!(verdicts.iter().all(|verdict| matches!(verdict, Action::Send { .. })) && verdicts.len() == 2);
+    assert!(decisions.iter().all(|decision| matches!(decision, Action::Send { .. })) && decisions.len() == 2);
     (root, *tag)
 }
 
@@ -268,10 +268,10 @@ fn rank_that_finishes_before_it_confirms_refuses_the_communicator() {
     let told: Vec<Action> = std::iter::from_fn(|| root.poll_action()).collect();
     let [_, Action::Send { dest: 2, tag: settlement, octets }] = &told[..] else { panic!("{told:?}") };
     let mut other = Creation::dup(2, 3);
-    let Some(Action::Receive { tag: verdict_tag, .. }) = other.poll_action() else { panic!("a receive") };
-    let mut verdict = vec![0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2];
-    verdict.extend((0..3_u32).flat_map(u32::to_be_bytes));
-    other.handle_received(0, verdict_tag, &verdict).unwrap();
+    let Some(Action::Receive { tag: decision_tag, .. }) = other.poll_action() else { panic!("a receive") };
+    let mut decision = vec![0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2];
+    decision.extend((0..3_u32).flat_map(u32::to_be_bytes));
+    other.handle_received(0, decision_tag, &decision).unwrap();
     assert_eq!(other.confirmed().map(|made| made.context), Some(2));
     other.handle_received(0, *settlement, octets).unwrap();
     assert_eq!((other.result(), other.confirmed()), (refused, None));
@@ -314,7 +314,7 @@ fn misplaced_messages_are_refused() {
     assert_eq!(dup.handle_received(1, tag, &request), not_asked_for(1, tag));
 }
 
-/// Any machine that waits for a verdict in a communicator of 4, with its verdict tag.
+/// Any machine that waits for a decision in a communicator of 4, with its decision tag.
 fn waiting() -> impl Strategy<Value = (Creation, i32)> {
     let machine = prop_oneof![
         (1..4u32).prop_map(|rank| Creation::dup(rank, 4)),
@@ -332,8 +332,8 @@ fn waiting() -> impl Strategy<Value = (Creation, i32)> {
     })
 }
 
-/// Payloads similar to verdicts.
-fn verdicts() -> impl Strategy<Value = Vec<u8>> {
+/// Payloads similar to decisions.
+fn decisions() -> impl Strategy<Value = Vec<u8>> {
     let status = prop_oneof![5 => 0..6u8, 1 => any::<u8>()];
     let count = prop_oneof![3 => Just(None), 1 => (0..6u32).prop_map(Some), 1 => any::<u32>().prop_map(Some)];
     let context = prop_oneof![Just(2u64), any::<u64>()];
@@ -354,12 +354,12 @@ fn verdicts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Proves that a verdict of any octets causes no panic, that an error leaves the machine waiting, and
-    /// that an accepted verdict is consistent.
+    /// Proves that a decision of any octets causes no panic, that an error leaves the machine waiting, and
+    /// that an accepted decision is consistent.
     #[test]
-    fn hostile_verdicts_are_errors_or_valid(
+    fn hostile_decisions_are_errors_or_valid(
         (mut machine, tag) in waiting(),
-        octets in verdicts(),
+        octets in decisions(),
     ) {
         let accepted = machine.handle_received(0, tag, &octets);
         if accepted.is_ok() && machine.result().is_none() {
@@ -384,7 +384,7 @@ proptest! {
         }
     }
 
-    /// Proves that a request of any octets causes no panic, and that every rank receives a valid verdict.
+    /// Proves that a request of any octets causes no panic, and that every rank receives a valid decision.
     #[test]
     fn hostile_requests_end_in_an_outcome(
         splits in any::<bool>(),

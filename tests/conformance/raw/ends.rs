@@ -118,7 +118,7 @@ fn damaged_request_fails_all_ranks() {
             assert_eq!(header.tag, 68);
             Ok(())
         });
-        assert_eq!(received, 1, "a verdict for each rank");
+        assert_eq!(received, 1, "a result for each rank");
     }
 }
 

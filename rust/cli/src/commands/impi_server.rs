@@ -143,7 +143,7 @@ impl ImpiServer {
             form_ms: self.timeout.map(ms),
             exchange_ms: ms(EXCHANGE_MAX),
             grace_ms: ms(self.grace),
-            strangers_max: UNJOINED_MAX,
+            unjoined_max: UNJOINED_MAX,
         };
         let dialect = self.dialect.into();
         let settings = ServerSettings { clients: self.server, dialect, auth, limits };

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use mpjdev_proto::impi::startup::Settings;
 
-use crate::process::{Process, Stranger, WITH_KEY, message, settings, soon};
+use crate::process::{Process, RawClient, WITH_KEY, message, settings, soon};
 
 const KEY: [(&str, &str); 1] = [("IMPI_AUTH_KEY", "42")];
 
 /// A connection that has given a wrong key.
-fn guess(server: &Process, key: u64) -> Stranger {
-    let mut stranger = server.connect();
-    stranger.say(&message(b"AUTH", &[0, 0, 0, 2]));
-    assert_eq!(stranger.hear(8), [0, 0, 0, 1, 0, 0, 0, 8]);
-    stranger.say(&key.to_be_bytes());
-    stranger
+fn guess(server: &Process, key: u64) -> RawClient {
+    let mut client = server.connect();
+    client.say(&message(b"AUTH", &[0, 0, 0, 2]));
+    assert_eq!(client.hear(8), [0, 0, 0, 1, 0, 0, 0, 8]);
+    client.say(&key.to_be_bytes());
+    client
 }
 
 fn honest(rank: u32) -> Settings {
@@ -36,8 +36,8 @@ fn each_wrong_key_waits_longer_for_its_answer() {
     let server = Process::start_with(&["-server", "2"], &KEY);
     for wait_ms in [200, 400, 800] {
         let begun = Instant::now();
-        let mut stranger = guess(&server, wait_ms);
-        stranger.until_closed();
+        let mut client = guess(&server, wait_ms);
+        client.until_closed();
         // The server counts whole milliseconds.
         assert!(begun.elapsed() >= Duration::from_millis(wait_ms - 10), "{:?}", begun.elapsed());
     }
@@ -68,7 +68,7 @@ fn client_with_the_key_does_not_wait_for_wrong_keys() {
     joined.into_iter().for_each(|site| site.connection.finish(soon()).expect("it takes it"));
     let (status, text) = server.ended();
     assert_eq!((status, text.lines().count()), (0, GUESSES as usize), "{text}");
-    guessing.iter_mut().for_each(Stranger::until_closed);
+    guessing.iter_mut().for_each(RawClient::until_closed);
 }
 
 /// Proves that a new connection does not shorten the delay: a wrong key counts until its delay is over.

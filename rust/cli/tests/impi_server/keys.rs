@@ -132,19 +132,19 @@ fn other_machines_need_a_key() {
 fn unknown_methods_are_ignored() {
     let server = Process::start_with(&["-server", "1"], &[("IMPI_AUTH_KEY", "42")]);
     let offer = |mask: u32| {
-        let mut stranger = server.connect();
-        stranger.say(&message(b"AUTH", &mask.to_be_bytes()));
-        stranger
+        let mut client = server.connect();
+        client.say(&message(b"AUTH", &mask.to_be_bytes()));
+        client
     };
-    let mut stranger = offer(0xffff_0001);
-    stranger.until_closed();
+    let mut client = offer(0xffff_0001);
+    client.until_closed();
     let mut site = offer(0xffff_ffff);
     assert_eq!(site.hear(8), [0, 0, 0, 1, 0, 0, 0, 8]);
     site.say(&[&42u64.to_be_bytes()[..], &message(b"IMPI", &[0; 4]), &message(b"DONE", &[])].concat());
     site.hear(12 + 8);
     site.say(&message(b"FINI", &[]));
     let why = "it offers authentication methods 0xffff0001, none of which is enabled here";
-    let text = format!("mpjdev impi-server: refused {}: {why}\n", stranger.address());
+    let text = format!("mpjdev impi-server: refused {}: {why}\n", client.address());
     assert_eq!(server.ended(), (0, text));
 }
 

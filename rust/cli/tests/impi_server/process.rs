@@ -95,10 +95,10 @@ impl Process {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
 
-    pub(crate) fn connect(&self) -> Stranger {
+    pub(crate) fn connect(&self) -> RawClient {
         let stream = TcpStream::connect(self.address).expect("it listens");
         stream.set_read_timeout(Some(DEADLINE)).expect("a time");
-        Stranger(stream)
+        RawClient(stream)
     }
 
     /// Joins with these settings, on a thread of its own, since joining blocks.
@@ -123,9 +123,9 @@ impl Drop for Process {
 }
 
 /// A raw connection to the server.
-pub(crate) struct Stranger(pub(crate) TcpStream);
+pub(crate) struct RawClient(pub(crate) TcpStream);
 
-impl Stranger {
+impl RawClient {
     pub(crate) fn address(&self) -> SocketAddr {
         self.0.local_addr().expect("connected")
     }

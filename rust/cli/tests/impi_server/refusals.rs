@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::process::{Process, Stranger, joining, message, settings, soon};
+use crate::process::{Process, RawClient, joining, message, settings, soon};
 
 /// Runs the job of two clients to its end; returns the standard error of the server.
 fn finish(server: Process) -> String {
@@ -16,8 +16,8 @@ fn finish(server: Process) -> String {
     text
 }
 
-fn line(stranger: &Stranger, reason: &str) -> String {
-    format!("mpjdev impi-server: refused {}: {reason}", stranger.address())
+fn line(client: &RawClient, reason: &str) -> String {
+    format!("mpjdev impi-server: refused {}: {reason}", client.address())
 }
 
 /// Proves that each refusal is one line with address and reason, and that the job forms.
@@ -38,10 +38,10 @@ fn each_refusal_is_one_line_and_the_job_forms() {
     let server = Process::start(&["-server", "2"]);
     let mut lines = Vec::new();
     for (words, reason) in cases {
-        let mut stranger = server.connect();
-        stranger.say(words);
-        stranger.until_closed();
-        lines.push(line(&stranger, reason));
+        let mut client = server.connect();
+        client.say(words);
+        client.until_closed();
+        lines.push(line(&client, reason));
     }
     let mut silent = server.connect();
     silent.end();
@@ -83,7 +83,7 @@ fn taken_rank_and_surplus_client_are_refused() {
     assert_eq!((status, text.lines().collect::<Vec<_>>()), (0, lines.iter().map(String::as_str).collect()));
 }
 
-impl Stranger {
+impl RawClient {
     /// Receives all commands up to DONE.
     fn until_done(&mut self) {
         let mut heard = Vec::new();
@@ -97,10 +97,10 @@ impl Stranger {
 const JOIN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Sends its first octets one by one, each within the join timeout, until the connection is closed.
-fn dribble(mut stranger: Stranger) {
-    stranger.0.set_read_timeout(Some(JOIN_TIMEOUT / 2)).expect("a time");
+fn dribble(mut client: RawClient) {
+    client.0.set_read_timeout(Some(JOIN_TIMEOUT / 2)).expect("a time");
     for octet in &message(b"AUTH", &[0, 0, 0, 1])[..11] {
-        match stranger.0.write_all(&[*octet]).and_then(|()| stranger.0.read(&mut [0; 1])) {
+        match client.0.write_all(&[*octet]).and_then(|()| client.0.read(&mut [0; 1])) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             _ => return,
         }
@@ -115,7 +115,7 @@ fn slow_connections_are_closed_in_time_and_delay_no_client() {
     let server = Process::start(&["-server", "2", "--join-timeout", &JOIN_TIMEOUT.as_secs().to_string()]);
     let slow: Vec<_> = (0..40).map(|_| server.connect()).collect();
     let threads: Vec<_> =
-        slow.into_iter().map(|stranger| std::thread::spawn(move || dribble(stranger))).collect();
+        slow.into_iter().map(|client| std::thread::spawn(move || dribble(client))).collect();
     threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     let text = finish(server);
     let in_time = text.lines().filter(|line| line.ends_with(": it has not joined within 4 s")).count();
@@ -178,9 +178,9 @@ fn job_forms_while_silent_connections_flood_the_server() {
 fn only_a_thousand_refusals_are_printed() {
     let server = Process::start(&["-server", "2"]);
     for _ in 0..1010 {
-        let mut stranger = server.connect();
-        stranger.say(b"12345678");
-        stranger.until_closed();
+        let mut client = server.connect();
+        client.say(b"12345678");
+        client.until_closed();
     }
     let text = finish(server);
     assert_eq!(text.lines().count(), 1000);

@@ -45,13 +45,13 @@ struct Shared {
 
 impl Default for Shared {
     fn default() -> Self {
-        Shared { is_done: AtomicBool::new(false), slot: Mutex::new(LockRank::Leaf, Slot::UnderWay) }
+        Shared { is_done: AtomicBool::new(false), slot: Mutex::new(LockRank::Leaf, Slot::Pending) }
     }
 }
 
 #[derive(Debug)]
 enum Slot {
-    UnderWay,
+    Pending,
     Made(Made),
     /// The group was taken, or will never be.
     Closed,
@@ -83,7 +83,7 @@ impl CommCreation {
         }
         match std::mem::replace(&mut *self.shared.slot.lock(), Slot::Closed) {
             Slot::Made(made) => Some(made),
-            Slot::UnderWay | Slot::Closed => Some(Err(DeviceError::NoSuchRequest)),
+            Slot::Pending | Slot::Closed => Some(Err(DeviceError::NoSuchRequest)),
         }
     }
 

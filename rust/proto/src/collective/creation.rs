@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use thiserror::Error;
 
 use super::machine::{Action, Collective, ProtocolError};
-use super::messages::{self, From, Misfit, SplitRequest, Verdict};
+use super::messages::{self, From, Misfit, SplitRequest, Decision};
 use super::tag;
 use crate::context::ContextError;
 
 /// Makes new communicators out of one: `MPI_Comm_dup`, `MPI_Comm_create`, `MPI_Comm_split`.
 ///
 /// Every rank of the parent takes part. In create and split each sends its arguments to rank 0; rank 0
-/// decides, allocates a context id for each new communicator, and sends every rank its verdict. Dup has no
-/// arguments, so rank 0 begins with the verdicts. If there are new communicators, all ranks confirm their
-/// verdicts, and rank 0 settles. No rank has a new communicator before the settlement, and a rank that gives
+/// decides, allocates a context id for each new communicator, and sends every rank its decision. Dup has no
+/// arguments, so rank 0 begins with the decisions. If there are new communicators, all ranks confirm their
+/// decisions, and rank 0 settles. No rank has a new communicator before the settlement, and a rank that gives
 /// up after its confirmation knows which one it might get ([`confirmed`](Self::confirmed)). The cost at rank
 /// 0 is linear in the size. A tree would be faster for many ranks, but creation is rare, and this way each
 /// request is checked where its sender is known.
@@ -113,8 +113,8 @@ enum Stage {
         awaited: Vec<bool>,
         ended: Vec<u32>,
     },
-    /// Other ranks: waits for the verdict.
-    AwaitVerdict,
+    /// Other ranks: waits for the decision.
+    AwaitDecision,
     /// Other ranks: waits for the settlement.
     AwaitSettlement(Option<Communicator>),
     Done(Result<Option<Communicator>, Refusal>),
@@ -163,7 +163,7 @@ impl Creation {
         Self::begin(rank, size, Kind::Split(SplitRequest { color, key }))
     }
 
-    /// The new communicator of a rank that has confirmed its verdict and waits for the settlement: other
+    /// The new communicator of a rank that has confirmed its decision and waits for the settlement: other
     /// ranks may have this communicator already.
     #[must_use]
     pub fn confirmed(&self) -> Option<&Communicator> {
@@ -175,7 +175,7 @@ impl Creation {
 
     fn begin(rank: u32, size: u32, kind: Kind) -> Self {
         assert!(rank < size, "rank {rank} in a communicator of {size}");
-        let stage = Stage::AwaitVerdict;
+        let stage = Stage::AwaitDecision;
         let mut creation = Self { rank, size, kind, actions: VecDeque::new(), stage };
         if rank == ROOT {
             creation.begin_at_root();
@@ -190,7 +190,7 @@ impl Creation {
             let octets = self.kind.emit_request(self.size);
             self.actions.push_back(Action::Send { dest: ROOT, tag, octets });
         }
-        let tag = self.kind.verdict_tag();
+        let tag = self.kind.decision_tag();
         self.actions.push_back(Action::Receive { source: ROOT, tag });
     }
 
@@ -228,11 +228,11 @@ impl Creation {
         };
         let ended = ranks_where(requests, |request| request == Gathered::Ended);
         if !ended.is_empty() {
-            return self.refuse(&Verdict::Ended { ranks: ended });
+            return self.refuse(&Decision::Ended { ranks: ended });
         }
         let damaged = ranks_where(requests, |request| request == Gathered::Damaged);
         if !damaged.is_empty() {
-            return self.refuse(&Verdict::Damaged { ranks: damaged });
+            return self.refuse(&Decision::Damaged { ranks: damaged });
         }
         let groups = match &self.kind {
             Kind::Dup => return,
@@ -240,10 +240,10 @@ impl Creation {
             Kind::Create { ids } => {
                 let ranks = ranks_where(requests, |r| r == Gathered::Create { same_ids: false });
                 if !ranks.is_empty() {
-                    return self.refuse(&Verdict::DifferentIds { ranks });
+                    return self.refuse(&Decision::DifferentIds { ranks });
                 }
                 match checked_ids(ids, self.size) {
-                    Err(_) => return self.refuse(&Verdict::BadIds),
+                    Err(_) => return self.refuse(&Decision::BadIds),
                     Ok(members) if members.is_empty() => Vec::new(),
                     Ok(members) => vec![members],
                 }
@@ -263,25 +263,25 @@ impl Creation {
         }
     }
 
-    /// Sends every rank its verdict.
+    /// Sends every rank its decision.
     fn announce(&mut self, contexts: &[u64]) {
         let Stage::Allocate { groups } = &self.stage else {
             return;
         };
         assert_eq!(contexts.len(), groups.len(), "context ids for {} communicators", groups.len());
-        let mut verdicts = vec![Verdict::NoMember; self.size as usize];
+        let mut decisions = vec![Decision::NoMember; self.size as usize];
         for (members, context) in groups.iter().zip(contexts) {
             for member in members {
-                verdicts[*member as usize] = Verdict::Member { context: *context, members: members.clone() };
+                decisions[*member as usize] = Decision::Member { context: *context, members: members.clone() };
             }
         }
         let others = ROOT + 1..self.size;
-        let own = self.outcome(&verdicts[ROOT as usize]);
+        let own = self.outcome(&decisions[ROOT as usize]);
         self.actions.extend(others.clone().map(|source| Action::Receive { source, tag: tag::CONFIRMATION }));
         for dest in others {
-            self.tell(dest, &verdicts[dest as usize]);
+            self.tell(dest, &decisions[dest as usize]);
         }
-        // Rank 0's own verdict fits its request by construction.
+        // Rank 0's own decision fits its request by construction.
         let Ok(Ok(made)) = own else { return };
         let awaited = (0..self.size).map(|rank| rank != ROOT).collect();
         self.stage = Stage::Confirm { made, awaited, ended: Vec::new() };
@@ -307,7 +307,7 @@ impl Creation {
         let (outcome, octets) = match ended.is_empty() {
             true => (Ok(made.clone()), Vec::new()),
             false => {
-                (Err(Refusal::Ended { ranks: ended.clone() }), Verdict::Ended { ranks: ended.clone() }.emit())
+                (Err(Refusal::Ended { ranks: ended.clone() }), Decision::Ended { ranks: ended.clone() }.emit())
             }
         };
         let settlement = |dest| Action::Send { dest, tag: tag::SETTLEMENT, octets: octets.clone() };
@@ -315,30 +315,30 @@ impl Creation {
         self.stage = Stage::Done(outcome);
     }
 
-    fn refuse(&mut self, verdict: &Verdict) {
+    fn refuse(&mut self, decision: &Decision) {
         for dest in 0..self.size {
-            self.tell(dest, verdict);
+            self.tell(dest, decision);
         }
     }
 
-    fn tell(&mut self, dest: u32, verdict: &Verdict) {
+    fn tell(&mut self, dest: u32, decision: &Decision) {
         if dest == self.rank {
-            // Rank 0's own verdict fits its request by construction.
-            if let Ok(outcome) = self.outcome(verdict) {
+            // Rank 0's own decision fits its request by construction.
+            if let Ok(outcome) = self.outcome(decision) {
                 self.stage = Stage::Done(outcome);
             }
             return;
         }
-        let tag = self.kind.verdict_tag();
-        self.actions.push_back(Action::Send { dest, tag, octets: verdict.emit() });
+        let tag = self.kind.decision_tag();
+        self.actions.push_back(Action::Send { dest, tag, octets: decision.emit() });
     }
 
-    fn handle_verdict(&mut self, from: From, octets: &[u8]) -> Result<(), ProtocolError> {
-        if !matches!(self.stage, Stage::AwaitVerdict) {
+    fn handle_decision(&mut self, from: From, octets: &[u8]) -> Result<(), ProtocolError> {
+        if !matches!(self.stage, Stage::AwaitDecision) {
             return Err(from.not_asked_for());
         }
-        let verdict = Verdict::parse(from, octets, self.size)?;
-        let outcome = self.outcome(&verdict).map_err(|(field, value)| from.field(field, value))?;
+        let decision = Decision::parse(from, octets, self.size)?;
+        let outcome = self.outcome(&decision).map_err(|(field, value)| from.field(field, value))?;
         self.stage = match outcome {
             Ok(made) => {
                 // The receive first: a rank that has confirmed can receive its settlement.
@@ -356,8 +356,8 @@ impl Creation {
         let Stage::AwaitSettlement(made) = &self.stage else { return Err(from.not_asked_for()) };
         let outcome = match octets {
             [] => Ok(made.clone()),
-            octets => match Verdict::parse(from, octets, self.size)? {
-                Verdict::Ended { ranks } => Err(Refusal::Ended { ranks }),
+            octets => match Decision::parse(from, octets, self.size)? {
+                Decision::Ended { ranks } => Err(Refusal::Ended { ranks }),
                 other => {
                     let (field, value) = other.as_misfit();
                     return Err(from.field(field, value));
@@ -368,37 +368,37 @@ impl Creation {
         Ok(())
     }
 
-    /// The outcome of a verdict for this rank, or the field that contradicts its request.
-    fn outcome(&self, verdict: &Verdict) -> Result<Result<Option<Communicator>, Refusal>, Misfit> {
-        match (verdict, &self.kind) {
-            (Verdict::Member { context, members }, kind) => {
+    /// The outcome of a decision for this rank, or the field that contradicts its request.
+    fn outcome(&self, decision: &Decision) -> Result<Result<Option<Communicator>, Refusal>, Misfit> {
+        match (decision, &self.kind) {
+            (Decision::Member { context, members }, kind) => {
                 let rank = self.place_among(members)?;
                 kind.check_members(members, self.size)?;
                 Ok(Ok(Some(Communicator { context: *context, members: members.clone(), rank })))
             }
-            (Verdict::NoMember, kind) if kind.may_leave_out(self.rank, self.size) => Ok(Ok(None)),
-            (Verdict::BadIds, Kind::Create { ids }) => match checked_ids(ids, self.size) {
+            (Decision::NoMember, kind) if kind.may_leave_out(self.rank, self.size) => Ok(Ok(None)),
+            (Decision::BadIds, Kind::Create { ids }) => match checked_ids(ids, self.size) {
                 Err(refusal) => Ok(Err(refusal)),
-                Ok(_) => Err(verdict.as_misfit()),
+                Ok(_) => Err(decision.as_misfit()),
             },
-            (Verdict::DifferentIds { ranks }, Kind::Create { .. }) => {
+            (Decision::DifferentIds { ranks }, Kind::Create { .. }) => {
                 Ok(Err(Refusal::DifferentIds { ranks: ranks.clone() }))
             }
-            (Verdict::NoContexts, _) => Ok(Err(Refusal::NoContexts)),
-            (Verdict::Damaged { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
+            (Decision::NoContexts, _) => Ok(Err(Refusal::NoContexts)),
+            (Decision::Damaged { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
                 Ok(Err(Refusal::Damaged { ranks: ranks.clone() }))
             }
-            (Verdict::Ended { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
+            (Decision::Ended { ranks }, Kind::Create { .. } | Kind::Split(_)) => {
                 Ok(Err(Refusal::Ended { ranks: ranks.clone() }))
             }
             (
-                Verdict::NoMember
-                | Verdict::DifferentIds { .. }
-                | Verdict::BadIds
-                | Verdict::Damaged { .. }
-                | Verdict::Ended { .. },
+                Decision::NoMember
+                | Decision::DifferentIds { .. }
+                | Decision::BadIds
+                | Decision::Damaged { .. }
+                | Decision::Ended { .. },
                 _,
-            ) => Err(verdict.as_misfit()),
+            ) => Err(decision.as_misfit()),
         }
     }
 
@@ -425,8 +425,8 @@ impl Collective for Creation {
             self.handle_confirmation(from, octets)
         } else if self.rank != ROOT && source == ROOT && tag == tag::SETTLEMENT {
             self.handle_settlement(from, octets)
-        } else if self.rank != ROOT && source == ROOT && tag == self.kind.verdict_tag() {
-            self.handle_verdict(from, octets)
+        } else if self.rank != ROOT && source == ROOT && tag == self.kind.decision_tag() {
+            self.handle_decision(from, octets)
         } else {
             Err(from.not_asked_for())
         }
@@ -460,7 +460,7 @@ impl Collective for Creation {
         }
         match contexts {
             Ok(contexts) => self.announce(&contexts),
-            Err(_) => self.refuse(&Verdict::NoContexts),
+            Err(_) => self.refuse(&Decision::NoContexts),
         }
     }
 
@@ -470,7 +470,7 @@ impl Collective for Creation {
             Stage::Gather { .. }
             | Stage::Allocate { .. }
             | Stage::Confirm { .. }
-            | Stage::AwaitVerdict
+            | Stage::AwaitDecision
             | Stage::AwaitSettlement(_) => None,
         }
     }
@@ -485,11 +485,11 @@ impl Kind {
         }
     }
 
-    fn verdict_tag(&self) -> i32 {
+    fn decision_tag(&self) -> i32 {
         match self {
-            Self::Dup => tag::DUP_VERDICT,
-            Self::Create { .. } => tag::CREATE_VERDICT,
-            Self::Split(_) => tag::SPLIT_VERDICT,
+            Self::Dup => tag::DUP_DECISION,
+            Self::Create { .. } => tag::CREATE_DECISION,
+            Self::Split(_) => tag::SPLIT_DECISION,
         }
     }
 
@@ -520,7 +520,7 @@ impl Kind {
         }
     }
 
-    /// Checks the members in the verdict against this rank's arguments.
+    /// Checks the members in the decision against this rank's arguments.
     fn check_members(&self, members: &[u32], size: u32) -> Result<(), Misfit> {
         let unfit = ("count", members.len() as u64);
         let known: Vec<u32> = match self {

@@ -12,7 +12,7 @@ use crate::context::{WORLD, is_communicator};
 /// The longest payload that a collective machine sends in a communicator of this size, in octets.
 #[must_use]
 pub const fn payload_len_max(size: u32) -> usize {
-    VERDICT_HEADER_LEN + RANK_LEN * size as usize
+    DECISION_HEADER_LEN + RANK_LEN * size as usize
 }
 
 /// The request of a rank in create: the ids it was called with.
@@ -67,7 +67,7 @@ pub(super) fn check_ids(from: From, octets: &[u8], size: u32) -> Result<(), Prot
 
 /// The message of rank 0 to a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Decision {
     /// The rank belongs to a new communicator with these members.
     Member { context: u64, members: Vec<u32> },
     /// There is no new communicator for this rank.
@@ -84,7 +84,7 @@ pub(super) enum Verdict {
     Ended { ranks: Vec<u32> },
 }
 
-impl Verdict {
+impl Decision {
     pub(super) fn emit(&self) -> Vec<u8> {
         let (context, ranks): (u64, &[u32]) = match self {
             Self::Member { context, members } => (*context, members),
@@ -93,7 +93,7 @@ impl Verdict {
         };
         // Ranks are below the size, a u32, and each is there once.
         let count = ranks.len() as u32;
-        let mut octets = Vec::with_capacity(VERDICT_HEADER_LEN + RANK_LEN * ranks.len());
+        let mut octets = Vec::with_capacity(DECISION_HEADER_LEN + RANK_LEN * ranks.len());
         octets.put_slice(&[self.status(), 0, 0, 0]);
         octets.put_u32(count);
         octets.put_u64(context);
@@ -118,14 +118,14 @@ impl Verdict {
         }
     }
 
-    /// Parses a verdict in a communicator of `size` ranks.
+    /// Parses a decision in a communicator of `size` ranks.
     ///
     /// Nothing is allocated before the count has been compared with the size and with the octets that are
     /// there. Ranks come out below the size and different from each other, a context id as one a communicator
     /// can have.
     pub(super) fn parse(from: From, octets: &[u8], size: u32) -> Result<Self, ProtocolError> {
-        let Some((header, ranks)) = octets.split_first_chunk::<VERDICT_HEADER_LEN>() else {
-            return Err(from.length(octets.len(), VERDICT_HEADER_LEN));
+        let Some((header, ranks)) = octets.split_first_chunk::<DECISION_HEADER_LEN>() else {
+            return Err(from.length(octets.len(), DECISION_HEADER_LEN));
         };
         let (status, count) = (header[STATUS_OCTET], BigEndian::read_u32(&header[COUNT_FIELD]));
         let context = BigEndian::read_u64(&header[CONTEXT_FIELD]);
@@ -134,7 +134,7 @@ impl Verdict {
         }
         let expected = RANK_LEN * count as usize;
         if ranks.len() != expected {
-            return Err(from.length(octets.len(), VERDICT_HEADER_LEN + expected));
+            return Err(from.length(octets.len(), DECISION_HEADER_LEN + expected));
         }
         let ranks = parse_ranks(from, ranks, size)?;
         match status {
@@ -174,7 +174,7 @@ fn parse_ranks(from: From, octets: &[u8], size: u32) -> Result<Vec<u32>, Protoco
     }
 }
 
-/// A verdict's field that contradicts this rank's request, and its value.
+/// A decision's field that contradicts this rank's request, and its value.
 pub(super) type Misfit = (&'static str, u64);
 
 /// The source of a payload, for errors.
@@ -198,7 +198,7 @@ impl From {
     }
 }
 
-/// Octet 0 of a verdict.
+/// Octet 0 of a decision.
 mod status {
     pub(super) const MEMBER: u8 = 0;
     pub(super) const NO_MEMBER: u8 = 1;
@@ -210,7 +210,7 @@ mod status {
 }
 
 /// Status, three unused octets, count, context.
-const VERDICT_HEADER_LEN: usize = 16;
+const DECISION_HEADER_LEN: usize = 16;
 const STATUS_OCTET: usize = 0;
 const COUNT_FIELD: Range<usize> = 4..8;
 const CONTEXT_FIELD: Range<usize> = 8..16;
@@ -233,10 +233,10 @@ mod tests {
     /// The octets stand as PROTOCOL.md draws them.
     #[test]
     fn payloads_are_laid_out_as_documented() {
-        let member = Verdict::Member { context: 0x0000_0007_0000_0002, members: vec![2, 0] };
+        let member = Decision::Member { context: 0x0000_0007_0000_0002, members: vec![2, 0] };
         let octets = [0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0];
         assert_eq!(member.emit(), octets);
-        let damaged = Verdict::Damaged { ranks: vec![258] };
+        let damaged = Decision::Damaged { ranks: vec![258] };
         assert_eq!(damaged.emit(), [5, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(emit_ids(&[1, -2], 2), [0, 0, 0, 2, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe]);
         assert_eq!(emit_ids(&[1, -2], 1), [0, 0, 0, 2]);
@@ -244,32 +244,32 @@ mod tests {
         assert_eq!(split.emit(), [0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff]);
     }
 
-    /// Every verdict is read back as it was written, also with its unused octets set.
+    /// Every decision is read back as it was written, also with its unused octets set.
     #[test]
-    fn verdict_survives_the_round_trip() {
-        let verdicts = [
-            Verdict::Member { context: 2, members: vec![1, 0, 2] },
-            Verdict::NoMember,
-            Verdict::DifferentIds { ranks: vec![1] },
-            Verdict::BadIds,
-            Verdict::NoContexts,
-            Verdict::Damaged { ranks: vec![0, 2] },
-            Verdict::Ended { ranks: vec![1] },
+    fn decision_survives_the_round_trip() {
+        let decisions = [
+            Decision::Member { context: 2, members: vec![1, 0, 2] },
+            Decision::NoMember,
+            Decision::DifferentIds { ranks: vec![1] },
+            Decision::BadIds,
+            Decision::NoContexts,
+            Decision::Damaged { ranks: vec![0, 2] },
+            Decision::Ended { ranks: vec![1] },
         ];
-        for verdict in verdicts {
-            let mut octets = verdict.emit();
+        for decision in decisions {
+            let mut octets = decision.emit();
             octets[1..4].fill(0xff);
-            assert_eq!(Verdict::parse(FROM, &octets, 3), Ok(verdict));
+            assert_eq!(Decision::parse(FROM, &octets, 3), Ok(decision));
         }
     }
 
-    /// Each damage to a verdict is named by field and value.
+    /// Each damage to a decision is named by field and value.
     #[test]
-    fn damaged_verdicts_are_named() {
-        let good = Verdict::Member { context: 2, members: vec![1, 0] }.emit();
+    fn damaged_decisions_are_named() {
+        let good = Decision::Member { context: 2, members: vec![1, 0] }.emit();
         for cut in 0..good.len() {
             let expected = if cut < 16 { 16 } else { 24 };
-            assert_eq!(Verdict::parse(FROM, &good[..cut], 2), Err(FROM.length(cut, expected)));
+            assert_eq!(Decision::parse(FROM, &good[..cut], 2), Err(FROM.length(cut, expected)));
         }
         let changes: [(usize, u8, &str, u64); 8] = [
             (0, 7, "status", 7),
@@ -284,9 +284,9 @@ mod tests {
         for (at, value, field, read) in changes {
             let mut octets = good.clone();
             octets[at] = value;
-            assert_eq!(Verdict::parse(FROM, &octets, 2), Err(FROM.field(field, read)));
+            assert_eq!(Decision::parse(FROM, &octets, 2), Err(FROM.field(field, read)));
         }
-        assert_eq!(Verdict::parse(FROM, &[0; 16], 2), Err(FROM.field("count", 0)));
+        assert_eq!(Decision::parse(FROM, &[0; 16], 2), Err(FROM.field("count", 0)));
     }
 
     /// A request has exactly the octets that its count announces; split's has eight.

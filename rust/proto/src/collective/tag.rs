@@ -4,16 +4,16 @@
 /// Barrier, round 0; round k has the tag k, and there are at most 32.
 pub(super) const BARRIER: i32 = 0;
 /// Dup: rank 0 to all.
-pub(super) const DUP_VERDICT: i32 = 64;
+pub(super) const DUP_DECISION: i32 = 64;
 /// Create: all to rank 0.
 pub(super) const CREATE_REQUEST: i32 = 65;
 /// Create: rank 0 to all.
-pub(super) const CREATE_VERDICT: i32 = 66;
+pub(super) const CREATE_DECISION: i32 = 66;
 /// Split: all to rank 0.
 pub(super) const SPLIT_REQUEST: i32 = 67;
 /// Split: rank 0 to all.
-pub(super) const SPLIT_VERDICT: i32 = 68;
-/// Dup, create, split: all to rank 0, once they have their verdict.
+pub(super) const SPLIT_DECISION: i32 = 68;
+/// Dup, create, split: all to rank 0, once they have their decision.
 pub(super) const CONFIRMATION: i32 = 69;
 /// Dup, create, split: rank 0 to all, once all have confirmed.
 pub(super) const SETTLEMENT: i32 = 70;

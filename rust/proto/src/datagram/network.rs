@@ -19,7 +19,7 @@ pub use impairment::{Burst, Chance, Impairment, ImpairmentError, Partition, Reor
 pub use random::Random;
 
 /// Most packets in flight; one more is lost. This bounds the memory of a network at any delay.
-pub const UNDER_WAY_MAX: usize = 1 << 16;
+pub const IN_FLIGHT_MAX: usize = 1 << 16;
 /// The longest wait of a packet for later ones to overtake it.
 pub const HOLD_MAX_NS: u64 = 10_000_000;
 
@@ -35,7 +35,7 @@ pub struct Network<P> {
     random: Random,
     filter: Option<Filter<P>>,
     /// Packets in flight, by their time of arrival.
-    under_way: BinaryHeap<Reverse<Arrival<P>>>,
+    in_flight: BinaryHeap<Reverse<Arrival<P>>>,
     /// Packets that wait to be overtaken.
     held: Vec<Held<P>>,
     /// When the packets that wait for the rate will have been sent.
@@ -58,7 +58,7 @@ pub struct Counts {
     pub delivered: u64,
     /// Packets dropped by chance, in a burst, in a partition, or by the filter.
     pub lost: u64,
-    /// Packets dropped at a full queue, or at [`UNDER_WAY_MAX`] packets in flight.
+    /// Packets dropped at a full queue, or at [`IN_FLIGHT_MAX`] packets in flight.
     pub dropped: u64,
     /// Copies made.
     pub duplicated: u64,
@@ -90,7 +90,7 @@ impl<P: Clone> Network<P> {
             impairment,
             random: Random::new(seed),
             filter: None,
-            under_way: BinaryHeap::new(),
+            in_flight: BinaryHeap::new(),
             held: Vec::new(),
             queue: VecDeque::new(),
             free_ns: 0,
@@ -124,8 +124,8 @@ impl<P: Clone> Network<P> {
 
     /// Packets in flight, with those that wait to be overtaken.
     #[must_use]
-    pub fn under_way(&self) -> usize {
-        self.under_way.len() + self.held.len()
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len() + self.held.len()
     }
 
     /// Sends a packet of `len` octets.
@@ -155,17 +155,17 @@ impl<P: Clone> Network<P> {
     /// The next packet that has arrived by now.
     pub fn poll_deliver(&mut self, now_ns: u64) -> Option<P> {
         self.release(now_ns);
-        if self.under_way.peek()?.0.time_ns > now_ns {
+        if self.in_flight.peek()?.0.time_ns > now_ns {
             return None;
         }
         self.counts.delivered += 1;
-        self.under_way.pop().map(|Reverse(arrival)| arrival.packet)
+        self.in_flight.pop().map(|Reverse(arrival)| arrival.packet)
     }
 
     /// When the next packet arrives, unless more packets are sent before.
     #[must_use]
     pub fn next_time_ns(&self) -> Option<u64> {
-        let arrival = self.under_way.peek().map(|Reverse(arrival)| arrival.time_ns);
+        let arrival = self.in_flight.peek().map(|Reverse(arrival)| arrival.time_ns);
         let held = self.held.iter().map(Held::limit_ns).min();
         arrival.into_iter().chain(held).min()
     }
@@ -201,7 +201,7 @@ impl<P: Clone> Network<P> {
     }
 
     fn travel(&mut self, leaves_ns: u64, packet: P) {
-        if self.under_way() >= UNDER_WAY_MAX {
+        if self.in_flight() >= IN_FLIGHT_MAX {
             self.counts.dropped += 1;
             return;
         }
@@ -246,7 +246,7 @@ impl<P: Clone> Network<P> {
     fn arrive(&mut self, time_ns: u64, packet: P) {
         let number = self.arrivals;
         self.arrivals += 1;
-        self.under_way.push(Reverse(Arrival { time_ns, number, packet }));
+        self.in_flight.push(Reverse(Arrival { time_ns, number, packet }));
     }
 }
 

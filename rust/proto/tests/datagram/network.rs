@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use mpjdev_proto::datagram::network::{
     Burst, Chance, Counts, HOLD_MAX_NS, Impairment, ImpairmentError, Network, Partition, Reorder,
-    UNDER_WAY_MAX,
+    IN_FLIGHT_MAX,
 };
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn unimpaired_network_delivers_everything_in_order() {
     let arrived = run(&mut network, 1000);
     assert_eq!(packets_of(&arrived), (0..1000).collect::<Vec<_>>());
     let counts = Counts { sent: 1000, delivered: 1000, ..Counts::default() };
-    assert_eq!((network.counts(), network.under_way()), (counts, 0));
+    assert_eq!((network.counts(), network.in_flight()), (counts, 0));
 }
 
 /// Proves that the same seed gives the same run, and another seed another one.
@@ -102,7 +102,7 @@ fn last_packet_is_delivered_without_a_successor() {
     assert_eq!(network.next_time_ns(), Some(5 + MS + HOLD_MAX_NS));
     assert_eq!(network.poll_deliver(5 + MS + HOLD_MAX_NS - 1), None);
     assert_eq!(network.poll_deliver(5 + MS + HOLD_MAX_NS), Some('a'));
-    assert_eq!((network.next_time_ns(), network.under_way()), (None, 0));
+    assert_eq!((network.next_time_ns(), network.in_flight()), (None, 0));
 }
 
 /// Proves that delay and jitter bound the time of arrival.
@@ -163,11 +163,11 @@ fn nothing_passes_a_partition() {
 #[test]
 fn number_of_packets_in_flight_is_bounded() {
     let mut network = Network::new(impairment("delay=1s,dup=100%"), 3);
-    for packet in 0..UNDER_WAY_MAX as u32 {
+    for packet in 0..IN_FLIGHT_MAX as u32 {
         network.send(0, 1, packet);
     }
-    assert_eq!(network.under_way(), UNDER_WAY_MAX);
-    assert_eq!(network.counts().dropped, UNDER_WAY_MAX as u64);
+    assert_eq!(network.in_flight(), IN_FLIGHT_MAX);
+    assert_eq!(network.counts().dropped, IN_FLIGHT_MAX as u64);
 }
 
 /// Proves that every part of the text sets its field.

@@ -102,10 +102,10 @@ impl Simulation {
 
     /// Messages without a receive, and receives without a message, at the end.
     pub(crate) fn left_over(&self) -> usize {
-        let under_way: usize = self.wires.iter().flatten().map(VecDeque::len).sum();
+        let in_flight: usize = self.wires.iter().flatten().map(VecDeque::len).sum();
         let at_ranks =
             self.ranks.iter().map(|r| r.matcher.unexpected_len() + r.matcher.posted_len() + r.received.len());
-        under_way + at_ranks.sum::<usize>()
+        in_flight + at_ranks.sum::<usize>()
     }
 
     fn moves(&self) -> Vec<Move> {

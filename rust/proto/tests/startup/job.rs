@@ -14,7 +14,7 @@ pub(crate) const WITH_KEY: Auth = Auth { none: false, key: Some(KEY) };
 pub(crate) const BOTH: Auth = Auth { none: true, key: Some(KEY) };
 
 pub(crate) const LIMITS: Limits =
-    Limits { join_ms: 10_000, form_ms: None, exchange_ms: 60_000, grace_ms: 5_000, strangers_max: 8 };
+    Limits { join_ms: 10_000, form_ms: None, exchange_ms: 60_000, grace_ms: 5_000, unjoined_max: 8 };
 
 /// 127.0.0.N with zeros before it, as LAM writes it.
 pub(crate) fn lam(n: u8) -> [u8; 16] {

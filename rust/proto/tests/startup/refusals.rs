@@ -16,7 +16,7 @@ fn head(command: &[u8; 4], len: u32) -> Vec<u8> {
 }
 
 /// First octets of unauthenticated clients, each with its fault.
-fn strangers_words() -> Vec<(Vec<u8>, Fault)> {
+fn invalid_first_commands() -> Vec<(Vec<u8>, Fault)> {
     let auth = |rest: &[u8]| [&message(b"AUTH", &1u32.to_be_bytes()), rest].concat();
     let unexpected = |command, expected| Fault::Unexpected { command, expected };
     let unknown = |octets: &[u8; 4]| Fault::Cmd(CmdError::Unknown { code: i32::from_be_bytes(*octets) });
@@ -55,7 +55,7 @@ fn strangers_words() -> Vec<(Vec<u8>, Fault)> {
 /// without an error.
 #[test]
 fn unauthenticated_client_is_refused_and_the_others_continue() {
-    for (words, fault) in strangers_words() {
+    for (words, fault) in invalid_first_commands() {
         for piece_len in [1, usize::MAX] {
             let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
             (0..3).for_each(|conn| watched.connect(0, conn));
@@ -101,12 +101,12 @@ fn connection_past_the_limit_evicts_the_oldest_silent_one() {
     (0..8).for_each(|conn| watched.connect(0, conn));
     watched.say(0, b"AU");
     watched.connect(0, 8);
-    assert_eq!(watched.closed, [(1, Some(Fault::Crowded { strangers: 8 }))]);
+    assert_eq!(watched.closed, [(1, Some(Fault::Evicted { unjoined: 8 }))]);
     // A connection that joins makes room.
     watched.say(8, &joining(31));
     watched.connect(0, 9);
     watched.connect(0, 10);
-    assert_eq!(watched.closed[1..], [(2, Some(Fault::Crowded { strangers: 8 }))]);
+    assert_eq!(watched.closed[1..], [(2, Some(Fault::Evicted { unjoined: 8 }))]);
     assert_eq!(watched.server.next_deadline(), Some(LIMITS.join_ms));
 }
 
@@ -120,8 +120,8 @@ fn make_room_evicts_the_oldest_silent_connection_and_no_client() {
     assert!(watched.server.make_room());
     assert!(!watched.server.make_room());
     watched.drain();
-    let crowded = |strangers| Some(Fault::Crowded { strangers });
-    assert_eq!(watched.closed, [(1, crowded(2)), (2, crowded(1))]);
+    let evicted = |unjoined| Some(Fault::Evicted { unjoined });
+    assert_eq!(watched.closed, [(1, evicted(2)), (2, evicted(1))]);
 }
 
 /// Proves that a source that floods the server evicts its own connections only.

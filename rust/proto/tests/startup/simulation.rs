@@ -106,7 +106,7 @@ fn some(random: &mut Random, queue: &mut VecDeque<u8>) -> Vec<u8> {
 fn run(seed: u64, clients: u32) {
     let mut random = Random::new(seed);
     let all = any_settings(&mut random, clients);
-    let limits = Limits { strangers_max: 32, ..LIMITS };
+    let limits = Limits { unjoined_max: 32, ..LIMITS };
     let (dialect, auth) = (all[0].dialect, all[0].auth);
     let mut server = Server::new(ServerSettings { clients, dialect, auth, limits }, 0).expect("sound");
     let mut machines: Vec<Client> =

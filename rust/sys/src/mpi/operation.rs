@@ -47,12 +47,12 @@ impl To {
 }
 
 /// A send whose memory is borrowed: the drop waits for it.
-struct UnderWay {
+struct BorrowingSend {
     mpi: &'static Mpi,
     request: u64,
 }
 
-impl Drop for UnderWay {
+impl Drop for BorrowingSend {
     fn drop(&mut self) {
         while let Ok(None) = self.mpi.calls().test_some(self.request, false) {
             std::thread::yield_now();
@@ -130,11 +130,11 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         if mpi.calls().was_complete(request) {
             return Ok(None);
         }
-        let under_way = UnderWay { mpi, request };
+        let borrowing = BorrowingSend { mpi, request };
         match mpi.calls().test_some(request, false) {
             Ok(None) => {}
             tested => {
-                std::mem::forget(under_way);
+                std::mem::forget(borrowing);
                 return tested.map(|_| None);
             }
         }
@@ -142,7 +142,7 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         if !ptr::eq(octets_of(&*owner, len).0, start) {
             return Ok(None);
         }
-        std::mem::forget(under_way);
+        std::mem::forget(borrowing);
         let owner = ManuallyDrop::new(owner);
         let request = Request(request);
         Ok(Some(Operation {

@@ -11,7 +11,7 @@ use mpjdev_proto::datagram::extension::Extension;
 use mpjdev_proto::datagram::header::Header as Fixed;
 use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, HEADER_LEN, SACK_WORD_LEN, SACK_WORDS_MAX, TRAILER_LEN};
 use mpjdev_proto::datagram::packet::{Packet, checksum_on};
-use mpjdev_proto::datagram::reliable::connection::Verdict;
+use mpjdev_proto::datagram::reliable::connection::Disposition;
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::resets::Resets;
 use mpjdev_proto::datagram::reliable::settings::RTS_DATA_LEN;
@@ -213,8 +213,8 @@ fn take_packet(
         return Ok(false);
     }
     match session.connection.handle_datagram(now, packet) {
-        Verdict::Drop => {}
-        Verdict::Deliver(delivery) => {
+        Disposition::Drop => {}
+        Disposition::Deliver(delivery) => {
             let data = match &landed {
                 Some(landed) => Data { words: landed.place().0, at: landed.place().1, len },
                 None => Data { words: stage.words(), at, len },
@@ -234,7 +234,7 @@ fn take_packet(
             hand_over(transport, peer, what, data, each)?;
             session = peer.session();
         }
-        Verdict::Buffer { slot } => {
+        Disposition::Buffer { slot } => {
             if !stage.keep(rank, slot, landed.as_ref(), at, len) {
                 return Err(PeerFault::Unplaced { len });
             }

@@ -42,8 +42,8 @@ impl Party {
     pub(super) fn sends_large_and_small(&self, two_threads: bool) {
         match self.world.rank() {
             0 => {
-                let is_under_way = (0..ROUNDS).any(|round| self.send_both(round, two_threads));
-                assert!(is_under_way, "rank 1 has got all of it {ROUNDS} times before it was stopped");
+                let is_in_flight = (0..ROUNDS).any(|round| self.send_both(round, two_threads));
+                assert!(is_in_flight, "rank 1 has got all of it {ROUNDS} times before it was stopped");
                 self.tell_all(OVER);
                 println!("0: {COUNT} answers of rank 2 while rank 1 was stopped");
             }
@@ -84,9 +84,9 @@ impl Party {
         };
         let meanwhile = || {
             self.exchange_small();
-            let is_under_way = untaken_len(RANK_1) > 0;
+            let is_in_flight = untaken_len(RANK_1) > 0;
             kill_process(rank_1, Signal::CONT).expect("it lives");
-            is_under_way
+            is_in_flight
         };
         let end = |behind: Vec<_>| {
             for id in behind.into_iter().flatten() {
@@ -102,9 +102,9 @@ impl Party {
         if !two_threads {
             begin();
             let behind = behind();
-            let is_under_way = meanwhile();
+            let is_in_flight = meanwhile();
             end(behind);
-            return is_under_way;
+            return is_in_flight;
         }
         let (begun, is_begun) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 //!
 //! In each pass a driver does the following, in this order:
 //!
-//! - for each datagram, [`Packet::parse`] and [`Connection::handle_datagram`]; the verdict says where the
+//! - for each datagram, [`Packet::parse`] and [`Connection::handle_datagram`]; the disposition says where the
 //!   user data go. Then [`Connection::poll_buffered`] until it returns `None`: buffered packets that are now
 //!   in order;
 //! - when the socket is empty, [`Connection::handle_drained`]; at [`Connection::next_timeout`],
@@ -84,7 +84,7 @@ pub struct Connection {
 /// The destination of a packet's user data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Verdict {
+pub enum Disposition {
     /// Deliver them.
     Deliver(Delivery),
     /// Store them until [`Connection::poll_buffered`] returns the same slot.
@@ -307,18 +307,18 @@ impl Connection {
     }
 
     /// A datagram was received: its packet, without the user data.
-    pub fn handle_datagram(&mut self, now: Nanos, packet: &Packet) -> Verdict {
+    pub fn handle_datagram(&mut self, now: Nanos, packet: &Packet) -> Disposition {
         let extension = &packet.extension;
         if extension.rst {
             self.handle_reset(now, packet);
-            return Verdict::Drop;
+            return Disposition::Drop;
         }
         if extension.connection != self.settings.ours {
             self.counters.stale += 1;
-            return Verdict::Drop;
+            return Disposition::Drop;
         }
         if self.close.is_over() {
-            return Verdict::Drop;
+            return Disposition::Drop;
         }
         self.counters.received += 1;
         self.last_received_at = now;
@@ -326,19 +326,19 @@ impl Connection {
         if let Some(ack) = packet.ack() {
             self.handle_ack(now, ack, packet);
         }
-        let verdict = match packet.seq() {
+        let disposition = match packet.seq() {
             Some(seq) => self.handle_sequenced(now, seq, packet),
             None => {
                 self.counters.received_pure += 1;
                 if extension.ack_req {
                     self.pending_acks.urge();
                 }
-                Verdict::Drop
+                Disposition::Drop
             }
         };
         self.settle();
         self.advance_close(now);
-        verdict
+        disposition
     }
 
     /// The socket is empty.

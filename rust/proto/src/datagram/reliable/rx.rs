@@ -4,7 +4,7 @@ use super::super::header::Mode;
 use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
 use super::arrival::ArrivalId;
-use super::connection::{Connection, Event, Verdict};
+use super::connection::{Connection, Event, Disposition};
 use super::content::{Block, Content};
 use super::message_rx::{Arrival, Delivery};
 use super::message_tx::Answer;
@@ -12,7 +12,7 @@ use super::packet_rx::Position;
 use super::time::Nanos;
 
 impl Connection {
-    pub(super) fn handle_sequenced(&mut self, now: Nanos, seq: FullSequence, packet: &Packet) -> Verdict {
+    pub(super) fn handle_sequenced(&mut self, now: Nanos, seq: FullSequence, packet: &Packet) -> Disposition {
         let number = seq.expand(self.packet_rx.next());
         let extension = &packet.extension;
         match self.packet_rx.position(number) {
@@ -21,12 +21,12 @@ impl Connection {
                 self.packet_rx.note_duplicate();
                 self.pending_acks.urge();
                 self.close.extend_linger(now, self.rtt.base_pto());
-                Verdict::Drop
+                Disposition::Drop
             }
             Position::Beyond => {
                 self.counters.beyond_window += 1;
                 self.pending_acks.urge();
-                Verdict::Drop
+                Disposition::Drop
             }
             Position::Next => {
                 let at_once = extension.ack_req || extension.fin || self.packet_rx.has_gap();
@@ -36,8 +36,8 @@ impl Connection {
                 self.packet_rx.accept_next(now);
                 self.pending_acks.packet_received(now, at_once);
                 match self.read(packet).and_then(|content| self.accept(&content)) {
-                    Some(delivery) => Verdict::Deliver(delivery),
-                    None => Verdict::Drop,
+                    Some(delivery) => Disposition::Deliver(delivery),
+                    None => Disposition::Drop,
                 }
             }
             Position::Ahead => self.keep(now, number, packet),
@@ -45,23 +45,23 @@ impl Connection {
     }
 
     /// Buffers a packet that is ahead of a gap.
-    fn keep(&mut self, now: Nanos, number: u64, packet: &Packet) -> Verdict {
+    fn keep(&mut self, now: Nanos, number: u64, packet: &Packet) -> Disposition {
         let content = self.read(packet);
         if let Some(content) = content
             && content.destination().is_some()
         {
             let is_urgent = self.packet_rx.buffer(now, number, None);
             self.pending_acks.packet_received(now, is_urgent || packet.extension.ack_req);
-            return self.accept(&content).map_or(Verdict::Drop, Verdict::Deliver);
+            return self.accept(&content).map_or(Disposition::Drop, Disposition::Deliver);
         }
         let is_urgent = self.packet_rx.buffer(now, number, content);
         self.pending_acks.packet_received(now, is_urgent || packet.extension.ack_req || packet.extension.fin);
         let is_message = content.is_some_and(|content| content.mode.is_matched() && !content.is_fin);
         if !is_message {
-            return Verdict::Drop;
+            return Disposition::Drop;
         }
         self.counters.buffered += 1;
-        Verdict::Buffer { slot: self.packet_rx.slot(number) }
+        Disposition::Buffer { slot: self.packet_rx.slot(number) }
     }
 
     fn read(&mut self, packet: &Packet) -> Option<Content> {

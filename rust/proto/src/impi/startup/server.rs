@@ -44,7 +44,7 @@ pub struct Limits {
     /// For the other clients to finish after one was lost.
     pub grace_ms: u64,
     /// Most connections that have not sent their rank; one more evicts one of them.
-    pub strangers_max: usize,
+    pub unjoined_max: usize,
 }
 
 /// The startup server of one job. Its driver numbers the connections, each number once.
@@ -202,18 +202,18 @@ impl Server {
     /// When to call [`handle_timeout`](Self::handle_timeout); `None` if no timer runs.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        let strangers = self.connections.values().filter(|connection| connection.is_stranger());
-        strangers.map(|connection| connection.deadline_ms).chain(self.deadline_ms).min()
+        let unjoined = self.connections.values().filter(|connection| connection.is_unjoined());
+        unjoined.map(|connection| connection.deadline_ms).chain(self.deadline_ms).min()
     }
 
     /// A connection was accepted. Its number is larger than all earlier ones. Connections of equal `source`
     /// are from the same address.
     pub fn handle_connected(&mut self, now_ms: u64, conn: u64, source: u128) {
-        let Limits { join_ms, strangers_max, .. } = self.settings.limits;
+        let Limits { join_ms, unjoined_max, .. } = self.settings.limits;
         if self.phase != Phase::Gathering {
             return self.close(conn, Some(Fault::Full { clients: self.settings.clients }));
         }
-        if self.strangers().count() >= strangers_max {
+        if self.unjoined().count() >= unjoined_max {
             self.make_room();
         }
         let deadline_ms = now_ms.saturating_add(join_ms);
@@ -225,8 +225,8 @@ impl Server {
     /// Evicts a connection that has not joined, to make room for a new one; false if there is none.
     pub fn make_room(&mut self) -> bool {
         let Some(evicted) = self.evictable() else { return false };
-        let strangers = self.strangers().count();
-        self.close(evicted, Some(Fault::Crowded { strangers }));
+        let unjoined = self.unjoined().count();
+        self.close(evicted, Some(Fault::Evicted { unjoined }));
         true
     }
 
@@ -234,17 +234,17 @@ impl Server {
     /// that has sent nothing, else the oldest. A source that floods the server evicts its own connections.
     fn evictable(&self) -> Option<u64> {
         let mut counts = BTreeMap::<u128, usize>::new();
-        self.strangers().for_each(|(_, connection)| *counts.entry(connection.source).or_default() += 1);
+        self.unjoined().for_each(|(_, connection)| *counts.entry(connection.source).or_default() += 1);
         let rank = |(conn, connection): &(u64, &Connection)| {
             (counts[&connection.source], connection.is_silent(), Reverse(*conn))
         };
-        self.strangers().max_by_key(rank).map(|(conn, _)| conn)
+        self.unjoined().max_by_key(rank).map(|(conn, _)| conn)
     }
 
     /// The connections that have not sent their rank, with their numbers.
-    fn strangers(&self) -> impl Iterator<Item = (u64, &Connection)> {
+    fn unjoined(&self) -> impl Iterator<Item = (u64, &Connection)> {
         let numbered = self.connections.iter().map(|(conn, connection)| (*conn, connection));
-        numbered.filter(|(_, connection)| connection.is_stranger())
+        numbered.filter(|(_, connection)| connection.is_unjoined())
     }
 
     /// Octets of a connection were received, in any pieces.
@@ -265,7 +265,7 @@ impl Server {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now_ms: u64) {
-        let is_late = |connection: &Connection| connection.is_stranger() && connection.deadline_ms <= now_ms;
+        let is_late = |connection: &Connection| connection.is_unjoined() && connection.deadline_ms <= now_ms;
         let late: Vec<u64> = self
             .connections
             .iter()
@@ -442,9 +442,9 @@ impl Server {
         let end_ms = now_ms.saturating_add(self.settings.limits.exchange_ms);
         self.deadline_ms = Some(self.deadline_ms.map_or(end_ms, |form_ms| form_ms.min(end_ms)));
         self.outputs.push_back(Output::Event(ServerEvent::Formed));
-        let strangers = self.connections.iter().filter(|(_, connection)| connection.is_stranger());
-        let strangers: Vec<u64> = strangers.map(|(conn, _)| *conn).collect();
-        strangers.into_iter().for_each(|conn| self.close(conn, Some(Fault::Full { clients })));
+        let unjoined = self.connections.iter().filter(|(_, connection)| connection.is_unjoined());
+        let unjoined: Vec<u64> = unjoined.map(|(conn, _)| *conn).collect();
+        unjoined.into_iter().for_each(|conn| self.close(conn, Some(Fault::Full { clients })));
         self.send_all(Cmd::emit(Command::Impi, &[&clients.to_be_bytes()]));
         self.emit();
     }
@@ -529,7 +529,7 @@ impl Server {
 
 impl Connection {
     /// Whether it has not sent its rank.
-    fn is_stranger(&self) -> bool {
+    fn is_unjoined(&self) -> bool {
         !matches!(self.stage, Stage::Joined(_))
     }
 

@@ -7,7 +7,7 @@ use mpjdev_proto::datagram::layout::FIXED_LEN;
 use mpjdev_proto::datagram::network::{Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::congestion::Algorithm;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Verdict};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition};
 use mpjdev_proto::datagram::reliable::message_tx::Send;
 use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
@@ -107,7 +107,7 @@ impl Flows {
         let now = self.now;
         while let Some((k, packet)) = self.socket.pop_front() {
             let receiver = &mut self.receivers[k];
-            if let Verdict::Deliver(_) = receiver.handle_datagram(now, &packet) {
+            if let Disposition::Deliver(_) = receiver.handle_datagram(now, &packet) {
                 self.octets[k] += MESSAGE_LEN;
             }
             while receiver.poll_buffered(now).is_some() {

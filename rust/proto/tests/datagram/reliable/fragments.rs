@@ -3,7 +3,7 @@
 use mpjdev_proto::datagram::extension::{Fragment, Grant, Request};
 use mpjdev_proto::datagram::header::{Header, Mode};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition, Event};
 use mpjdev_proto::datagram::reliable::content::Body;
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
@@ -24,25 +24,25 @@ impl End {
     }
 
     /// The peer's next packet.
-    fn take(&mut self, mode: Mode, len: u32, fill: impl FnOnce(&mut Packet)) -> Verdict {
+    fn take(&mut self, mode: Mode, len: u32, fill: impl FnOnce(&mut Packet)) -> Disposition {
         let mut packet = Packet { header: Header { mode, len, ..Header::default() }, ..Packet::default() };
         packet.number(Some(FullSequence::of(self.next)), None);
         fill(&mut packet);
         packet.check().expect("no packet that a parser refuses");
         self.next += 1;
-        let verdict = self.connection.handle_datagram(0, &packet);
+        let disposition = self.connection.handle_datagram(0, &packet);
         self.connection.check();
-        verdict
+        disposition
     }
 
     fn begin(&mut self, mode: Mode, len: u32, fill: impl FnOnce(&mut Packet)) -> ArrivalId {
         match self.take(mode, len, fill) {
-            Verdict::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) => id,
+            Disposition::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) => id,
             other => panic!("no message begins: {other:?}"),
         }
     }
 
-    fn part(&mut self, fragment: Fragment, len: u32) -> Verdict {
+    fn part(&mut self, fragment: Fragment, len: u32) -> Disposition {
         self.take(Mode::Long, len, |packet| packet.extension.fragment = Some(fragment))
     }
 
@@ -50,13 +50,13 @@ impl End {
     #[track_caller]
     fn refuses(&mut self, fragment: Fragment, len: u32) {
         let before = self.connection.counters().violations;
-        assert_eq!(self.part(fragment, len), Verdict::Drop, "{fragment:?}, {len} octets");
+        assert_eq!(self.part(fragment, len), Disposition::Drop, "{fragment:?}, {len} octets");
         assert_eq!(self.connection.counters().violations, before + 1, "{fragment:?}, {len} octets");
     }
 
     fn answer(&mut self, mode: Mode, grant: Grant) -> (Vec<Event>, u64) {
         let before = self.connection.counters().violations;
-        assert_eq!(self.take(mode, 0, |packet| packet.extension.grant = Some(grant)), Verdict::Drop);
+        assert_eq!(self.take(mode, 0, |packet| packet.extension.grant = Some(grant)), Disposition::Drop);
         let events = std::iter::from_fn(|| self.connection.poll_event()).collect();
         (events, self.connection.counters().violations - before)
     }
@@ -88,7 +88,7 @@ fn granted_parts_must_fit_their_message() {
     end.refuses(Fragment { destination_id: destination_id + 1, ..right }, 10);
     end.refuses(right, 0);
     let continued =
-        |offset, len, is_last| Verdict::Deliver(Delivery::Continued { arrival: id, offset, len, is_last });
+        |offset, len, is_last| Disposition::Deliver(Delivery::Continued { arrival: id, offset, len, is_last });
     assert_eq!(end.part(Fragment { offset: 50, ..right }, 50), continued(50, 50, false));
     end.refuses(right, 43);
     assert_eq!(end.part(right, 42), continued(8, 42, true));
@@ -113,7 +113,7 @@ fn parts_without_a_grant_must_follow_each_other() {
     end.refuses(right, 0);
     end.refuses(Fragment { destination_id: id.destination_id(), ..right }, 20);
     let last = Delivery::Continued { arrival: id, offset: 20, len: 80, is_last: true };
-    assert_eq!(end.part(right, 80), Verdict::Deliver(last));
+    assert_eq!(end.part(right, 80), Disposition::Deliver(last));
     end.refuses(right, 80);
 }
 
@@ -127,8 +127,8 @@ fn rts_with_more_than_its_first_octets_is_refused() {
     {
         let message_id = len + 7 * total;
         let request = Request { message_id, total: total.into() };
-        let verdict = end.take(Mode::RequestSend, len, |packet| packet.extension.request = Some(request));
-        let is_taken = matches!(verdict, Verdict::Deliver(Delivery::Arrived(_)));
+        let disposition = end.take(Mode::RequestSend, len, |packet| packet.extension.request = Some(request));
+        let is_taken = matches!(disposition, Disposition::Deliver(Delivery::Arrived(_)));
         assert_eq!(end.connection.counters().violations, violations, "{len} of {total}");
         assert_eq!(is_taken, len <= 8, "{len} of {total}");
     }
@@ -143,8 +143,8 @@ fn message_ids_name_one_message() {
         packet.extension.sync = true;
     };
     let id = end.begin(Mode::Short, 8, fill);
-    assert_eq!(end.take(Mode::Short, 8, fill), Verdict::Drop);
-    assert_eq!(end.take(Mode::Short, 7, fill), Verdict::Drop);
+    assert_eq!(end.take(Mode::Short, 8, fill), Disposition::Drop);
+    assert_eq!(end.take(Mode::Short, 7, fill), Disposition::Drop);
     assert_eq!(end.connection.counters().violations, 2);
     end.connection.matched(id).expect("it waits for that");
     assert!(end.connection.matched(id).is_err());
@@ -226,10 +226,10 @@ fn forged_sends_are_answered_within_limits() {
         while end.connection.counters().beyond_window == before && sent < 500 {
             let request = Request { message_id: sent, total: 8 };
             sent += 1;
-            let verdict = end.take(Mode::Short, 8, |packet| {
+            let disposition = end.take(Mode::Short, 8, |packet| {
                 (packet.extension.request, packet.extension.sync) = (Some(request), true);
             });
-            if let Verdict::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) = verdict {
+            if let Disposition::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) = disposition {
                 ids.push(id);
             }
         }

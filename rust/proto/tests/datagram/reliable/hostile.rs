@@ -4,7 +4,7 @@ use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sac
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::network::Random;
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Disposition};
 use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos, SECOND};
@@ -142,7 +142,7 @@ fn run(seed: u64) -> (u64, u64) {
         if let Some(seq) = packet.seq() {
             driver.next += u64::from(seq == FullSequence::of(driver.next));
         }
-        if let Verdict::Deliver(delivery) = driver.connection.handle_datagram(now, &packet) {
+        if let Disposition::Deliver(delivery) = driver.connection.handle_datagram(now, &packet) {
             driver.delivered(delivery);
         }
         match random.up_to(9) {
@@ -209,20 +209,20 @@ fn packet_delivered_2_to_the_15_late_is_a_duplicate() {
         packet
     };
     let take = |connection: &mut Connection, seq: u64| match connection.handle_datagram(0, &packet(seq)) {
-        Verdict::Deliver(Delivery::Arrived(arrival)) => arrival.tag as u64,
+        Disposition::Deliver(Delivery::Arrived(arrival)) => arrival.tag as u64,
         other => panic!("packet {seq}: {other:?}"),
     };
     let late = 1 << 15;
     for seq in 0..late - 500 {
         assert_eq!(take(&mut connection, seq), seq);
     }
-    assert_eq!(connection.handle_datagram(0, &packet(0)), Verdict::Drop);
+    assert_eq!(connection.handle_datagram(0, &packet(0)), Disposition::Drop);
     assert_eq!(connection.counters().duplicates, 1);
     for seq in late - 500..late + 2 {
         assert_eq!(take(&mut connection, seq), seq);
     }
     assert_eq!(connection.poll_buffered(0), None);
-    assert_eq!(connection.handle_datagram(0, &packet(late / 2)), Verdict::Drop);
+    assert_eq!(connection.handle_datagram(0, &packet(late / 2)), Disposition::Drop);
     connection.check();
 }
 
@@ -239,7 +239,7 @@ fn numbers_wrap_at_2_to_the_31() {
     let lost = sent.remove(1);
     let mut come = 0;
     for packet in sent.into_iter().chain([lost]) {
-        come += u32::from(matches!(b.handle_datagram(0, &packet), Verdict::Deliver(_)));
+        come += u32::from(matches!(b.handle_datagram(0, &packet), Disposition::Deliver(_)));
         come += std::iter::from_fn(|| b.poll_buffered(0)).count() as u32;
     }
     assert_eq!(come, 5);
@@ -262,7 +262,7 @@ fn messages_after_the_fin_are_refused() {
         packet
     };
     for (seq, fin, violations) in [(0, true, 0), (0, true, 0), (1, false, 1), (2, true, 2)] {
-        assert_eq!(connection.handle_datagram(0, &packet(seq, fin)), Verdict::Drop);
+        assert_eq!(connection.handle_datagram(0, &packet(seq, fin)), Disposition::Drop);
         assert_eq!(connection.counters().violations, violations);
         connection.check();
     }

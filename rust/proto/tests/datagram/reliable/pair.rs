@@ -4,7 +4,7 @@ use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::Grant;
 use mpjdev_proto::datagram::header::Mode;
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Disposition};
 use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, Delivery};
 use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
@@ -40,9 +40,9 @@ fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
     a.send(short(0)).expect("there is room");
     a.send(short(1)).expect("there is room");
     let [_, second] = packets(a, 0)[..] else { panic!("two packets") };
-    assert!(matches!(b.handle_datagram(0, &second), Verdict::Buffer { .. }));
+    assert!(matches!(b.handle_datagram(0, &second), Disposition::Buffer { .. }));
     let [answer] = packets(b, 0)[..] else { panic!("a gap is reported at once") };
-    assert_eq!(a.handle_datagram(0, &answer), Verdict::Drop);
+    assert_eq!(a.handle_datagram(0, &answer), Disposition::Drop);
     let mut now = 0;
     let again = expire(a, &mut now);
     assert_eq!(again.len(), 1, "{again:?}");
@@ -55,7 +55,7 @@ fn repair(a: &mut Connection, b: &mut Connection) -> (Packet, Nanos) {
 fn buffered_packet_is_acked_after_an_ack_sent_before_it() {
     let [mut a, mut b] = pair();
     let (again, now) = repair(&mut a, &mut b);
-    assert!(matches!(b.handle_datagram(now, &again), Verdict::Deliver(_)));
+    assert!(matches!(b.handle_datagram(now, &again), Disposition::Deliver(_)));
     let early = packets(&mut b, now);
     assert!(b.poll_buffered(now).is_some() && b.poll_buffered(now).is_none());
     let late = packets(&mut b, now);
@@ -72,7 +72,7 @@ fn buffered_packet_is_acked_after_an_ack_sent_before_it() {
 fn packet_acked_and_later_reported_missing_is_probed_again() {
     let [mut a, mut b] = pair();
     let (again, mut now) = repair(&mut a, &mut b);
-    assert!(matches!(b.handle_datagram(now, &again), Verdict::Deliver(_)));
+    assert!(matches!(b.handle_datagram(now, &again), Disposition::Deliver(_)));
     let early = packets(&mut b, now);
     for packet in &early {
         let _ = a.handle_datagram(now, packet);
@@ -216,7 +216,7 @@ fn cancel_that_crosses_the_fin_of_the_peer_is_refused() {
         let first = Send { completion: Completion::Synchronous, ..short(0) };
         a.send(first).expect("there is room");
         let [message] = packets(&mut a, 0)[..] else { panic!("a packet") };
-        let Verdict::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) =
+        let Disposition::Deliver(Delivery::Arrived(Arrival { id: Some(id), .. })) =
             b.handle_datagram(0, &message)
         else {
             panic!("it arrives")

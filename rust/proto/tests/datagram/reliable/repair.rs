@@ -74,7 +74,7 @@ fn lost_tail_is_repaired_in_two_ptos() {
         let pto = world.ends[0].connection.pto();
         let late = world.ends[1].latest_complete - START;
         assert!(late <= 2 * RTT + 2 * pto, "{tail} packets: {} us, PTO {} us", late / 1000, pto / 1000);
-        assert_eq!(world.ends[0].connection.counters().cuts, u64::from(tail > 1), "a question is no verdict");
+        assert_eq!(world.ends[0].connection.counters().cuts, u64::from(tail > 1), "a probe is no loss");
     }
 }
 

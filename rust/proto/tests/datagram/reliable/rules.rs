@@ -4,7 +4,7 @@ use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::{Extension, Request, Sack};
 use mpjdev_proto::datagram::header::Header;
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Disposition};
 use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::message_tx::Send;
 use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, DEAD_AFTER, Path, Settings};
@@ -67,9 +67,9 @@ fn seqs(packets: &[Packet]) -> Vec<u32> {
     packets.iter().filter_map(Packet::seq).map(FullSequence::bits).collect()
 }
 
-fn arrived(verdict: Verdict) -> ArrivalId {
-    match verdict {
-        Verdict::Deliver(Delivery::Arrived(arrival)) => arrival.id.expect("it has one"),
+fn arrived(disposition: Disposition) -> ArrivalId {
+    match disposition {
+        Disposition::Deliver(Delivery::Arrived(arrival)) => arrival.id.expect("it has one"),
         other => panic!("no message begins: {other:?}"),
     }
 }
@@ -144,7 +144,7 @@ fn reopened_window_is_sent_at_once() {
     let opened = left(&mut end, 0);
     assert_eq!(opened.iter().map(|ack| ack.extension.window).collect::<Vec<_>>(), [4], "{opened:?}");
     let fin = packet(Some(6), None, Extension { fin: true, ..Extension::new(0, 64) });
-    assert_eq!(end.handle_datagram(0, &fin), Verdict::Drop);
+    assert_eq!(end.handle_datagram(0, &fin), Disposition::Drop);
 }
 
 /// Proves that no more packets are in flight than both windows permit, and which of them request an ack (5.4,

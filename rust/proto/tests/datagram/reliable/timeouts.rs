@@ -1,7 +1,7 @@
 //! Packets that are not sent: needless acks and spurious retransmissions (5.12, 4 to 6).
 
 use mpjdev_proto::completion::Completion;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Verdict};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition};
 use mpjdev_proto::datagram::reliable::counters::Counters;
 use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
 use mpjdev_proto::datagram::reliable::settings::{DEAD_AFTER, Path, Settings};
@@ -100,7 +100,7 @@ fn slow_ping_pong(path: Path, thinks: &[Nanos]) -> [[Counters; 2]; 2] {
         ends[one].send(short(turn as u64)).expect("there is room");
         let first = ends[one].poll_transmit(now).expect("a message");
         now += 10 * MICROSECOND;
-        assert!(matches!(ends[other].handle_datagram(now, &first.packet), Verdict::Deliver(_)), "{turn}");
+        assert!(matches!(ends[other].handle_datagram(now, &first.packet), Disposition::Deliver(_)), "{turn}");
         let answers_at = now + thinks[turn % thinks.len()];
         while now < answers_at {
             for k in [one, other] {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::network::{Impairment, Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Verdict};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Disposition};
 use mpjdev_proto::datagram::reliable::content::Body;
 use mpjdev_proto::datagram::reliable::error::Failure;
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
@@ -292,13 +292,13 @@ impl End {
             network.send(now, 52, self.octets_of(&answer, None));
         }
         match self.connection.handle_datagram(now, &packet) {
-            Verdict::Deliver(delivery) => self.deliver(now, delivery, data),
-            Verdict::Buffer { slot } => {
+            Disposition::Deliver(delivery) => self.deliver(now, delivery, data),
+            Disposition::Buffer { slot } => {
                 assert!(slot < self.connection.settings().receive_window);
                 let before = self.kept.insert(slot, data.to_vec());
                 assert!(before.is_none(), "slot {slot} is in use");
             }
-            Verdict::Drop => {}
+            Disposition::Drop => {}
         }
         while let Some((slot, delivery)) = self.connection.poll_buffered(now) {
             let data = self.kept.remove(&slot).expect("it is kept");

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 
 /** Limits and the three filters of a message: each can reject, and no allowance lifts a limit. */
 class MessageFilterTest {
-    private static final Status[] VERDICTS = {Status.ALLOWED, Status.REJECTED, Status.UNDECIDED};
+    private static final Status[] STATUSES = {Status.ALLOWED, Status.REJECTED, Status.UNDECIDED};
 
     /** One class for each pair of results of the filter of the JVM and the configured one. */
     private static final Class<?>[] CLASSES = {Byte.class, Short.class, Integer.class, Long.class, Float.class,
@@ -60,7 +60,7 @@ class MessageFilterTest {
     /** Without a filter of the user, and with one of each result. */
     private static void check(Status limits, long payload, Info info) {
         assertSame(limits, new MessageFilter(null, payload).checkInput(info));
-        for (Status user : VERDICTS) {
+        for (Status user : STATUSES) {
             Status expected = limits == Status.REJECTED ? limits : user;
             assertSame(expected, new MessageFilter(any -> user, payload).checkInput(info), "user " + user);
         }
@@ -105,7 +105,7 @@ class MessageFilterTest {
             for (int i = 0; i < CLASSES.length; i++) {
                 Info info = new Info(CLASSES[i], -1, depth);
                 assertSame(combined(whole(i), configured(i)), new MessageFilter(null, 8).checkInput(info));
-                for (Status user : VERDICTS) {
+                for (Status user : STATUSES) {
                     assertSame(combined(user, whole(i), configured(i)),
                             new MessageFilter(any -> user, 8).checkInput(info),
                             "user " + user + ", configured " + configured(i) + ", JVM " + whole(i));
@@ -118,23 +118,23 @@ class MessageFilterTest {
             System.out.println("all combined");
         }
 
-        private static Status combined(Status... verdicts) {
-            List<Status> all = List.of(verdicts);
+        private static Status combined(Status... statuses) {
+            List<Status> all = List.of(statuses);
             return all.contains(Status.REJECTED) ? Status.REJECTED
                     : all.contains(Status.ALLOWED) ? Status.ALLOWED : Status.UNDECIDED;
         }
     }
 
     private static Status whole(int i) {
-        return VERDICTS[i / 3];
+        return STATUSES[i / 3];
     }
 
     private static Status configured(int i) {
-        return VERDICTS[i % 3];
+        return STATUSES[i % 3];
     }
 
-    private static String patternPart(Class<?> type, Status verdict) {
-        return verdict == Status.UNDECIDED ? "" : (verdict == Status.REJECTED ? "!" : "") + type.getName() + ";";
+    private static String patternPart(Class<?> type, Status status) {
+        return status == Status.UNDECIDED ? "" : (status == Status.REJECTED ? "!" : "") + type.getName() + ";";
     }
 
     @Test

@@ -74,10 +74,10 @@ pub enum Fault {
         clients: u32,
     },
     /// Evicted for a new connection, since too many have connected and not joined.
-    #[error("closed for a new connection: it had not joined, like {} others", *strangers - 1)]
-    Crowded {
+    #[error("closed for a new connection: it had not joined, like {} others", *unjoined - 1)]
+    Evicted {
         /// Connections that had not joined, this one among them.
-        strangers: usize,
+        unjoined: usize,
     },
     /// Labels that do not ascend, or the reserved one.
     #[error("{label} comes after {before}")]
