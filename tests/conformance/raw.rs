@@ -1,7 +1,7 @@
-//! A rank against a bare wire: physical messages as foreign, damaged or malicious senders make them, and
-//! packets that arrive at the worst moment.
+//! A rank against a bare transport: physical messages of foreign, damaged or malicious senders, and packets
+//! that arrive at the worst moment.
 //!
-//! The wire is the local one, since it can be had without a rank; what is tested is the device above it.
+//! The transport is the local one, because it needs no rank. The tests are of the engine above it.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::test_message::TestMessage;
 mod ends;
 mod halves;
 
-/// Something that happens once, at a chosen moment.
+/// An action that runs once, at a chosen moment.
 type Hook = Mutex<Option<Box<dyn FnOnce() + Send>>>;
 
 fn happen(hook: &Hook) {
@@ -28,15 +28,15 @@ fn happen(hook: &Hook) {
     action.into_iter().for_each(|act| act());
 }
 
-/// Rank 0 under test, and the bare wires of the other ranks.
+/// Rank 0 under test, and the bare transports of the other ranks.
 struct Bench {
     pool: Arc<HeapPool>,
     comm: Comm,
     transports: Vec<local::LocalTransport>,
     packet_sources: Vec<local::LocalSource>,
-    /// Happens right after rank 0 has read the epoch for the next time.
+    /// Runs right after rank 0 has read the epoch for the next time.
     after_epoch: Arc<Hook>,
-    /// Happens when rank 0 has just found nothing more in its inbox.
+    /// Runs when rank 0 has just found its queue empty.
     after_receive: Arc<Hook>,
 }
 
@@ -132,7 +132,8 @@ impl Transport for HookedTransport {
 
 impl Bench {
     fn new(ranks: u32, physical: bool) -> Bench {
-        // No test of a time: who waits in a finish for what cannot come fails at its own limit.
+        // No test depends on this time: a finish that waits for a packet that cannot arrive fails at its own
+        // limit.
         let finish_patience = Duration::from_secs(60);
         let config = Config { message_oriented: physical, finish_patience, ..Config::default() }.bounded();
         let pool = HeapPool::new(1 << 30);
@@ -157,7 +158,7 @@ impl Bench {
         }
     }
 
-    /// Hands a physical message of these octets to rank 0, from rank 1.
+    /// Sends a physical message of these octets to rank 0, from rank 1.
     fn put(&self, context: u64, tag: i32, octets: &[u8]) {
         let payload = Payload::Physical(self.slab(octets), octets.len());
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
@@ -170,7 +171,7 @@ impl Bench {
         slab
     }
 
-    /// A blocking receive that is not allowed to block for long.
+    /// A blocking receive with a deadline.
     fn recv(&self, from: mpjdev_engine::RecvFrom, capacity: usize) -> Result<Message, DeviceError> {
         let id = self.comm.irecv(from, capacity, None)?;
         let done = self.comm.wait(id, Some(soon()), &mut Uninterruptible)?;
@@ -182,7 +183,7 @@ impl Bench {
         test_message.write(&source)
     }
 
-    /// No message, request or memory is left.
+    /// Checks that no message, request or memory is left.
     #[track_caller]
     fn finish_clean(self) {
         assert_eq!(self.comm.leftovers(), (0, 0));

@@ -51,7 +51,7 @@ const DEADLINE: Duration = Duration::from_secs(400);
 
 const VARIABLES: &str = "its ranks share variables, and here they are processes";
 const BUFFERS: &str = "what a standard send waits for is the library's to decide";
-const ORDER: &str = "between sources a library may prefer what has come behind a probe";
+const ORDER: &str = "between sources a library may prefer a message that has arrived behind a probe";
 const LIFE: &str = "an MPI does not report heartbeats";
 const PART: &str = "where there are more processes its world is a communicator that can be freed";
 const ABORTS: &str = "an MPI ends all processes of a job of which one fails";
@@ -140,7 +140,7 @@ fn exchange_the_longest() {
         comm.send(&test_message.write(&source), 1, 1, Mode::Standard, &mut Uninterruptible).expect("it goes");
     } else {
         let (_, message) =
-            comm.recv(rank_harness::ANY, CAPACITY_MAX, None, &mut Uninterruptible).expect("it comes");
+            comm.recv(rank_harness::ANY, CAPACITY_MAX, None, &mut Uninterruptible).expect("it arrives");
         test_message.check(&message);
         println!("{} octets in one message ... ok", test_message.first_len());
     }

@@ -101,7 +101,7 @@ fn no_receive_and_no_probe_of_a_program_meets_a_barriers_message() {
     assert_eq!(content(&site, done.message.expect("a message")), (vec![5], vec![]));
     let behind = octets(Encoding::Big, &[6], &[]);
     speaker.send(TAG, &behind);
-    site.comm().barrier(&mut for_a_while()).expect("it has come");
+    site.comm().barrier(&mut for_a_while()).expect("all have entered");
     expect_signal(&mut speaker);
     let left = site.recv(from(1, TAG), 100).expect("it waited").message.expect("a message");
     assert_eq!(content(&site, left).0, [6]);
@@ -208,7 +208,7 @@ fn a_barriers_message_with_octets_fails_the_barrier_with_their_number() {
                         srqid: 77,
                         ..speaker.head(DATASYNC)
                     };
-                    speaker.say(&begun, &octets[..256]);
+                    speaker.send_packet(&begun, &octets[..256]);
                     let answer = speaker.expect(SYNCACK, 77);
                     speaker.end(&begun, answer.drqid, &octets);
                 }
@@ -239,7 +239,7 @@ fn other_messages_in_its_context_do_not_count_for_the_barrier() {
             speaker.send_as(0, CID, TAG, &[]);
             expect_signal(&mut speaker);
         });
-        site.comm().barrier(&mut for_a_while()).expect("all have come");
+        site.comm().barrier(&mut for_a_while()).expect("all have entered");
         assert_eq!(entered.load(Ordering::SeqCst), 1);
     });
     assert!(site.comm().iprobe(ANY).expect_err("it has ended").to_string().contains("all other ranks"));
@@ -250,8 +250,8 @@ fn other_messages_in_its_context_do_not_count_for_the_barrier() {
 fn synchronous_barrier_message_counts_and_is_acked() {
     let (site, mut speaker) = usual_pair();
     let head = Head { tag: TAG, cid: CID, srqid: 5, ..speaker.head(DATASYNC) };
-    speaker.say(&head, &[]);
-    site.comm().barrier(&mut for_a_while()).expect("it has come");
+    speaker.send_packet(&head, &[]);
+    site.comm().barrier(&mut for_a_while()).expect("all have entered");
     speaker.expect(SYNCACK, 5);
     expect_signal(&mut speaker);
     assert!(speaker.is_quiet());
@@ -283,7 +283,7 @@ fn interrupted_barrier_completes_later() {
     };
     assert_eq!(interrupted, Err(DeviceError::Interrupted));
     speaker.send_as(0, CID, TAG, &[]);
-    barrier.finish(&mut for_a_while()).expect("it has come");
+    barrier.finish(&mut for_a_while()).expect("all have entered");
     expect_signal(&mut speaker);
     site.check_clean();
 }

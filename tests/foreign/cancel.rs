@@ -12,12 +12,12 @@ fn numbered(speaker: &mut Speaker, tag: i32, srqid: u64, value: i8) {
     let plain = octets(Encoding::Big, &[value], &[]);
     let len = plain.len() as u32;
     let head = Head { len, msglen: len.into(), tag, srqid, ..speaker.head(DATA) };
-    speaker.say(&head, &plain);
+    speaker.send_packet(&head, &plain);
 }
 
 fn cancel(speaker: &mut Speaker, srqid: u64) {
     let head = Head { srqid, ..speaker.head(CANCEL) };
-    speaker.say(&head, &[]);
+    speaker.send_packet(&head, &[]);
 }
 
 #[track_caller]

@@ -103,7 +103,7 @@ fn receive_fails_at_each_octet_where_its_message_stops() {
         let begun = speaker.begin(7, &long);
         let drqid = speaker.expect(SYNCACK, begun.srqid).drqid;
         let head = Head { kind: DATA, drqid, ..begun };
-        speaker.say(&head, &[0; 256]);
+        speaker.send_packet(&head, &[0; 256]);
         let half = [head.octets(), vec![0; 99]].concat();
         speaker.put_octets(&half);
     };
@@ -275,6 +275,6 @@ fn processes_of_one_host_fail_together() {
     }
     neighbour.send(7, &octets(Encoding::Big, &[1], &[]));
     assert!(site.wait(posted[2]).is_ok(), "another host is another host");
-    neighbour.say(&Head { srqid: 1, ..neighbour.head(CANCEL) }, &[]);
+    neighbour.send_packet(&Head { srqid: 1, ..neighbour.head(CANCEL) }, &[]);
     site.check_clean();
 }

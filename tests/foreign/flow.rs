@@ -51,7 +51,7 @@ fn a_flood_is_acknowledged_only_as_far_as_there_is_memory_for_it() {
         }
         let message = site.recv(from(1, tag), 300).expect("in its turn").message.expect("a message");
         assert_eq!(content(&site, message).0.len(), 232);
-        speaker.hear();
+        speaker.read_available();
     }
     assert_eq!(sent, 400);
     site.check_clean();
@@ -70,7 +70,7 @@ fn numbered_and_empty_messages_count_as_well() {
         assert!(site.pool.used() < 8000, "{} octets", site.pool.used());
         for _ in 0..sent {
             assert!(site.recv(ANY, 300).is_err(), "no message of ours");
-            speaker.hear();
+            speaker.read_available();
         }
         site.check_clean();
     }
@@ -135,7 +135,7 @@ fn matched_long_message_arrives_through_a_flood_of_others() {
         let answer = speaker.expect(SYNCACK, long.srqid);
         for part in plain[256..].chunks(256) {
             let head = crate::speaker::Head { kind: 0, len: part.len() as u32, drqid: answer.drqid, ..long };
-            speaker.say(&head, part);
+            speaker.send_packet(&head, part);
             speaker.send(6, &other);
             others += 1;
         }
@@ -144,7 +144,7 @@ fn matched_long_message_arrives_through_a_flood_of_others() {
         for _ in 0..others {
             let message = site.recv(from(1, 6), 300).expect("in its turn").message.expect("a message");
             assert_eq!(content(&site, message).0.len(), 200);
-            speaker.hear();
+            speaker.read_available();
         }
         site.check_clean();
     }

@@ -303,7 +303,7 @@ fn message_behind_a_long_one_can_be_cancelled() {
     let begun = Parts::begin(&mut speaker, 7, &[octets(Encoding::Big, &bytes, &[])]);
     let taken_back = speaker.begin(7, &octets(Encoding::Big, &[5], &[]));
     speaker.send(7, &octets(Encoding::Big, &[6], &[]));
-    speaker.say(&Head { srqid: taken_back.srqid, ..speaker.head(CANCEL) }, &[]);
+    speaker.send_packet(&Head { srqid: taken_back.srqid, ..speaker.head(CANCEL) }, &[]);
     speaker.expect(CANCELYES, taken_back.srqid);
     begun.end(&mut speaker);
     check(&site, site.wait(long), &(bytes, vec![]));

@@ -72,7 +72,8 @@ fn messages_are_matched_before_a_rank_enters_the_barrier() {
         // Its part of the barrier has already arrived and gets no answer.
         speaker.send_as(0, CID, TAG, &[]);
         assert!(speaker.is_quiet(), "a message waits to be matched");
-        speaker.say(&crate::speaker::Head { srqid: head.srqid, drqid: 3, ..speaker.head(SYNCACK) }, &[]);
+        speaker
+            .send_packet(&crate::speaker::Head { srqid: head.srqid, drqid: 3, ..speaker.head(SYNCACK) }, &[]);
         let mut here = u64::from(head.len);
         while here < head.msglen {
             let (part, _) = speaker.take();

@@ -117,7 +117,7 @@ impl Master {
     fn recv(&mut self, from: usize) {
         match self.ours.get_mut(&from) {
             Some(speaker) => expect_signal(speaker),
-            None => self.from[&from].recv_timeout(SOON).expect("the other one comes"),
+            None => self.from[&from].recv_timeout(SOON).expect("the other one enters"),
         }
     }
 }

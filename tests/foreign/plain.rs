@@ -134,7 +134,7 @@ fn a_synchronous_message_is_answered_when_it_is_matched() {
     let plain = octets(Encoding::Big, &[1, 2], &[]);
     let begun = speaker.begin(3, &plain);
     speaker.send(4, &plain);
-    assert!(site.recv(from(1, 4), 16).is_ok(), "what comes behind it is here, and so is it");
+    assert!(site.recv(from(1, 4), 16).is_ok(), "the message and the one behind it have arrived");
     let message = site.message(Encoding::Big, &[1, 2], &[]);
     let id = site.comm().isend(&message, 1, 9, Mode::Synchronous).expect("isend").expect("pending");
     drop(message);
@@ -163,7 +163,7 @@ fn a_numbered_standard_message_is_received_and_not_answered() {
     let plain = octets(Encoding::Little, &[7], &[]);
     let len = plain.len() as u32;
     let head = Head { len, msglen: len.into(), tag: 3, srqid: 77, ..speaker.head(0) };
-    speaker.say(&head, &plain);
+    speaker.send_packet(&head, &plain);
     let message = site.recv(ANY, 8 + 8).expect("it").message.expect("a message");
     assert_eq!(content(&site, message), (vec![7], Vec::new()));
     let message = site.message(Encoding::Big, &[1, 2], &[]);

@@ -1,9 +1,8 @@
-//! Another implementation's end of a connection: a second, naive speaker of IMPI packets that shares nothing
-//! with the first.
+//! The end of a connection of another implementation: a second, simple speaker of IMPI packets that shares
+//! no code with the first.
 //!
 //! It packs the 128 octets of a header by hand, from the table of IMPI 7.1, and blocks on a plain stream. It
-//! says whatever a test wants it to say; what a decent host does by itself it does too, unless told not to:
-//! it acknowledges, and it waits at hiwater.
+//! sends any packet that a test requests. By default it acknowledges and waits at hiwater, as a host must.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -107,14 +106,14 @@ impl Head {
     }
 }
 
-/// A message as it came, with its first header.
+/// A received message, with its first header.
 #[derive(Debug)]
 pub(crate) struct ReceivedMessage {
     pub(crate) head: Head,
     pub(crate) octets: Vec<u8>,
 }
 
-/// One process behind the connection, as this end counts for it (IMPI 9).
+/// One process behind the connection, as this end counts its packets (IMPI 9).
 #[derive(Clone, Debug)]
 struct Local {
     process: Process,
@@ -186,7 +185,7 @@ impl Speaker {
         self.next_id - 1
     }
 
-    /// Says this, whether or not it may.
+    /// Sends this packet, whether or not flow control allows it.
     pub(crate) fn put(&mut self, head: &Head, data: &[u8]) {
         if head.is_counted()
             && let Some(local) = self.locals.iter_mut().find(|local| local.process == head.src)
@@ -198,7 +197,7 @@ impl Speaker {
         self.put_octets(&octets);
     }
 
-    /// Says these octets.
+    /// Sends these octets.
     pub(crate) fn put_octets(&mut self, octets: &[u8]) {
         self.stream.write_all(octets).expect("the rank reads");
     }
@@ -213,8 +212,8 @@ impl Speaker {
         self.locals[at].sent < self.limits.hiwater
     }
 
-    /// Says this when flow control lets it.
-    pub(crate) fn say(&mut self, head: &Head, data: &[u8]) {
+    /// Sends this packet when flow control allows it.
+    pub(crate) fn send_packet(&mut self, head: &Head, data: &[u8]) {
         let at = self.locals.iter().position(|local| local.process == head.src).expect("a process here");
         while head.is_counted() && !self.may_send(at) {
             let packet = self.read();
@@ -235,16 +234,16 @@ impl Speaker {
         assert!(octets.len() <= self.limits.maxdatalen, "a short message");
         let len = octets.len();
         let head = Head { len: len as u32, msglen: len as u64, tag, cid, ..self.head_of(at, DATA) };
-        self.say(&head, octets);
+        self.send_packet(&head, octets);
     }
 
-    /// The first packet of a synchronous or a long message; what it is known by.
+    /// Sends the first packet of a synchronous or a long message. Returns its header.
     pub(crate) fn begin(&mut self, tag: i32, octets: &[u8]) -> Head {
         let srqid = self.new_id();
         let len = octets.len().min(self.limits.maxdatalen);
         let msglen = octets.len() as u64;
         let head = Head { len: len as u32, msglen, tag, srqid, ..self.head(DATASYNC) };
-        self.say(&head, &octets[..len]);
+        self.send_packet(&head, &octets[..len]);
         head
     }
 
@@ -252,12 +251,11 @@ impl Speaker {
     pub(crate) fn end(&mut self, begun: &Head, drqid: u64, octets: &[u8]) {
         for part in octets[begun.len as usize..].chunks(self.limits.maxdatalen) {
             let head = Head { kind: DATA, len: part.len() as u32, drqid, ..*begun };
-            self.say(&head, part);
+            self.send_packet(&head, part);
         }
     }
 
-    /// Sends a message of any length in the way that IMPI 8 has for it; a long one is matched when this
-    /// returns.
+    /// Sends a message of any length as IMPI 8 prescribes. A long one is matched when this returns.
     pub(crate) fn send_any(&mut self, tag: i32, octets: &[u8]) {
         if octets.len() <= self.limits.maxdatalen {
             return self.send(tag, octets);
@@ -267,7 +265,7 @@ impl Speaker {
         self.end(&begun, answer.drqid, octets);
     }
 
-    /// The answer of this type to this message.
+    /// Receives the answer of this type to this message.
     pub(crate) fn expect(&mut self, kind: u32, srqid: u64) -> Head {
         let is_it = |(head, _): &(Head, Vec<u8>)| head.kind == kind && head.srqid == srqid;
         if let Some(at) = self.early.iter().position(is_it) {
@@ -284,7 +282,7 @@ impl Speaker {
         }
     }
 
-    /// The next packet that is no ProtoAck.
+    /// Receives the next packet other than a ProtoAck.
     pub(crate) fn take(&mut self) -> (Head, Vec<u8>) {
         if let Some(packet) = self.early.pop_front() {
             return packet;
@@ -297,7 +295,7 @@ impl Speaker {
         }
     }
 
-    /// The next message, whole: answered as it must be, the rest of a long one asked for.
+    /// Receives the next message in full: answers it, and requests the rest of a long one.
     pub(crate) fn recv(&mut self) -> ReceivedMessage {
         let is_first = |head: &Head| head.kind == DATASYNC || u64::from(head.len) == head.msglen;
         let at = self.early.iter().position(|(head, _)| head.has_data() && is_first(head));
@@ -322,7 +320,7 @@ impl Speaker {
             let drqid = 0xd00d_0000_0000_0000 | head.srqid;
             let at = self.locals.iter().position(|local| local.process == head.dest).expect("known");
             let answer = Head { srqid: head.srqid, drqid, ..self.head_of(at, SYNCACK) };
-            self.say(&answer, &[]);
+            self.send_packet(&answer, &[]);
             while octets.len() < head.msglen as usize {
                 octets.extend(self.part(drqid));
             }
@@ -331,7 +329,7 @@ impl Speaker {
         ReceivedMessage { head, octets }
     }
 
-    /// The next part of a long message.
+    /// Receives the next part of a long message.
     fn part(&mut self, drqid: u64) -> Vec<u8> {
         let is_it = |(head, _): &(Head, Vec<u8>)| head.kind == DATA && head.drqid == drqid;
         if let Some(at) = self.early.iter().position(is_it) {
@@ -353,7 +351,7 @@ impl Speaker {
         self.try_read().expect("a packet, not the end of the stream")
     }
 
-    /// As [`read`](Self::read); none at the end of the stream.
+    /// As [`read`](Self::read); `None` at the end of the stream.
     fn try_read(&mut self) -> Option<(Head, Vec<u8>)> {
         let mut octets = [0; 128];
         match self.stream.read_exact(&mut octets) {
@@ -361,7 +359,7 @@ impl Speaker {
             Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
                 return None;
             }
-            Err(error) => panic!("nothing comes: {error}"),
+            Err(error) => panic!("nothing arrives: {error}"),
         }
         let head = Head::from_octets(&octets);
         let mut data = vec![0; if head.has_data() { head.len as usize } else { 0 }];
@@ -387,7 +385,7 @@ impl Speaker {
         Some((head, data))
     }
 
-    /// Says the ProtoAcks that are due.
+    /// Sends the ProtoAcks that are due.
     pub(crate) fn acknowledge(&mut self) {
         for at in 0..self.locals.len() {
             while self.locals[at].rcvd >= self.limits.ackmark {
@@ -397,8 +395,8 @@ impl Speaker {
         }
     }
 
-    /// Reads what is here, without waiting for it.
-    pub(crate) fn hear(&mut self) {
+    /// Reads the packets that have arrived, without waiting.
+    pub(crate) fn read_available(&mut self) {
         while self.stream_has_something() {
             let packet = self.read();
             if packet.0.kind != PROTOACK {
@@ -414,21 +412,21 @@ impl Speaker {
         looked.is_ok_and(|len| len > 0)
     }
 
-    /// Asks something that the rank answers at once, behind all ProtoAcks that are due. It takes one of the
-    /// packets that may leave.
+    /// Sends a request that the rank answers at once, behind all ProtoAcks that are due. It counts as one of
+    /// the packets that may leave.
     pub(crate) fn ask(&mut self) {
         let question = Head { srqid: u64::MAX, ..self.head(CANCEL) };
-        self.say(&question, &[]);
+        self.send_packet(&question, &[]);
         self.expect(CANCELNO, u64::MAX);
     }
 
-    /// Whether the rank has sent nothing that was not read, by the time that it answers a question.
+    /// Whether the rank has sent nothing unread by the time that it answers a request.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.ask();
         self.early.is_empty()
     }
 
-    /// Sends as long as the rank acknowledges, at most so often; how often.
+    /// Sends as long as the rank acknowledges, at most `most` times. Returns the number of sends.
     pub(crate) fn flood(&mut self, most: usize, mut send: impl FnMut(&mut Speaker, usize)) -> usize {
         let mut sent = 0;
         while self.may_send(0) && sent < most {
@@ -441,7 +439,7 @@ impl Speaker {
         sent
     }
 
-    /// Says that nothing follows.
+    /// Sends the Fini.
     pub(crate) fn fini(&mut self) {
         // As LAM fills it (IMPI 7.2).
         let no_process = ([0; 16], -1);
@@ -450,7 +448,7 @@ impl Speaker {
         self.put(&Head { lsrank: -1, tag: -1, cid: 0x49 << 56, ..head }, &[]);
     }
 
-    /// Reads to the end of the stream; the packets before it but the ProtoAcks.
+    /// Reads to the end of the stream. Returns the packets before it without the ProtoAcks.
     pub(crate) fn drain(&mut self) -> Vec<Head> {
         let mut heads: Vec<Head> = self.early.drain(..).map(|packet| packet.0).collect();
         while let Some((head, _)) = self.try_read() {

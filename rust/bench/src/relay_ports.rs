@@ -65,7 +65,7 @@ impl RelayPorts {
     }
 }
 
-/// Sockets that stand for the peers of each rank. Those of one pair are neighbours: first the socket that the
+/// Sockets that represent the peers of each rank. Those of one pair are neighbours: first the socket that the
 /// lower rank sees, then that of the higher rank.
 #[derive(Debug)]
 struct Fronts {

@@ -83,7 +83,7 @@ fn number(seed: usize, at: usize) -> i64 {
 fn nothing_is_dropped(count: usize, times: usize) {
     const SENDERS: usize = 8;
     let ranks = ranks(SENDERS + 1, Terms { receive_buffer_len: DEFAULT_LEN, ..Terms::default() });
-    let granted = options::buffers(ranks[0].socket.as_fd()).expect("the system tells").receive_len;
+    let granted = options::buffers(ranks[0].socket.as_fd()).expect("the system reports it").receive_len;
     assert_eq!(granted, 2 * DEFAULT_LEN);
     scope(|threads| {
         for (rank, sender) in ranks.iter().enumerate().skip(1) {
@@ -97,7 +97,7 @@ fn nothing_is_dropped(count: usize, times: usize) {
         }
     });
     for rank in &ranks {
-        assert_eq!(options::memory(rank.socket.as_fd()).expect("the system tells").drops, 0);
+        assert_eq!(options::memory(rank.socket.as_fd()).expect("the system reports it").drops, 0);
     }
 }
 

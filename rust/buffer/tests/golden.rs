@@ -58,7 +58,7 @@ fn writer_reproduces_every_canonical_vector() {
     }
 }
 
-/// Proves that each damage is found where it is, by the check that is meant to find it, and not before.
+/// Proves that each damage is found at its offset, by its own check, and not earlier.
 #[test]
 fn every_damaged_vector_fails_at_its_offset() {
     let damaged: Vec<Vector> = vectors::all().into_iter().filter(|v| v.error.is_some()).collect();

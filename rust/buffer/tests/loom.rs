@@ -19,7 +19,7 @@ use mpjdev_buffer::{Encoding, Message, PlainSource, Slab, SlabMemory, WriteBuffe
 
 use explore::explore;
 
-/// Memory with one word beside it that holders write as weakly as can be.
+/// Memory with one word beside it, which holders write with relaxed order.
 #[derive(Debug)]
 struct Marked(AtomicU64);
 
@@ -93,8 +93,8 @@ fn written(parts: &[&[i64]]) -> Vec<u8> {
     octets(buffer.finish().expect("memory"))
 }
 
-/// A writer continues while a receiver still has the message, or just has not any more: neither sees what the
-/// other one does.
+/// A writer continues while a receiver holds the message or has just released it. Neither sees the writes of
+/// the other one.
 #[test]
 fn message_read_by_a_thread_is_unchanged_by_later_writes() {
     explore(None, || {

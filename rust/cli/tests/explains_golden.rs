@@ -305,7 +305,7 @@ fn boolean_octets_that_are_neither_0_nor_1_are_remarked() {
     assert!(shown.contains("! boolean octet 0x02 at 18 reads as true, and 3 more like it\n"), "{shown}");
 }
 
-/// Proves how raw octets and hex text are distinguished, and what hex text may look like.
+/// Proves how raw octets and hex text are distinguished, and which forms hex text may have.
 #[test]
 fn hex_text_and_raw_octets_are_distinguished() {
     let auto = |input: &[u8]| decode(input.to_vec(), Kind::Auto);

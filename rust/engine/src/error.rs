@@ -67,7 +67,7 @@ pub enum DeviceError {
         after: Duration,
     },
     /// The waiting thread was interrupted; a request is still pending.
-    #[error("interrupted while waiting; the operation is still pending if it is a request, else given up")]
+    #[error("interrupted while waiting; the operation is still pending if it is a request, else abandoned")]
     Interrupted,
     /// The request was cancelled.
     #[error("the request was cancelled")]
@@ -169,9 +169,9 @@ pub enum DeviceError {
     #[cfg(not(loom))]
     #[error(transparent)]
     Library(#[from] mpjdev_sys::mpi::MpiError),
-    /// Packets that the other machines had not acked when the finish gave up.
-    #[error("{octets} octets{} to rank {rank}{} were not acknowledged by the other machine when finish gave \
-             up: its network or the machine itself is down or too slow",
+    /// Packets that the other machines had not acked when the finish timed out.
+    #[error("{octets} octets{} to rank {rank}{} were not acknowledged by the other machine when finish \
+             timed out: its network or the machine itself is down or too slow",
         .messages.map_or(String::new(), |n| format!(" of {n} messages")),
         more_ranks(*.ranks))]
     Unacked {
@@ -204,7 +204,7 @@ fn more_ranks(ranks: usize) -> String {
 }
 
 impl DeviceError {
-    /// The error of a message that its source has given up packing.
+    /// The error of a message that its source has stopped packing.
     #[cold]
     pub(crate) fn unpacked(rank: u32) -> DeviceError {
         DeviceError::PeerFailed { rank, why: "it could not pack its message to the end".to_owned() }

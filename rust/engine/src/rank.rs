@@ -95,7 +95,7 @@ impl Comm {
         self.engine().cancel(id)
     }
 
-    /// Gives up a request of this rank (MPI_Request_free): its operation continues, and its outcome is
+    /// Detaches a request of this rank (MPI_Request_free): its operation continues, and its outcome is
     /// dropped.
     pub fn detach(&self, id: RequestId) {
         self.engine().detach(id)

@@ -44,7 +44,7 @@ pub(crate) fn guard<R: Answer>(mut env: Env, body: impl FnOnce(&mut Env) -> Resu
 #[cold]
 #[inline(never)]
 fn raise<R: Default>(env: &Env, failure: &Failure) -> R {
-    // A wait that was given up because of an exception of an upcall: that exception is the reason. Any other
+    // A wait that ended because of an exception of an upcall: that exception is the reason. Any other
     // failure has its own.
     if failure.is_interruption() && env.throw_again() {
         return R::default();

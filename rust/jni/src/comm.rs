@@ -186,7 +186,7 @@ pub(crate) fn send(
     })
 }
 
-/// Waits for a send without a request in Java. When the wait is given up, the send continues.
+/// Waits for a send without a request in Java. When the wait is abandoned, the send continues.
 #[cold]
 pub(crate) fn await_send(env: &mut Env, comm: &Comm, id: RequestId) -> Answer<()> {
     match comm.wait(id, None, &mut || env.may_wait()) {
@@ -379,7 +379,7 @@ pub(crate) fn iprobe(env: &mut Env, comm: i64, source: i32, tag: i32, out: Nativ
     Ok(found.map_or(PENDING, |status| pack(env, &status, out)))
 }
 
-/// Keeps the request of a receive. Without room for another request, the receive is given up and its buffer
+/// Keeps the request of a receive. Without room for another request, the receive is cancelled and its buffer
 /// is free.
 fn keep_receive(request: Request, buffer: i64) -> Answer {
     let kept = handle::keep_request(request);
@@ -476,7 +476,7 @@ pub(crate) fn cancel(_: &mut Env, request: i64) -> Answer<bool> {
     }
 }
 
-/// Gives up a request; a second call is no error.
+/// Frees a request; a second call is no error.
 pub(crate) fn free_request(_: &mut Env, request: i64) -> Answer<()> {
     let Some(request) = handle::drop_request(request) else { return Ok(()) };
     let buffer = request.buffer();

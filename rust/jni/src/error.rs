@@ -87,7 +87,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// Whether a wait was given up because the [environment](crate::boundary::Env::may_wait) requested it.
+    /// Whether a wait has ended because the [environment](crate::boundary::Env::may_wait) requested it.
     pub(crate) fn is_interruption(&self) -> bool {
         matches!(*self.0, Fault::Device(DeviceError::Interrupted) | Fault::Join(JoinError::Interrupted))
     }

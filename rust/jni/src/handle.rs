@@ -340,7 +340,7 @@ pub(crate) fn request(handle: i64) -> Result<Request, Failure> {
     Ok(held.with(|request| request.clone()))
 }
 
-/// Removes a request that is complete or was given up.
+/// Removes a request that is complete or was abandoned.
 pub(crate) fn drop_request(handle: i64) -> Option<Request> {
     REQUESTS.remove(handle).ok()
 }

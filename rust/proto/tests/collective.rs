@@ -234,7 +234,8 @@ fn confirming() -> (Creation, i32) {
     assert_eq!(root.poll_action(), Some(Action::Allocate { count: 1 }));
     root.handle_contexts(allocator().allocate_many(1));
     let actions: Vec<Action> = std::iter::from_fn(|| root.poll_action()).collect();
-    let [Action::Receive { source: 1, tag }, Action::Receive { source: 2, .. }, decisions @ ..] = &actions[..]
+    let [Action::Receive { source: 1, tag }, Action::Receive { source: 2, .. }, decisions @ ..] =
+        &actions[..]
     else {
         panic!("{actions:?}")
     };
@@ -265,8 +266,8 @@ fn rank_that_finishes_before_it_confirms_refuses_the_communicator() {
     assert_eq!(root.handle_received(2, tag, &[]), Ok(()));
     let refused = Some(Err(Refusal::Ended { ranks: vec![1] }));
     assert_eq!(root.result(), refused);
-    let told: Vec<Action> = std::iter::from_fn(|| root.poll_action()).collect();
-    let [_, Action::Send { dest: 2, tag: settlement, octets }] = &told[..] else { panic!("{told:?}") };
+    let actions: Vec<Action> = std::iter::from_fn(|| root.poll_action()).collect();
+    let [_, Action::Send { dest: 2, tag: settlement, octets }] = &actions[..] else { panic!("{actions:?}") };
     let mut other = Creation::dup(2, 3);
     let Some(Action::Receive { tag: decision_tag, .. }) = other.poll_action() else { panic!("a receive") };
     let mut decision = vec![0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2];

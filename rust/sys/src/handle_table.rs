@@ -120,7 +120,7 @@ impl<T> HandleTable<T> {
         let chunk =
             self.chunks[index as usize / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Slot::empty()).collect());
         let slot = &chunk[index as usize % CHUNK];
-        // SAFETY: the index came off the free list, so the generation is even and no thread holds the slot.
+        // SAFETY: the index is from the free list, so the generation is even and no thread holds the slot.
         slot.value.with_mut(|v| unsafe { *v = Some(value) });
         let generation = (slot.state.load(Relaxed) >> 32) + 1;
         slot.state.store(generation << 32, Release);

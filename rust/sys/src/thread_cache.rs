@@ -1,6 +1,6 @@
 //! Per-thread cached values that any thread may take from all threads.
 //!
-//! A cached reference spares a thread the shared look-up. But a thread that idles would keep the referent
+//! A cached reference spares a thread the shared lookup. But a thread that idles would keep the referent
 //! alive for as long as it idles. So the owner uses a cached value between two plain stores, and the thread
 //! that takes it pays for both sides: it makes every processor that runs this process pass a barrier
 //! (`membarrier`). Where the system has none, both sides use fences.

@@ -1,5 +1,5 @@
 //! Wake request that one thread answers. A thread that leaves work sets the request; the answering thread
-//! takes it before it looks for work, and completes it when all work is done.
+//! takes it before it polls for work, and completes it when all work is done.
 //!
 //! A request that is set and not taken needs no second one, so the setter then pays one fence and one load.
 //! Work left before the request is visible after the take, also where processors reorder a store after a
@@ -40,7 +40,7 @@ impl WakeRequest {
         self.state.load(Relaxed) != SET && self.state.swap(SET, SeqCst) != SET
     }
 
-    /// Takes the request, before the thread looks for its reason. Returns whether it was set.
+    /// Takes the request, before the thread polls for its reason. Returns whether it was set.
     #[inline]
     pub fn take(&self) -> bool {
         let was_set = self.state.compare_exchange(SET, TAKEN, SeqCst, SeqCst).is_ok();

@@ -98,8 +98,8 @@ fn scattered_octets_are_sent_as_one_datagram_and_received_in_parts() {
     let room = [Part::new(&head, 1, 5), Part::new(&tail, 2, 14)];
     let mut arrived = [Arrived::default()];
     patiently(|| receive(theirs.as_fd(), &[&room], &mut arrived));
-    let told = Arrived { len: 15, sent_len: 15, segment_len: 15, from: Some(address(&ours)) };
-    assert_eq!(arrived[0], told);
+    let expected = Arrived { len: 15, sent_len: 15, segment_len: 15, from: Some(address(&ours)) };
+    assert_eq!(arrived[0], expected);
     assert_eq!(octets(&head, 8), b"\0head:\0\0");
     assert_eq!(octets(&tail, 16), b"\0\0defghijklm\0\0\0\0");
 }
@@ -358,8 +358,8 @@ fn octets_past_the_buffer_are_dropped_and_counted() {
         wait("datagrams arrive", || memory_now().receive_len / charge + drops_now() == sent);
         let held = words(len);
         let mut arrived = 0;
-        while let Ok(told) = receive_one(theirs.as_fd(), Part::new(&held, 0, len)) {
-            assert_eq!(told, len);
+        while let Ok(received) = receive_one(theirs.as_fd(), Part::new(&held, 0, len)) {
+            assert_eq!(received, len);
             arrived += 1;
         }
         assert_eq!(arrived + drops_now(), sent, "{len} octets");

@@ -254,7 +254,7 @@ fn stale_handle_never_finds_another_value() {
     });
 }
 
-/// A slot that one thread gives back is written by the other one, which has heard of it from the free list
+/// A slot that one thread gives back is written by the other one, which has it from the free list
 /// alone.
 #[test]
 fn removed_handle_stays_stale_while_another_thread_reuses_its_slot() {

@@ -1,7 +1,7 @@
 //! Connections that are cut at every step of a running job, between ranks 0 and 1 of three.
 //!
-//! Whatever arrived whole is received, what did not fails with the rank at the other end, on both sides and
-//! soon, and each continues with rank 2.
+//! A message that has arrived in full is received. Any other fails with the rank at the other end, on both
+//! sides and within a bounded time. Each rank continues with rank 2.
 
 mod relay;
 
@@ -24,7 +24,7 @@ use relay::{Cut, How, Place, Relay, Seen, Step, Way};
 const SOON: Duration = Duration::from_secs(20);
 
 /// Messages that rank 0 sends to rank 1 and gets back, one after the other.
-const LETTERS: [(TestMessage, Mode); 6] = [
+const MESSAGES: [(TestMessage, Mode); 6] = [
     (TestMessage { seed: 1, primary: 64, secondary: 0, room: 0 }, Mode::Standard),
     (TestMessage { seed: 2, primary: 200, secondary: 0, room: 0 }, Mode::Synchronous),
     (TestMessage { seed: 3, primary: 0, secondary: 0, room: 0 }, Mode::Standard),
@@ -43,13 +43,13 @@ fn terms(dialect: Dialect) -> Terms {
 }
 
 fn config() -> Config {
-    // Nothing is waited for that will not come, so patience is nothing to count on.
+    // No rank waits for a packet that cannot arrive, so no test depends on the patience.
     Config { credit: 500, finish_patience: 3 * SOON, ..Config::default() }.for_ranks(3).bounded()
 }
 
 /// Progress of rank 0 or rank 1 with the other.
 #[derive(Debug)]
-struct Told {
+struct Report {
     sent: Vec<Result<(), DeviceError>>,
     received: Vec<Result<(), DeviceError>>,
     /// Result of a receive without a matching send, if one was posted.
@@ -92,10 +92,10 @@ impl Rank {
     }
 
     /// Ranks 0 and 1 with each other, and with rank 2.
-    fn exchange(&self, ends_first: bool) -> Told {
+    fn exchange(&self, ends_first: bool) -> Report {
         let (own, other) = (self.comm.rank(), 1 - self.comm.rank());
         let (mut sent, mut received) = (Vec::new(), Vec::new());
-        for (test_message, mode) in &LETTERS {
+        for (test_message, mode) in &MESSAGES {
             let back = TestMessage { seed: test_message.seed + 100, ..*test_message };
             if own == 0 {
                 sent.push(self.send(test_message, *mode, other));
@@ -108,7 +108,7 @@ impl Rank {
         self.continue_with_rank_2();
         let none = TestMessage::plain(0, 0);
         let last = (!ends_first).then(|| self.receive(&none, other).expect_err("no rank sends"));
-        Told { sent, received, last }
+        Report { sent, received, last }
     }
 
     fn continue_with_rank_2(&self) {
@@ -171,13 +171,14 @@ fn ranks(terms: Terms, config: &Config, pool: &Arc<HeapPool>) -> ([Rank; 3], [Tc
     (ranks, [relay_zero, relay_one])
 }
 
-/// Runs the job with this cut; what the relay has seen, and what ranks 0 and 1 have come to.
-fn run(dialect: Dialect, cut: Option<Cut>) -> (Seen, Told, Told) {
+/// Runs the job with this cut. Returns the record of the relay and the reports of ranks 0 and 1.
+fn run(dialect: Dialect, cut: Option<Cut>) -> (Seen, Report, Report) {
     let pool = HeapPool::new(1 << 30);
     let ([zero, one, two], relays) = ranks(terms(dialect), &config(), &pool);
     let relay = Relay::new(relays, dialect, cut);
     let seen = std::thread::spawn(move || relay.run());
-    // A rank that has received everything gets the end; if that is cut off, from the rank that it waits for.
+    // A rank that has received everything gets the end of the connection, or else that of the rank that it
+    // waits for.
     let ends = cut.is_none_or(|cut| cut.step == Step::Fini).then(|| cut.map_or(Way::Forth, |cut| cut.way));
     // Each rank ends with its thread, as it would with its process.
     let third = std::thread::spawn(move || {
@@ -186,10 +187,10 @@ fn run(dialect: Dialect, cut: Option<Cut>) -> (Seen, Told, Told) {
     });
     let play = |rank: Rank, ends_first: bool| {
         std::thread::spawn(move || {
-            let told = rank.exchange(ends_first);
-            // Its peer may have gone before it had everything.
+            let report = rank.exchange(ends_first);
+            // Its peer may have ended before it had received everything.
             let _ = rank.finish();
-            told
+            report
         })
     };
     let [first, second] = [play(zero, ends == Some(Way::Forth)), play(one, ends == Some(Way::Back))];
@@ -217,22 +218,22 @@ fn is_end(error: &DeviceError, rank: u32) -> bool {
 }
 
 /// Checks what one rank reports of the other, after `messages` complete messages.
-fn check(dialect: Dialect, cut: &Cut, told: &Told, (own, messages): (u32, usize)) {
+fn check(dialect: Dialect, cut: &Cut, report: &Report, (own, messages): (u32, usize)) {
     let other = 1 - own;
     // A split message is two.
     let mut parts = 0;
-    let whole = LETTERS.iter().filter(|(test_message, _)| {
+    let whole = MESSAGES.iter().filter(|(test_message, _)| {
         parts += if test_message.is_split() { 2 } else { 1 };
         parts <= messages
     });
-    let received = told.received.iter().filter(|result| result.is_ok()).count();
+    let received = report.received.iter().filter(|result| result.is_ok()).count();
     assert_eq!(received, whole.count(), "rank {own} has received what arrived whole");
-    // In the draft an end between two packets may be that of a rank that has finished, unless it has not said
+    // In the draft an end between two packets may be that of a rank that has finished, unless it has not sent
     // all of a message that a receive has matched.
     let is_receiver = cut.way.begins_at(other as usize);
     let is_told = is_receiver && (cut.step == Step::Rest || cut.len.is_inside());
     let cannot_tell = dialect == Dialect::Draft && !is_told;
-    for operations in [&told.received, &told.sent] {
+    for operations in [&report.received, &report.sent] {
         let mut failures = operations.iter().skip_while(|result| result.is_ok());
         let fails = |result: &Result<(), DeviceError>| {
             let error = result.as_ref().expect_err("nothing works when an operation has failed");
@@ -241,7 +242,7 @@ fn check(dialect: Dialect, cut: &Cut, told: &Told, (own, messages): (u32, usize)
         assert!(failures.all(fails), "rank {own}: {operations:?}");
     }
     let has_heard_fini = cut.step == Step::Fini && cut.len == Place::Behind;
-    match &told.last {
+    match &report.last {
         None => {}
         Some(error) if has_heard_fini => assert!(is_end(error, other), "rank {own}: {error}"),
         Some(error) => {
@@ -287,16 +288,16 @@ fn run_all(step: Step, nth: [usize; 2], dialects: &[Dialect]) {
 
 const BOTH: [Dialect; 2] = [Dialect::Final, Dialect::Draft];
 
-/// That there are such packets at all.
+/// Proves that without a cut all packets arrive, and that packets of each kind occur.
 #[test]
 fn a_relay_changes_nothing() {
     for dialect in BOTH {
         let (seen, zero, one) = run(dialect, None);
-        let all_well = |told: &Told| told.sent.iter().chain(&told.received).all(Result::is_ok);
+        let all_well = |report: &Report| report.sent.iter().chain(&report.received).all(Result::is_ok);
         assert!(all_well(&zero) && all_well(&one), "{zero:?} {one:?}");
         assert!(one.last.is_some_and(|error| is_end(&error, 0)));
         for carried in [&seen.forth, &seen.back] {
-            assert_eq!(carried.messages, LETTERS.len() + 1, "one is split");
+            assert_eq!(carried.messages, MESSAGES.len() + 1, "one is split");
             let count = |step| carried.steps.iter().filter(|other| **other == step).count();
             let all = [Step::Short, Step::Begun, Step::Rest, Step::Answer, Step::Ack].map(count);
             assert!(all.iter().zip([2, 4, 10, 4, 3]).all(|(count, least)| *count >= least), "{seen:?}");
@@ -341,8 +342,8 @@ fn cut_connection_at_finish_fails_operations() {
     run_all(Step::Fini, [0, 0], &[Dialect::Final]);
 }
 
-/// Rank 0 sends, finishes and ends before rank 1 has received a packet, and no rank receives what rank 1
-/// answers.
+/// Rank 0 sends, finishes and ends before rank 1 has received a packet. No rank receives the answers of
+/// rank 1.
 #[test]
 fn messages_sent_before_the_end_are_received_without_match_acks() {
     const COUNT: u64 = 150;

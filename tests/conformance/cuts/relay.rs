@@ -38,24 +38,24 @@ pub(crate) enum Step {
     Begun,
     /// A part of the rest of a long message.
     Rest,
-    /// That a message is matched.
+    /// A match ack.
     Answer,
-    /// That packets have come.
+    /// A ProtoAck.
     Ack,
     /// Control message of our ranks.
     Aside,
-    /// That nothing follows.
+    /// A Fini.
     Fini,
 }
 
 /// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// For both, as when the process in between ends.
+    /// For both ends, as when the process in between ends.
     Closed,
-    /// For the receiver of what is cut; the other one can still be heard.
+    /// For the receiver of the cut direction. The other direction remains open.
     HalfClosed,
-    /// For both, and octets that the system had not sent are lost.
+    /// For both ends. Octets that the system had not sent are lost.
     Reset,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Cut {
     pub(crate) how: How,
 }
 
-/// A place in a packet.
+/// An offset in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Octets of the header.
@@ -87,9 +87,9 @@ pub(crate) enum Place {
 /// Packets that were carried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
-    /// Packets, whole ones.
+    /// Complete packets.
     pub(crate) steps: Vec<Step>,
-    /// Messages of the user's that are whole.
+    /// Complete messages of the program.
     pub(crate) messages: usize,
 }
 
@@ -98,20 +98,20 @@ pub(crate) struct Carried {
 pub(crate) struct Seen {
     pub(crate) forth: Carried,
     pub(crate) back: Carried,
-    /// Whether it has come to the cut.
+    /// Whether it has reached the cut.
     pub(crate) is_cut: bool,
 }
 
-/// One way through the relay.
+/// One direction of the relay.
 struct Course {
     carried: Carried,
     here: Vec<u8>,
     leaving: Vec<u8>,
     /// Octets of the rests of long messages, by the receiver's id.
     rests: std::collections::HashMap<u64, u64>,
-    /// Nothing more comes, or is carried.
+    /// Whether no more packets arrive or are carried.
     is_over: bool,
-    /// That has been said.
+    /// Whether the receiver has been notified of it.
     is_closed: bool,
 }
 
@@ -121,7 +121,7 @@ impl Course {
         Course { carried, here, leaving, rests, is_over: false, is_closed: false }
     }
 
-    /// The next packet, if it is here whole.
+    /// The next packet, if it has arrived in full.
     fn next(&self, dialect: Dialect) -> Option<(Packet, usize)> {
         let header = self.here.first_chunk::<HEADER_LEN>()?;
         let packet = Packet::parse(header, dialect).expect("ranks of ours speak as they should");
@@ -166,7 +166,7 @@ impl Place {
         !matches!(self, Place::Header(0) | Place::Behind)
     }
 
-    /// Octets before it, of a packet of this length.
+    /// Octets before it in a packet of this length.
     fn of(self, len: usize) -> usize {
         match self {
             Place::Header(n) => n,
@@ -198,12 +198,12 @@ impl Relay {
         Relay { dialect, cut, sockets, courses: [Course::new(), Course::new()], is_cut: false, holds: false }
     }
 
-    /// Keeps what goes the way of the cut until there, so that it comes all at once.
+    /// Keeps the packets of the direction of the cut until the cut, so that they arrive together.
     pub(crate) fn holding(self) -> Relay {
         Relay { holds: true, ..self }
     }
 
-    /// Whether what comes from there stays here for now.
+    /// Whether packets from there are kept for now.
     fn is_held(&self, from: usize) -> bool {
         self.holds && !self.is_cut && self.cut.is_some_and(|cut| cut.way.begins_at(from))
     }
@@ -267,7 +267,7 @@ impl Relay {
         }
     }
 
-    /// Takes whole packets on, and of the one that is cut as much as is to be.
+    /// Forwards complete packets, and the chosen part of the one that is cut.
     fn carry(&mut self, from: usize) {
         let course = &mut self.courses[from];
         while let Some((packet, len)) = course.next(self.dialect) {

@@ -103,7 +103,7 @@ fn send_to_a_rank_that_finishes_meanwhile_ends() {
 fn damaged_request_fails_all_ranks() {
     let mut bench = Bench::new(3, false);
     let mut split = bench.comm.start_split(0, 0);
-    assert!(split.advance().expect("nothing has come").is_none());
+    assert!(split.advance().expect("nothing has arrived").is_none());
     let source: Arc<dyn SlabSource> = bench.pool.clone();
     for (transport, len) in bench.transports.iter().zip([3, 8]) {
         let mut buffer = mpjdev_buffer::WriteBuffer::new(source.clone(), 16, mpjdev_buffer::Encoding::NATIVE)

@@ -123,7 +123,7 @@ fn first_failure_is_reported(fixture: &TransportFixture) {
         } else {
             harness.wait_for_note("failed");
             harness.wait_for_end_of(0);
-            harness.comm.fail("what came of it");
+            harness.comm.fail("the result");
         }
         assert_eq!(harness.comm.recv(ANY, 0, None, &mut Uninterruptible).unwrap_err(), failed(0));
     });

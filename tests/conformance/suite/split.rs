@@ -107,7 +107,7 @@ fn threads_of_both_sides_exchange_split_messages_under_one_tag(fixture: &Transpo
                     let number = message.secondary_len() - 1;
                     TestMessage::split(number as u64, 16, 1 + number).check(&message);
                     let first = !std::mem::replace(&mut seen.lock().expect("no panic")[number], true);
-                    assert!(first, "message {number} came twice");
+                    assert!(first, "message {number} arrived twice");
                 }
             }
         });

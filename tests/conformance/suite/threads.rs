@@ -92,7 +92,7 @@ fn a_thread_that_only_tests_wakes_those_that_wait(fixture: &TransportFixture) {
             for i in 0..rounds {
                 harness.wait_for_note(&format!("waits {i}"));
                 harness.send(&TestMessage::plain(i as u64, 64), 1, 7);
-                // The answer comes when the waiting thread has woken.
+                // The answer arrives when the waiting thread has woken.
                 let begun = Instant::now();
                 harness.expect(from(1, 8), &TestMessage::plain(0, 0));
                 if begun.elapsed() > SLICE / 2 {

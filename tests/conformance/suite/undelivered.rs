@@ -40,9 +40,9 @@ fn finish_reports_unreceived_messages_after_the_peer_timeout(fixture: &Transport
                 let undelivered = DeviceError::Undelivered { count: 3, rank: 1, tag: 31, len };
                 assert_eq!(finish(harness), Err(undelivered));
                 assert!(begun.elapsed() >= patience, "after {:?}", begun.elapsed());
-                harness.post_note("gave up");
+                harness.post_note("timed out");
             } else {
-                harness.wait_for_note("gave up");
+                harness.wait_for_note("timed out");
                 // The rank has finished nevertheless.
                 harness.until("the end is known", || harness.comm.iprobe(from(0, 99)) == Err(gone(0)));
             }
@@ -54,14 +54,14 @@ fn finish_reports_unreceived_messages_after_the_peer_timeout(fixture: &Transport
 fn finish_waits_past_the_peer_timeout_while_heartbeats_arrive(fixture: &TransportFixture) {
     let patiences = [400, 2000, 5000].map(Duration::from_millis);
     let outlasts = patiences.into_iter().any(|patience| waits_longer_than_its_peer(fixture, patience));
-    assert!(outlasts, "it gave up within {patiences:?}");
+    assert!(outlasts, "it timed out within {patiences:?}");
 }
 
 /// Whether a finish waits while the peer waits three times as long for another message and then receives.
 fn waits_longer_than_its_peer(fixture: &TransportFixture, patience: Duration) -> bool {
     let outlasts = AtomicBool::new(true);
     Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = patience).run(|harness| {
-        let gave_up = "gave up";
+        let timed_out = "timed out";
         if harness.rank() == 0 {
             let id = harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
             harness.post_note("finishes");
@@ -74,7 +74,7 @@ fn waits_longer_than_its_peer(fixture: &TransportFixture, patience: Duration) ->
                     "{ended:?}"
                 );
                 harness.comm.detach(id);
-                harness.post_note(gave_up);
+                harness.post_note(timed_out);
             }
             harness.post_note("over");
         } else {
@@ -88,10 +88,10 @@ fn waits_longer_than_its_peer(fixture: &TransportFixture, patience: Duration) ->
             harness.wait_for_note("over");
             match received {
                 Ok((_, message)) => SMALL.check(&message),
-                Err(error) => assert!(harness.has_note(gave_up), "{error}"),
+                Err(error) => assert!(harness.has_note(timed_out), "{error}"),
             }
         }
-        if harness.has_note(gave_up) {
+        if harness.has_note(timed_out) {
             outlasts.store(false, Relaxed);
         }
     });

@@ -52,9 +52,9 @@ fn receive(comm: &Comm, count: usize) {
     for tag in (0..count).rev() {
         let from = rank_harness::from(0, tag as i32);
         if tag % 1000 == 0 {
-            assert_eq!(comm.probe(from, &mut Uninterruptible).expect("it comes").tag, tag as i32);
+            assert_eq!(comm.probe(from, &mut Uninterruptible).expect("it arrives").tag, tag as i32);
         }
-        let (_, message) = comm.recv(from, LEN, None, &mut Uninterruptible).expect("it comes");
+        let (_, message) = comm.recv(from, LEN, None, &mut Uninterruptible).expect("it arrives");
         TestMessage::plain(tag as u64, LEN).check(&message);
     }
 }

@@ -67,7 +67,7 @@ fn receive(comm: &Comm) {
         let received = receive();
         assert!(matches!(received, Err(DeviceError::Lengths { .. })), "{received:?}");
     }
-    let (_, message) = receive().expect("it comes");
+    let (_, message) = receive().expect("it arrives");
     test_messages()[2].check(&message);
 }
 

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn table_has_the_limit_and_the_verdict() {
+    fn table_has_the_limit_and_the_result() {
         let asked = |title, limit| Target { title, quantity: Quantity::Micros(0), limit };
         let (most, least) = (asked("most", Limit::Most(1.25)), asked("least", Limit::Least(5.0)));
         let held = [most.figure(Some(1.3)), least.figure(Some(12.0)), least.figure(None)];

@@ -14,7 +14,7 @@
 //! | field | octets | contents |
 //! |---|---|---|
 //! | number | 4 | the connector's global host number, big-endian (IMPI 6) |
-//! | greeting | 8 | `mpjmesh` and a version, which tells a host of this project from another program |
+//! | greeting | 8 | `mpjmesh` and a version, which excludes other programs |
 //! | nonce | 16 | random |
 //! | proof | 32 | HMAC-SHA-256 under the key, over the fields below |
 //! | refusal | 32 | zeros instead of the acceptor's proof: the connector's proof was wrong |

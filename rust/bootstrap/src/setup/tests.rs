@@ -10,7 +10,7 @@ use super::*;
 fn pair() -> [OwnedFd; 2] {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let one = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
-    let (other, _) = listener.accept().expect("it has come");
+    let (other, _) = listener.accept().expect("it has connected");
     [one, other].map(|stream| {
         stream.set_nonblocking(true).expect("a flag");
         stream.into()
@@ -78,18 +78,18 @@ impl Peer<'_> {
         std::thread::scope(|scope| {
             let theirs = &theirs;
             scope.spawn(move || {
-                let told = told_on(theirs);
-                self.play(theirs, told, told.port);
+                let hello = hello_on(theirs);
+                self.play(theirs, hello, hello.port);
             });
             run(&setup_of(0, &[None, Some(own)], after), &mut Uninterruptible)
         })
     }
 
     /// Answers the Hello of rank 0 on this connection, by datagrams to this port.
-    fn play(&self, theirs: &OwnedFd, told: Hello, port: u16) {
+    fn play(&self, theirs: &OwnedFd, hello: Hello, port: u16) {
         let to = (Ipv4Addr::LOCALHOST, port);
         if let Some(len) = self.probe_len {
-            self.socket.send_to(&probe::emit(told.connection, len), to).expect("sent");
+            self.socket.send_to(&probe::emit(hello.connection, len), to).expect("sent");
         }
         for datagram in self.datagrams {
             self.socket.send_to(datagram, to).expect("sent");
@@ -99,7 +99,7 @@ impl Peer<'_> {
 }
 
 /// The Hello of a rank on this connection.
-fn told_on(theirs: &OwnedFd) -> Hello {
+fn hello_on(theirs: &OwnedFd) -> Hello {
     let mut octets = [0; LEN];
     poll(&mut [PollFd::new(theirs, PollFlags::IN)], None).expect("a Hello");
     assert_eq!(rustix::io::read(theirs, &mut octets), Ok(LEN));
@@ -214,7 +214,7 @@ fn words_that_arrived_before_the_deadline_are_read_after_it() {
     let (socket, said) = peer_socket();
     let from = socket.local_addr().expect("bound");
     let words = [&said.emit()[..], b"0"].concat();
-    let error = met_within(&words, Duration::ZERO).expect_err("no probe comes");
+    let error = met_within(&words, Duration::ZERO).expect_err("no probe arrives");
     // This rank's datagrams do arrive.
     assert!(
         matches!(error, SetupError::NoDatagrams { peer: 1, from: named, .. } if named == from),
@@ -240,7 +240,7 @@ fn ranks_leave_the_setup_when_all_have_completed_it() {
             let sockets = &sockets[rank as usize];
             scope.spawn(move || run(&setup_of(rank, sockets, LONG), &mut Uninterruptible))
         });
-        let [by_zero, by_one] = [&d, &f].map(told_on);
+        let [by_zero, by_one] = [&d, &f].map(hello_on);
         peer.play(&d, by_zero, by_zero.port);
         let mut words = [0; 3];
         wait_for_octets(&d, words.len());
@@ -426,7 +426,7 @@ fn hello_has_the_port_at_the_relay() {
     let (job, (hello, request)) = std::thread::scope(|scope| {
         let (peer, theirs) = (&peer, &theirs);
         let peer = scope.spawn(move || {
-            let (hello, request) = (told_on(theirs), requests.recv().expect("a request to the relay"));
+            let (hello, request) = (hello_on(theirs), requests.recv().expect("a request to the relay"));
             peer.play(theirs, hello, request.2);
             (hello, request)
         });

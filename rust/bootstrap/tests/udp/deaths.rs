@@ -21,7 +21,7 @@ pub(super) fn add_liveness(jobs: &mut [Job]) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     for (low, high) in (0..count).flat_map(|high| (0..high).map(move |low| (low, high))) {
         let one = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
-        let (other, _) = listener.accept().expect("it has come");
+        let (other, _) = listener.accept().expect("it has connected");
         (jobs[low].liveness[high], jobs[high].liveness[low]) = (Some(one.into()), Some(other.into()));
     }
 }

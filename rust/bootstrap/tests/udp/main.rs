@@ -203,7 +203,7 @@ fn many_senders_never_fill_a_small_socket() {
         }
     });
     for rank in &ranks {
-        assert_eq!(rank.transport.drops().expect("the system tells"), 0);
+        assert_eq!(rank.transport.drops().expect("the system reports it"), 0);
     }
 }
 

@@ -23,7 +23,8 @@ fn written_octets() -> Vec<u8> {
     message.octets()
 }
 
-/// Proves that each way a write can fail leaves the message, its length and the next write alone.
+/// Proves that a write that fails, for each reason, changes neither message nor length, and that the next
+/// write succeeds.
 #[test]
 fn failed_writes_leave_the_buffer_as_it_was() {
     let array = [1i64, 2, 3];
@@ -72,7 +73,7 @@ fn errors_of_writes_carry_the_numbers() {
     assert_eq!(buffer.primary_len(), 40);
 }
 
-/// Proves that a section that was staged but given up leaves no trace, even after its place was written.
+/// Proves that an abandoned section leaves no trace, even after its octets were written.
 #[test]
 fn abandoned_staged_section_leaves_the_message_unchanged() {
     for finished in [false, true] {
@@ -87,7 +88,7 @@ fn abandoned_staged_section_leaves_the_message_unchanged() {
     }
 }
 
-/// Proves that memory that runs out, at whatever step, loses nothing: the same call works once there is some.
+/// Proves that a lack of memory at any step loses nothing: the same call succeeds when memory is available.
 #[test]
 fn write_without_memory_fails_and_keeps_the_message() {
     let ledger = Ledger::new();
@@ -128,7 +129,8 @@ fn one_message() -> mpjdev_buffer::Message {
     mpjdev_buffer::Message::from_physical(slab, octets.len(), None, 40).expect("sound")
 }
 
-/// Proves that each way a read can fail leaves position and destination, and that the right read still works.
+/// Proves that a read that fails, for each reason, changes neither position nor destination, and that the
+/// right read succeeds afterwards.
 #[test]
 fn failed_reads_leave_position_and_destination_as_they_were() {
     let mut message = Message::new(false);
@@ -164,7 +166,7 @@ fn failed_reads_leave_position_and_destination_as_they_were() {
     assert_eq!(dest, [3, 2, 9, 1]);
 }
 
-/// Proves that whatever is staged and then abandoned cannot push the position past the message.
+/// Proves that a staged and abandoned section cannot move the position past the message.
 #[test]
 fn abandoned_staged_read_keeps_the_position() {
     let mut message = Message::new(true);
@@ -179,7 +181,7 @@ fn abandoned_staged_read_keeps_the_position() {
     assert_eq!((buffer.peek(), buffer.sections_read()), (Ok(None), 2));
 }
 
-/// Proves that octets of memory that change behind the check are data only: the header is read once.
+/// Proves that a header is read once: octets that change after the check affect data only.
 #[test]
 fn section_changed_after_staging_keeps_its_checked_size() {
     let mut message = Message::new(true);

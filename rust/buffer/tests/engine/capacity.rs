@@ -1,4 +1,4 @@
-//! Capacity limits: what fits exactly, and what is one unit too long.
+//! Capacity limits: sections that fit exactly, and sections that are one unit too long.
 
 use mpjdev_buffer::capacity::section_capacity;
 use mpjdev_buffer::layout::{CAPACITY_MAX, COUNT_MAX};
@@ -11,8 +11,8 @@ fn room(ledger: &std::sync::Arc<Ledger>, capacity: i64) -> WriteBuffer {
     WriteBuffer::new(ledger.clone(), capacity, Encoding::Big).expect("a capacity")
 }
 
-/// Proves the formula Σ(8 + 8·⌈n·z/8⌉) against the writer: it fits, a unit of 8 octets less does not, for
-/// each type.
+/// Proves the formula Σ(8 + 8·⌈n·z/8⌉) against the writer, for each type: a capacity of the
+/// formula suffices, and 8 octets less do not.
 #[test]
 fn section_fits_its_capacity_and_not_one_unit_less() {
     let ledger = Ledger::new();
@@ -73,7 +73,7 @@ fn secondary_payload_is_appended_below_the_rounded_capacity() {
     }
 }
 
-/// Proves that the rule is a sum: the second section has what the first one left, to the unit.
+/// Proves that the rule is a sum: the second section can use exactly the rest of the first one.
 #[test]
 fn overflow_error_has_the_capacity_left_by_earlier_sections() {
     let ledger = Ledger::new();
@@ -90,7 +90,7 @@ fn overflow_error_has_the_capacity_left_by_earlier_sections() {
     }
 }
 
-/// Proves that capacity 0 is legal: the empty message fits, no section does.
+/// Proves that capacity 0 is legal: the empty message fits, and no section does.
 #[test]
 fn capacity_zero_takes_the_empty_message_only() {
     let ledger = Ledger::new();
@@ -124,7 +124,7 @@ fn largest_capacity_is_accepted_without_memory_and_one_more_is_refused() {
     assert_eq!(ledger.taken(), 0);
 }
 
-/// Proves that the arithmetic of the largest sections does not overflow into "fits".
+/// Proves that the lengths of the largest sections are computed without overflow.
 #[test]
 fn huge_counts_are_refused_with_numbers() {
     let ledger = Ledger::new();
@@ -148,7 +148,7 @@ fn huge_counts_are_refused_with_numbers() {
     }
 }
 
-/// Proves that a growth lasts until it is restored, discards the contents always, and never shrinks.
+/// Proves that a growth lasts until it is restored, always discards the contents, and never shrinks.
 #[test]
 fn capacity_grows_and_is_restored() {
     let ledger = Ledger::new();
@@ -175,7 +175,7 @@ fn capacity_grows_and_is_restored() {
     assert_eq!(buffer.primary_len(), 0, "discarded even when nothing was grown");
 }
 
-/// Proves the same of the reading side, and that what arrives is measured by the capacity of the moment.
+/// Proves the same for the reader, and that a received message is compared with the present capacity.
 #[test]
 fn read_buffer_loads_up_to_its_current_capacity() {
     let ledger = Ledger::new();

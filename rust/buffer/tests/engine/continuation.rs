@@ -1,4 +1,4 @@
-//! Continuation after a message was finished: its holders see it unchanged.
+//! Writes to a buffer after its message was finished. The holders of the message see it unchanged.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn grow(buffer: &mut WriteBuffer, octets: &[u8]) {
     buffer.grow_secondary(octets.len());
 }
 
-/// Buffers that send their secondary payload inline, and apart.
+/// Buffers that append their secondary payload, and that send it separately.
 fn buffers() -> [WriteBuffer; 2] {
     [1000, 48].map(|c| WriteBuffer::new(Ledger::new(), c, Encoding::Little).expect("a capacity"))
 }
@@ -31,7 +31,7 @@ fn fill(buffer: &mut WriteBuffer) -> Message {
     buffer.finish().expect("memory").clone()
 }
 
-/// Proves copy-on-write for each single thing a writer may do next, inline and split.
+/// Proves copy-on-write for each next call of a writer, appended and split.
 #[test]
 fn finished_message_is_unchanged_by_later_writes() {
     type Next = (&'static str, fn(&mut WriteBuffer));
@@ -73,8 +73,8 @@ fn finished_message_is_unchanged_by_later_writes() {
     }
 }
 
-/// Proves that the octets already sent stay when the secondary payload grows further, and are not copied
-/// twice.
+/// Proves that octets that were sent stay unchanged when the secondary payload grows, and that they are
+/// copied once.
 #[test]
 fn write_after_a_send_continues_both_payloads() {
     for mut buffer in buffers() {
@@ -89,8 +89,8 @@ fn write_after_a_send_continues_both_payloads() {
     }
 }
 
-/// Proves that a send without a change in between copies nothing, and neither does writing once no reference
-/// holds it.
+/// Proves that a second send of an unchanged message copies nothing, and neither does a write when no other
+/// reference exists.
 #[test]
 fn memory_is_taken_only_while_a_message_is_held() {
     let ledger = Ledger::new();
@@ -113,7 +113,7 @@ fn memory_is_taken_only_while_a_message_is_held() {
     assert_eq!(ledger.taken(), 0, "and only one");
 }
 
-/// Proves that a received message continues in its own byte order, and that its objects cannot be added to.
+/// Proves that a received message continues in its own byte order, and that no objects can be added to it.
 #[test]
 fn adopted_message_is_continued_in_its_own_byte_order() {
     for big in [true, false] {
@@ -150,7 +150,7 @@ fn inline(message: &naive::Message) -> Message {
     Message::from_physical(slab, octets.len(), None, 100).expect("sound")
 }
 
-/// Proves that memory kept from an earlier message of the buffer is not taken for the received one's.
+/// Proves that memory kept from an earlier message of the buffer is not used for the received one.
 #[test]
 fn adopted_message_keeps_its_secondary_payload_in_a_used_buffer() {
     let mut buffer = WriteBuffer::new(Ledger::new(), 100, Encoding::Big).expect("a capacity");
@@ -165,7 +165,7 @@ fn adopted_message_keeps_its_secondary_payload_in_a_used_buffer() {
     assert_eq!(octets_of(buffer.finish().expect("memory")), wanted.octets());
 }
 
-/// Proves that a received message's objects cannot be cut or unsettled by the calls meant for one's own.
+/// Proves that calls for a buffer's own objects neither cut nor change those of a received message.
 #[test]
 fn adopted_secondary_payload_cannot_be_cut() {
     let mut wanted = naive::Message::new(false);
@@ -178,8 +178,8 @@ fn adopted_secondary_payload_cannot_be_cut() {
     }
 }
 
-/// Proves that a message larger than the buffer that adopts it can be sent on, given objects, but not written
-/// to.
+/// Proves that a message larger than its new buffer can be forwarded and can get objects. A write to it
+/// fails.
 #[test]
 fn adopted_message_larger_than_the_buffer_is_kept_whole() {
     let mut wanted = naive::Message::new(true);
@@ -242,7 +242,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..40)
 }
 
-/// A buffer, what it must hold, and every message that was taken from it with what that one must stay.
+/// A buffer with its expected content, and all messages taken from it with theirs.
 struct Walk {
     buffer: WriteBuffer,
     nominal: usize,
@@ -385,8 +385,8 @@ impl Walk {
 proptest! {
     #![proptest_config(crate::cases(1500))]
 
-    /// Proves all of the above together: after any sequence of calls every message taken is as it was, and
-    /// the next one is what the naive encoder makes of the calls.
+    /// Proves all of the above together. After any sequence of calls every message that was taken is
+    /// unchanged, and the next one is that of the naive encoder for the same calls.
     #[test]
     fn held_messages_survive_any_sequence_of_calls(capacity in 0..120usize, steps in steps()) {
         let mut walk = Walk::new(capacity, &Ledger::new());
@@ -396,7 +396,7 @@ proptest! {
         }
         walk.step(&Step::Finish);
         walk.check();
-        // And they are messages: each can be taken again and read to its end.
+        // Each of them can be loaded again and read to its end.
         for (_, octets) in &walk.held {
             let mut reader = ReadBuffer::new(Arc::new(PlainSource), 1000).unwrap();
             reader.load(octets).unwrap();

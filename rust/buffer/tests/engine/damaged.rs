@@ -1,4 +1,4 @@
-//! Octets that are no message, or almost one.
+//! Damaged messages, and octets that are not a message.
 
 use mpjdev_buffer::{BufferError, Damage, ReadBuffer, Type};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::ledger::Ledger;
 use crate::naive::{Message, Naive};
 
-/// Messages that between them have every type, padding, no section, and a secondary payload or none.
+/// Messages that together have every type, padding, no section, and a secondary payload or none.
 fn messages() -> Vec<Message> {
     let mut all = Vec::new();
     for big in [true, false] {
@@ -68,7 +68,7 @@ fn explore(octets: &[u8]) -> Result<Vec<(Type, usize, Vec<u8>)>, BufferError> {
     }
 }
 
-/// Proves that the error of every truncation has the octets that are there and the octets needed.
+/// Proves that the error of every truncation has the octets present and the octets needed.
 #[test]
 fn truncated_message_error_has_the_octets_present_and_needed() {
     for message in messages() {
@@ -89,7 +89,7 @@ fn truncated_message_error_has_the_octets_present_and_needed() {
 }
 
 /// Proves that a flip in an ignored octet changes nothing, and that any other flip in a header is an error or
-/// reads as a different message: never a panic, never memory beyond the input.
+/// reads as another message, without a panic or memory beyond the input.
 #[test]
 fn flipped_header_bit_is_ignored_or_reported() {
     for message in messages() {
@@ -183,7 +183,7 @@ fn sections_before_the_damage_are_read_and_the_position_stays_at_it() {
     assert_eq!(reader.read(&mut two), Ok(()));
 }
 
-/// Proves that a message too long for the buffer, or damaged, leaves the one that is there.
+/// Proves that a message that is damaged or too long for the buffer leaves the present one unchanged.
 #[test]
 fn refused_load_leaves_the_message_and_the_position() {
     let mut message = Message::new(false);
@@ -206,7 +206,7 @@ fn refused_load_leaves_the_message_and_the_position() {
     assert_eq!(second, [2]);
 }
 
-/// Proves that a message to be loaded costs its own size, however large the buffer is.
+/// Proves that a load needs memory for the message, and not for the capacity of the buffer.
 #[test]
 fn loaded_message_takes_memory_of_its_own_size() {
     let ledger = Ledger::new();
@@ -215,7 +215,7 @@ fn loaded_message_takes_memory_of_its_own_size() {
     assert!(ledger.taken() <= 16);
 }
 
-/// Proves that boolean octets other than 0 and 1 read as true, in one go, in pieces and scattered.
+/// Proves that boolean octets other than 0 and 1 read as true, in one read, in pieces and scattered.
 #[test]
 fn nonzero_boolean_octet_reads_as_true() {
     for octet in 0..=255u8 {
@@ -237,7 +237,7 @@ fn nonzero_boolean_octet_reads_as_true() {
 proptest! {
     #![proptest_config(crate::cases(2000))]
 
-    /// Proves that no octets at all make the reader panic or allocate beyond them.
+    /// Proves that for no octets the reader panics or allocates more than their length.
     #[test]
     fn any_octets_are_read_or_refused(
         octets in prop::collection::vec(prop_oneof![3 => 0..10u8, 1 => any::<u8>()], 0..120)
@@ -245,7 +245,7 @@ proptest! {
         let _ = explore(&octets);
     }
 
-    /// Proves the same of almost sound messages: a few octets of one changed.
+    /// Proves the same for messages of which a few octets were changed.
     #[test]
     fn any_changed_octets_are_read_or_refused(
         which in 0..6usize, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6)

@@ -1,11 +1,11 @@
-//! A slab source that keeps books and can be told to refuse.
+//! A slab source that counts its octets and refuses on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use mpjdev_buffer::{PlainSource, Slab, SlabError, SlabSource};
 
-/// Counts what is taken; hands out memory full of rubbish, as a pool may.
+/// Counts octets. Its memory has arbitrary contents, like that of a pool.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     taken: AtomicUsize,

@@ -1,9 +1,8 @@
-//! The format once more, as plainly as it can be written: whole messages as `Vec<u8>`, no sharing with the
-//! engine.
+//! A second, simple implementation of the format: whole messages as `Vec<u8>`, without code of the engine.
 
 use mpjdev_buffer::{Element, Encoding};
 
-/// An element type with its code and size written out again.
+/// An element type with its code and size.
 pub(crate) trait Naive: Element + PartialEq + std::fmt::Debug {
     /// Type code on the wire.
     const CODE: u8;
@@ -11,10 +10,10 @@ pub(crate) trait Naive: Element + PartialEq + std::fmt::Debug {
     /// Appends the octets of this element.
     fn push(self, big: bool, out: &mut Vec<u8>);
 
-    /// Some element; the extremes come often.
+    /// A random element. Extreme values are frequent.
     fn sample(seed: u64) -> Self;
 
-    /// The bit pattern, which tells NaNs and zeros apart.
+    /// The bit pattern, which distinguishes NaNs and zeros.
     fn pattern(self) -> Vec<u8> {
         let mut out = Vec::new();
         self.push(true, &mut out);
@@ -65,7 +64,7 @@ impl Naive for bool {
     }
 }
 
-/// A number that looks random (the finaliser of splitmix64).
+/// A pseudorandom number (the finaliser of splitmix64).
 pub(crate) fn mix(seed: u64) -> u64 {
     let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -106,7 +105,7 @@ impl Message {
         }
     }
 
-    /// Appends a section header and nothing behind it.
+    /// Appends a section header alone.
     pub(crate) fn header(&mut self, code: u8, count: u32) {
         self.primary.extend([code, 0, 0, 0]);
         push_u32(self.big, count, &mut self.primary);

@@ -30,7 +30,7 @@ fn dims() -> impl Strategy<Value = Vec<(i32, i32)>> {
 proptest! {
     #![proptest_config(crate::cases(500))]
 
-    /// Proves that the odometer visits what nested loops visit, in their order, however runs are cut.
+    /// Proves that the odometer visits the elements of nested loops in their order, for any length of runs.
     #[test]
     fn runs_visit_the_elements_of_nested_loops(
         dims in dims(), spare in 0..4i64, limit in prop_oneof![1..9usize, 9..90usize]
@@ -60,7 +60,7 @@ proptest! {
         prop_assert_eq!(Patch::check(offset, &extents, &strides, length).is_ok(), inside);
     }
 
-    /// Proves that index checks name the first wrong index, wherever it is and whatever the base.
+    /// Proves that index checks name the first wrong index, at any position and with any base.
     #[test]
     fn index_checks_name_the_first_index_outside(
         indices in prop::collection::vec(-4..12i32, 0..9), base in -3..4i64, length in 0..10usize
@@ -78,7 +78,7 @@ proptest! {
     }
 }
 
-/// Proves that dimensions that continue one another become one run: speed rests on it.
+/// Proves that dimensions that continue one another become one run. Speed depends on it.
 #[test]
 fn dimensions_that_continue_one_another_merge() {
     let runs = |offset, extents: &[i32], strides: &[i32]| -> Vec<Run> {
@@ -101,7 +101,7 @@ fn dimensions_that_continue_one_another_merge() {
     assert_eq!(runs(7, &[4, 0], &[1, 1]), [], "no element, no run");
 }
 
-/// Proves that six dimensions, more than fit without an allocation, count like two.
+/// Proves that six dimensions, which need an allocation, are counted like two.
 #[test]
 fn rank_six_without_merging_counts_like_nested_loops() {
     let (extents, strides) = ([2, 3, 2, 3, 2, 2], [1000, -150, 40, 9, 100, 3]);
@@ -135,8 +135,7 @@ fn extreme_extents_strides_and_offsets_are_refused_with_numbers() {
     assert!(check(10, &[], &[]).is_err(), "rank 0 is one element, here behind the end");
 }
 
-/// Proves that a range or an index with a huge base or offset is outside, and not wrapped around to the
-/// inside.
+/// Proves that a range or an index with a huge base or offset is outside: the sum does not wrap.
 #[test]
 fn extreme_bases_and_ranges_are_outside() {
     for base in [i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1] {

@@ -25,7 +25,7 @@ fn received(first: &[u8], second: Option<&[u8]>) -> Result<Message, BufferError>
     Message::from_physical(slab(first), first.len(), second.map(|s| (slab(s), s.len())), 100)
 }
 
-/// Proves that both forms of a message are accepted, whatever the sender's capacity was, and mean the same.
+/// Proves that both forms of a message are accepted and equal, for any capacity of the sender.
 #[test]
 fn one_or_two_physical_messages_give_the_same_logical_message() {
     for big in [true, false] {
@@ -56,7 +56,7 @@ fn pairing_number_is_absent_from_the_logical_octets() {
     }
 }
 
-/// Proves that a loaded message that is sent on carries no pairing number that was not set.
+/// Proves that a forwarded message has no pairing number unless one was set.
 #[test]
 fn loaded_message_has_no_pairing_number() {
     let mut octets = message(true).octets();
@@ -99,7 +99,7 @@ fn contradicting_lengths_are_refused_with_numbers() {
     }
 }
 
-/// Proves that a message without secondary payload that is followed by one all the same is refused.
+/// Proves that a secondary payload behind a message that has none is refused.
 #[test]
 fn second_message_is_refused_unless_the_first_states_it() {
     let octets = naive::Message::new(true).octets();
@@ -107,7 +107,8 @@ fn second_message_is_refused_unless_the_first_states_it() {
     assert!(received(&octets, Some(b"x")).is_err());
 }
 
-/// Proves that a message is read from its first headers on, and that its end is checked when it is there.
+/// Proves that a message can be read when its first headers are present, and that its end is checked when it
+/// arrives.
 #[test]
 fn message_is_begun_with_the_headers_of_its_first_section() {
     for big in [true, false] {

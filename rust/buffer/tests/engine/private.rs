@@ -19,7 +19,7 @@ impl SlabMemory for Memory {
     }
 }
 
-/// Gives private memory until there is shared memory.
+/// A source of private memory until shared memory exists.
 #[derive(Debug, Default)]
 struct Source {
     has_shared: AtomicBool,
@@ -34,8 +34,8 @@ impl SlabSource for Source {
     }
 }
 
-/// Writes 8 octets and, with objects, 100 of secondary payload, which do not fit beside them; gives whether
-/// all of the message's memory is private.
+/// Writes 8 octets and, with objects, 100 of secondary payload, which do not fit beside them. Returns
+/// whether all memory of the message is private.
 fn write(buffer: &mut WriteBuffer, with_objects: bool) -> bool {
     buffer.write(&[7i64]).expect("it fits");
     if with_objects {
@@ -48,8 +48,7 @@ fn write(buffer: &mut WriteBuffer, with_objects: bool) -> bool {
     message.first_slab().is_private()
 }
 
-/// Proves that a buffer older than shared memory moves there when it is cleared, both payloads, and stays
-/// there.
+/// Proves that a buffer from before shared memory moves both payloads there when it is cleared.
 #[test]
 fn cleared_buffer_changes_from_private_to_shared_memory() {
     for with_objects in [false, true] {
@@ -68,7 +67,7 @@ fn cleared_buffer_changes_from_private_to_shared_memory() {
     }
 }
 
-/// Proves that a message that was captured before keeps the memory that it is in.
+/// Proves that a message that was captured before keeps its memory.
 #[test]
 fn captured_message_is_unchanged_when_its_buffer_changes_memory() {
     let source = Arc::new(Source::default());
@@ -86,7 +85,7 @@ fn captured_message_is_unchanged_when_its_buffer_changes_memory() {
     assert!(message.first_slab().is_private());
 }
 
-/// Proves that memory of an earlier session is kept neither for what is written nor for what is received.
+/// Proves that a buffer keeps no memory of an earlier session, neither for writes nor for receives.
 #[test]
 fn buffer_takes_new_memory_in_a_new_session() {
     for with_objects in [false, true] {

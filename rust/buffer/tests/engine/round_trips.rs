@@ -1,4 +1,4 @@
-//! Any sections, written and read in any way, against the naive encoder.
+//! Random sections, written and read in each form, against the naive encoder.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::ledger::Ledger;
 use crate::naive::{Message, Naive, mix, octets_of, positions};
 
-/// Shape in which a section is written or read; the two need not agree.
+/// Form in which a section is written or read. The two may differ.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Whole,
@@ -78,7 +78,7 @@ macro_rules! per_type {
     };
 }
 
-/// The elements that a plan puts into its section, and the array they come from with where each one stands.
+/// The elements of a section, and their array with the index of each one.
 fn source<T: Naive>(plan: &Plan) -> (Vec<T>, i64, Vec<i64>) {
     let count = plan.count() as u64;
     let (offset, places) = match plan.write {
@@ -176,8 +176,8 @@ fn put_secondary(buffer: &mut WriteBuffer, octets: &[u8]) {
 proptest! {
     #![proptest_config(crate::cases(400))]
 
-    /// Proves that whatever is written, in whatever way, comes out as the octets of the format, at exactly
-    /// the capacity of the formula and above.
+    /// Proves that every form of write gives the octets of the format, with the capacity of the formula and
+    /// with more.
     #[test]
     fn engine_writes_the_octets_of_the_naive_encoder(
         plans in plans(0..6), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40), spare in 0..60usize
@@ -199,7 +199,7 @@ proptest! {
         prop_assert_eq!(message.first_len(), if message.is_split() { 16 + p } else { 16 + p + s });
     }
 
-    /// Proves that a unit of 8 octets less than the formula refuses the last section, with nothing changed.
+    /// Proves that with 8 octets less than the formula the last section is refused, and nothing changes.
     #[test]
     fn one_unit_less_refuses_the_last_section_and_changes_nothing(plans in plans(1..6), big: bool) {
         let need: u64 = plans.iter().map(|p| section_capacity(p.element, p.count() as u32)).sum();
@@ -213,7 +213,7 @@ proptest! {
         prop_assert_eq!(octets_of(buffer.finish().unwrap()), before.octets());
     }
 
-    /// Proves that the reader gives back what the naive encoder wrote, in any way and either order, twice.
+    /// Proves that the reader returns the elements of the naive encoder, in each form and byte order, twice.
     #[test]
     fn engine_reads_the_octets_of_the_naive_encoder(
         plans in plans(0..6), big: bool, secondary in prop::collection::vec(any::<u8>(), 0..40)
@@ -236,7 +236,7 @@ proptest! {
         }
     }
 
-    /// Proves that a logical message can be taken out in pieces of any size, from any offset.
+    /// Proves that a logical message can be copied out in pieces of any size, from any offset.
     #[test]
     fn octets_of_a_message_are_copied_in_any_pieces(
         plans in plans(0..6), secondary in prop::collection::vec(any::<u8>(), 0..20), spare in 0..30i64, step in 1..30usize

@@ -11,7 +11,7 @@ fn buffer(ledger: &Arc<Ledger>) -> WriteBuffer {
     WriteBuffer::new(ledger.clone(), 64, Encoding::Little).expect("a capacity")
 }
 
-/// Writes one section of three ints through a view; gives what a view holds, and the message.
+/// Writes one section of three ints through a view. Returns the hold of the view, and the message.
 fn write(buffer: &mut WriteBuffer, first: i32) -> (Arc<ViewedSlab>, Message) {
     let (slab, at) = buffer.stage_view(Type::Int, 3).expect("it fits");
     buffer.commit();
@@ -25,8 +25,8 @@ fn expected(first: i32) -> Vec<u8> {
     model.octets()
 }
 
-/// Proves that a view is where the message is, that padding is zero beside it, and that a section is there
-/// only when it was committed.
+/// Proves that a view refers to the memory of the message, that its padding is zero, and that the section
+/// exists only after the commit.
 #[test]
 fn values_put_through_a_view_are_in_the_message() {
     let ledger = Ledger::new();
@@ -40,8 +40,8 @@ fn values_put_through_a_view_are_in_the_message() {
     assert_eq!(buffer.primary_len(), used);
 }
 
-/// Proves that memory with views serves its buffer again as soon as no message is there, with the views held
-/// or not.
+/// Proves that a buffer uses its memory with views again when no message refers to it, whether the views are
+/// held or not.
 #[test]
 fn buffer_reuses_memory_with_views() {
     let ledger = Ledger::new();
@@ -60,8 +60,8 @@ fn buffer_reuses_memory_with_views() {
     assert!(held.iter().all(|view| Arc::ptr_eq(view, &held[0])));
 }
 
-/// Proves that messages with other references stay as they are, that the buffer comes back to their memory
-/// afterwards, and that what it keeps is bounded.
+/// Proves that messages with other references stay unchanged, that the buffer uses their memory again
+/// afterwards, and that the memory that it keeps is bounded.
 #[test]
 fn released_message_returns_its_memory_to_its_buffer() {
     let ledger = Ledger::new();
@@ -96,7 +96,7 @@ fn released_message_returns_its_memory_to_its_buffer() {
     assert_eq!(ledger.taken(), 4 * 80, "four slabs were kept of twenty");
 }
 
-/// Proves that a message that continues after it was sent does so in memory of its own.
+/// Proves that a write after a send uses other memory than the sent message.
 #[test]
 fn write_after_a_finish_leaves_a_held_message_unchanged() {
     let ledger = Ledger::new();
@@ -111,7 +111,7 @@ fn write_after_a_finish_leaves_a_held_message_unchanged() {
     assert_eq!(octets_of(buffer.finish().expect("memory")), model.octets());
 }
 
-/// Proves that memory with a view is never a receiver's, whatever becomes of the buffer.
+/// Proves that a receiver never gets memory with a view, also when the buffer is dropped.
 #[test]
 fn slab_with_a_view_is_not_reused() {
     let ledger = Ledger::new();

@@ -18,11 +18,11 @@ pub(crate) struct Section {
 /// The error that a damaged vector must give.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Expected {
-    /// Number of the section that fails; none when taking the message fails.
+    /// Number of the section that fails; `None` when the load of the message fails.
     pub(crate) section: Option<usize>,
     /// Octets from the start.
     pub(crate) offset: u64,
-    /// Check that refuses.
+    /// Check that fails.
     pub(crate) kind: String,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Vector {
 
 /// All vectors of messages, in the order of their names.
 pub(crate) fn all() -> Vec<Vector> {
-    // Above whichever crate reads them.
+    // Relative to the crate that reads them.
     let mut above =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tests/golden"));
     let folder = above.find(|folder| folder.is_dir()).expect("the folder of golden vectors");

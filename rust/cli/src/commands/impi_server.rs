@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::Text;
 use super::run::seconds;
 use crate::impi::auth;
-use crate::impi::server::{Ending, ServerDriver, say};
+use crate::impi::server::{Ending, ServerDriver, print_line};
 
 /// Arguments of `mpjdev impi-server`.
 #[derive(Args, Debug)]
@@ -113,21 +113,21 @@ impl ImpiServer {
     pub fn run(&self) -> ExitCode {
         let status = match self.listen() {
             Err(error) => {
-                say(&error.to_string());
+                print_line(&error.to_string());
                 super::UNUSABLE
             }
             Ok(driver) => match announce(&driver).and_then(|()| driver.run()) {
                 Ok(Ending::Finished) => 0,
                 Ok(Ending::Failed(failure)) => {
-                    say(&failure.to_string());
+                    print_line(&failure.to_string());
                     status(&failure)
                 }
                 Ok(Ending::Signal(signal)) => {
-                    say(&format!("ended by signal {signal}"));
+                    print_line(&format!("ended by signal {signal}"));
                     128u8.saturating_add(signal as u8)
                 }
                 Err(error) => {
-                    say(&error.to_string());
+                    print_line(&error.to_string());
                     1
                 }
             },
@@ -152,7 +152,7 @@ impl ImpiServer {
         let driver =
             ServerDriver::bind(address, server).map_err(|error| ListenError::Bind { address, error })?;
         if !auth::is_loopback(self.host) && auth.none {
-            say(&format!(
+            print_line(&format!(
                 "warning: {} is set, so every client that reaches {} may join without a key",
                 auth::AUTH_NONE,
                 self.host

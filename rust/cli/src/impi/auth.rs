@@ -243,9 +243,9 @@ mod tests {
             let wanted = format!(
                 "warning: IMPI_AUTH_KEY_FILE: {name} is open to others (mode {mode:04o}): chmod 600 {name}"
             );
-            let mut told = Vec::new();
-            let key = from_file(name.into(), |why| told.push(why.to_owned())).expect("a key");
-            assert_eq!((key.0, told), (7, vec![wanted]));
+            let mut warnings = Vec::new();
+            let key = from_file(name.into(), |why| warnings.push(why.to_owned())).expect("a key");
+            assert_eq!((key.0, warnings), (7, vec![wanted]));
         }
         for mode in [0o600, 0o400, 0o700] {
             write(&file, b"7", 0o600);

@@ -40,7 +40,7 @@ pub enum JoinError {
     /// The settings are not valid for a client.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The server or a client breaks the protocol, or the server has given up.
+    /// The server or a client breaks the protocol, or the server has aborted the job.
     #[error(transparent)]
     Protocol(#[from] ClientError),
     /// The connection is broken.

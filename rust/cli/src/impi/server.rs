@@ -269,7 +269,7 @@ impl ServerDriver {
             let Peer { address, rank, stream, .. } = peer;
             warn!(target: "mpjdev::server", client = rank, %address, %fault, "connection is closed");
             match rank {
-                Some(rank) => say(&format!("lost client {rank} at {address}: {fault}")),
+                Some(rank) => print_line(&format!("lost client {rank} at {address}: {fault}")),
                 None => self.report_refusal(&format!("refused {address}: {fault}")),
             }
             // A fast refusal would make guessing fast.
@@ -283,8 +283,8 @@ impl ServerDriver {
     fn report_refusal(&mut self, line: &str) {
         self.refusals = self.refusals.saturating_add(1);
         match self.refusals {
-            0..REPORTED_MAX => say(line),
-            REPORTED_MAX => say(&format!("{line}; further refusals are not printed")),
+            0..REPORTED_MAX => print_line(line),
+            REPORTED_MAX => print_line(&format!("{line}; further refusals are not printed")),
             _ => {}
         }
     }
@@ -308,7 +308,7 @@ impl Peer {
 }
 
 /// Writes one line to standard error. Errors of that stream are ignored.
-pub fn say(line: &str) {
+pub fn print_line(line: &str) {
     let _ = writeln!(io::stderr(), "{NAME}: {line}");
 }
 

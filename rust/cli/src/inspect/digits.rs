@@ -70,7 +70,7 @@ fn is_character(octet: u8) -> bool {
     octet & 0xc0 != 0x80
 }
 
-/// Whether a line is one of `hexdump -C`: an offset of eight digits without a colon, which looks like four
+/// Whether a line is one of `hexdump -C`: an offset of eight digits without a colon, which resembles four
 /// octets, and the octets as text between bars.
 fn is_canonical(line: &[u8]) -> bool {
     let offset_len = line.iter().position(|octet| *octet == b' ').unwrap_or(line.len());

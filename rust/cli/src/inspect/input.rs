@@ -64,7 +64,7 @@ pub(crate) fn is_hex(input: &[u8], kind: Kind) -> bool {
     }
 }
 
-/// Text without the byte order mark that may stand in front of it.
+/// Text without the byte order mark that may precede it.
 pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
 }

@@ -27,8 +27,8 @@ impl Sink {
     pub fn new(stream: impl Write + Send + 'static) -> Sink {
         let (sender, receiver) = sync_channel(PIECES_MAX);
         let unread = Arc::new(AtomicBool::new(false));
-        let told = unread.clone();
-        let writer = std::thread::spawn(move || write_all(&receiver, stream, &told));
+        let written = unread.clone();
+        let writer = std::thread::spawn(move || write_all(&receiver, stream, &written));
         Sink { sender: Some(sender), waiting: VecDeque::new(), writer, unread }
     }
 

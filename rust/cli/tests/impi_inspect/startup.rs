@@ -35,7 +35,7 @@ fn direction_without_marks_is_recognised() {
     }
 }
 
-/// Proves that a key of any octets is a key, even if it looks like the server's answer or a command.
+/// Proves that a key of any octets is a key, even if it resembles the server's answer or a command.
 #[test]
 fn keys_that_resemble_commands_are_keys() {
     let [client, _] = of_client_0("key");

@@ -12,9 +12,9 @@ const KEY: [(&str, &str); 1] = [("IMPI_AUTH_KEY", "42")];
 /// A connection that has given a wrong key.
 fn guess(server: &Process, key: u64) -> RawClient {
     let mut client = server.connect();
-    client.say(&message(b"AUTH", &[0, 0, 0, 2]));
-    assert_eq!(client.hear(8), [0, 0, 0, 1, 0, 0, 0, 8]);
-    client.say(&key.to_be_bytes());
+    client.send(&message(b"AUTH", &[0, 0, 0, 2]));
+    assert_eq!(client.receive(8), [0, 0, 0, 1, 0, 0, 0, 8]);
+    client.send(&key.to_be_bytes());
     client
 }
 

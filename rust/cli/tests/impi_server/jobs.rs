@@ -61,8 +61,8 @@ fn loss_of_a_site_before_the_job_runs_ends_it() {
     let link = Link::connect(&server.address.to_string(), soon()).expect("it listens");
     let waiting = link.begin(settings(0)).expect("sound");
     let mut lost = server.connect();
-    lost.say(&joining(2));
-    lost.hear(8);
+    lost.send(&joining(2));
+    lost.receive(8);
     lost.end();
     let error = waiting.join(soon()).expect_err("no job");
     assert!(
@@ -149,7 +149,7 @@ fn job_that_does_not_form_times_out() {
     let text = "mpjdev impi-server: the time to form the job is over, without clients 0, 2\n";
     let missing = |server: &Process| server.join(settings(1)).join().expect("no panic").expect_err("no job");
     let error = words_in_time(text, missing, "3");
-    assert!(error.to_string().contains("the job was given up"), "{error}");
+    assert!(error.to_string().contains("the job was aborted"), "{error}");
     let text = "mpjdev impi-server: the time to start the job is over, all wait for client 0\n";
     let error = words_in_time(text, joined_and_silent, "2");
     assert!(matches!(error, JoinError::Protocol(ClientError::Closed { stage: Stage::Labels })), "{error}");
@@ -158,7 +158,7 @@ fn job_that_does_not_form_times_out() {
 /// The octets that client 1 receives when client 0 has joined and sends nothing more.
 fn joined_and_silent(server: &Process) -> JoinError {
     let mut silent = server.connect();
-    silent.say(&joining(0));
+    silent.send(&joining(0));
     server.join(settings(1)).join().expect("no panic").expect_err("no job")
 }
 
@@ -170,25 +170,25 @@ fn slow_readers_receive_all_tables_in_bounded_memory() {
     let server = Process::start(&["-server", "8"]);
     let mut sites: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
     for (rank, site) in (0..).zip(&mut sites) {
-        site.say(&joining(rank));
-        site.hear(8);
+        site.send(&joining(rank));
+        site.receive(8);
     }
     for (rank, site) in (0..).zip(&mut sites) {
-        site.hear(12);
+        site.receive(12);
         let data = vec![rank; DATA];
-        site.say(&message(b"COLL", &[&[0, 0, 0x70, 0][..], &data].concat()));
-        site.say(&message(b"DONE", &[]));
+        site.send(&message(b"COLL", &[&[0, 0, 0x70, 0][..], &data].concat()));
+        site.send(&message(b"DONE", &[]));
     }
     let all: Vec<u8> = (0..CLIENTS as u8).flat_map(|rank| vec![rank; DATA]).collect();
     let wanted =
         [message(b"COLL", &[&[0, 0, 0x70, 0, 0, 0, 0, 0xff][..], &all].concat()), message(b"DONE", &[])];
     let wanted = wanted.concat();
     for site in sites.iter_mut().rev() {
-        assert!(site.hear(wanted.len()) == wanted, "not what was said");
+        assert!(site.receive(wanted.len()) == wanted, "not what was sent");
     }
     // Eight copies would be 192 MiB.
     assert!(server.memory() < 160 << 20, "{} octets", server.memory());
-    sites.iter_mut().for_each(|site| site.say(&message(b"FINI", &[])));
+    sites.iter_mut().for_each(|site| site.send(&message(b"FINI", &[])));
     assert_eq!(server.ended(), (0, String::new()));
 }
 

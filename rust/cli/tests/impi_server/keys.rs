@@ -133,16 +133,16 @@ fn unknown_methods_are_ignored() {
     let server = Process::start_with(&["-server", "1"], &[("IMPI_AUTH_KEY", "42")]);
     let offer = |mask: u32| {
         let mut client = server.connect();
-        client.say(&message(b"AUTH", &mask.to_be_bytes()));
+        client.send(&message(b"AUTH", &mask.to_be_bytes()));
         client
     };
     let mut client = offer(0xffff_0001);
     client.until_closed();
     let mut site = offer(0xffff_ffff);
-    assert_eq!(site.hear(8), [0, 0, 0, 1, 0, 0, 0, 8]);
-    site.say(&[&42u64.to_be_bytes()[..], &message(b"IMPI", &[0; 4]), &message(b"DONE", &[])].concat());
-    site.hear(12 + 8);
-    site.say(&message(b"FINI", &[]));
+    assert_eq!(site.receive(8), [0, 0, 0, 1, 0, 0, 0, 8]);
+    site.send(&[&42u64.to_be_bytes()[..], &message(b"IMPI", &[0; 4]), &message(b"DONE", &[])].concat());
+    site.receive(12 + 8);
+    site.send(&message(b"FINI", &[]));
     let why = "it offers authentication methods 0xffff0001, none of which is enabled here";
     let text = format!("mpjdev impi-server: refused {}: {why}\n", client.address());
     assert_eq!(server.ended(), (0, text));

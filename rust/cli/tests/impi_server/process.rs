@@ -130,11 +130,11 @@ impl RawClient {
         self.0.local_addr().expect("connected")
     }
 
-    pub(crate) fn say(&mut self, octets: &[u8]) {
+    pub(crate) fn send(&mut self, octets: &[u8]) {
         self.0.write_all(octets).expect("it listens");
     }
 
-    pub(crate) fn hear(&mut self, len: usize) -> Vec<u8> {
+    pub(crate) fn receive(&mut self, len: usize) -> Vec<u8> {
         let mut octets = vec![0; len];
         self.0.read_exact(&mut octets).expect("it answers");
         octets

@@ -39,7 +39,7 @@ fn each_refusal_is_one_line_and_the_job_forms() {
     let mut lines = Vec::new();
     for (words, reason) in cases {
         let mut client = server.connect();
-        client.say(words);
+        client.send(words);
         client.until_closed();
         lines.push(line(&client, reason));
     }
@@ -55,29 +55,29 @@ fn each_refusal_is_one_line_and_the_job_forms() {
 fn taken_rank_and_surplus_client_are_refused() {
     let server = Process::start(&["-server", "2"]);
     let mut first = server.connect();
-    first.say(&joining(1));
-    first.hear(8);
+    first.send(&joining(1));
+    first.receive(8);
     let mut second = server.connect();
-    second.say(&joining(1));
+    second.send(&joining(1));
     second.until_closed();
     // One connects before the job is complete, and one after that.
     let mut early = server.connect();
-    early.say(&message(b"AUTH", &[0, 0, 0, 1]));
-    early.hear(8);
+    early.send(&message(b"AUTH", &[0, 0, 0, 1]));
+    early.receive(8);
     let mut other = server.connect();
-    other.say(&joining(0));
-    other.hear(20);
+    other.send(&joining(0));
+    other.receive(20);
     early.until_closed();
     let mut late = server.connect();
     late.until_closed();
     let full = "the job has all of its 2 clients";
     let lines = [line(&second, "there is a client of rank 1 already"), line(&early, full), line(&late, full)];
     for site in [&mut first, &mut other] {
-        site.say(&message(b"DONE", &[]));
+        site.send(&message(b"DONE", &[]));
     }
     for site in [&mut first, &mut other] {
         site.until_done();
-        site.say(&message(b"FINI", &[]));
+        site.send(&message(b"FINI", &[]));
     }
     let (status, text) = server.ended();
     assert_eq!((status, text.lines().collect::<Vec<_>>()), (0, lines.iter().map(String::as_str).collect()));
@@ -86,9 +86,9 @@ fn taken_rank_and_surplus_client_are_refused() {
 impl RawClient {
     /// Receives all commands up to DONE.
     fn until_done(&mut self) {
-        let mut heard = Vec::new();
-        while !heard.ends_with(b"DONE\0\0\0\0") {
-            heard.extend(self.hear(1));
+        let mut received = Vec::new();
+        while !received.ends_with(b"DONE\0\0\0\0") {
+            received.extend(self.receive(1));
         }
     }
 }
@@ -179,7 +179,7 @@ fn only_a_thousand_refusals_are_printed() {
     let server = Process::start(&["-server", "2"]);
     for _ in 0..1010 {
         let mut client = server.connect();
-        client.say(b"12345678");
+        client.send(b"12345678");
         client.until_closed();
     }
     let text = finish(server);

@@ -66,7 +66,7 @@ fn stopped_rank_counts_as_alive_over_udp() {
 
 fn messages_to_a_stopped_rank_arrive_when_it_continues() {
     let (status, out, err) = over_datagrams(2, &[], "sends-while-stopped");
-    assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: all has left", "1: all has come"], ""));
+    assert_eq!((status, lines(&out), err.as_str()), (0, vec!["0: all has left", "1: all has arrived"], ""));
 }
 
 fn only_liveness_connections_stay_open_over_udp() {
@@ -90,20 +90,23 @@ fn options_of_datagrams_need_the_udp_transport() {
 fn each_rank_prints_its_statistics_once() {
     let (status, _, err) = over_datagrams(3, &["-x", "MPJDEV_STATS=json"], "ring");
     assert_eq!(status, 0, "{err}");
-    let mut told: Vec<Value> =
+    let mut reported: Vec<Value> =
         err.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
-    told.sort_by_key(|told| told["rank"].as_u64());
-    assert_eq!(told.len(), 3, "{err}");
-    for (rank, told) in told.iter().enumerate() {
-        assert_eq!((told["rank"].as_u64(), told["transport"].as_str()), (Some(rank as u64), Some("udp")));
-        let sent = |of: &Value| of["messages_sent"].as_u64().expect("a number");
-        let peers = told["peers"].as_array().expect("peers");
-        assert_eq!(peers.len(), 2, "{told}");
-        assert!(
-            sent(&told["sum"]) > 0 && sent(&told["sum"]) == peers.iter().map(sent).sum::<u64>(),
-            "{told}"
+    reported.sort_by_key(|reported| reported["rank"].as_u64());
+    assert_eq!(reported.len(), 3, "{err}");
+    for (rank, reported) in reported.iter().enumerate() {
+        assert_eq!(
+            (reported["rank"].as_u64(), reported["transport"].as_str()),
+            (Some(rank as u64), Some("udp"))
         );
-        assert!(told["sum"]["send_calls"].as_u64() > Some(0), "{told}");
+        let sent = |of: &Value| of["messages_sent"].as_u64().expect("a number");
+        let peers = reported["peers"].as_array().expect("peers");
+        assert_eq!(peers.len(), 2, "{reported}");
+        assert!(
+            sent(&reported["sum"]) > 0 && sent(&reported["sum"]) == peers.iter().map(sent).sum::<u64>(),
+            "{reported}"
+        );
+        assert!(reported["sum"]["send_calls"].as_u64() > Some(0), "{reported}");
     }
     let (status, _, err) = over_datagrams(2, &["-x", "MPJDEV_STATS=1"], "ring");
     assert_eq!((status, err.matches(": system calls ").count()), (0, 2), "{err}");

@@ -152,9 +152,9 @@ impl Plan {
                 assert_eq!(status, Some(137));
                 assert!(err.contains(&format!("mpjrun: rank {rank} ")));
                 // No rank was notified of the failure of another one.
-                let told =
+                let reported =
                     out.lines().filter(|line| line.contains(" has failed") || line.contains(" has ended"));
-                told.for_each(|line| assert!(line.contains(&format!(": rank {rank} has ")), "{line}"));
+                reported.for_each(|line| assert!(line.contains(&format!(": rank {rank} has ")), "{line}"));
             }
         }
         if let (Victim::Rank(rank), true) = (self.victim, self.keep_going) {

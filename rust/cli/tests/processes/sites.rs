@@ -90,7 +90,7 @@ fn computing_rank_does_not_delay_other_sites() {
 /// Ranks of the same site detect it by the status page, others by their connections.
 fn kill_is_reported_to_peers_at_all_sites() {
     let begun = Instant::now();
-    let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "hears-of-rank-1");
+    let (status, out, err) = job(2, &["--sites", "2", "--keep-going"], "detects-failure-of-rank-1");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     let near = "0: rank 1 has failed: its process was killed by signal 9".to_owned();
     let far = |rank| format!("{rank}: rank 1 has failed: its connection has ended before it had finished");
@@ -381,7 +381,7 @@ fn key_file_without_a_key_fails_and_one_open_to_others_warns() {
     is_refused(name, "has more than 4096 octets, a key is one number");
     is_refused("/tmp", "is no regular file");
     std::fs::remove_file(&file).expect("ours");
-    // A pipe in which nothing ever comes.
+    // A pipe without data.
     let status = Command::new("mkfifo").arg(&file).status().expect("coreutils");
     assert!(status.success());
     is_refused(name, "is no regular file");

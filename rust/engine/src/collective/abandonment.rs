@@ -93,7 +93,7 @@ impl Comm {
     }
 
     /// Ends collective operations on this communicator because this rank has left one unfinished, with this
-    /// error or because its thread gave up. Notifies the other members. Does not block.
+    /// error or because its thread left it. Notifies the other members. Does not block.
     pub(crate) fn abandon(&self, cause: Option<&DeviceError>) {
         let error = match cause {
             Some(error @ (DeviceError::PeerFailed { .. } | DeviceError::PeerFinished { .. })) => {

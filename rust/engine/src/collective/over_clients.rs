@@ -52,7 +52,7 @@ enum BarrierStage {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     source: u32,
-    /// Its last heartbeat, if it can be given up. `since` is the time of the last change.
+    /// Its last heartbeat, if the wait for it can end. `since` is the time of the last change.
     heartbeat: Option<u64>,
     since: Instant,
 }
@@ -159,7 +159,7 @@ impl OverClients {
         }
     }
 
-    /// Gives up a foreign rank without a heartbeat at the end of the job. Ranks of this project are waited
+    /// Fails a foreign rank without a heartbeat at the end of the job. Ranks of this project are waited
     /// for without limit: they wait for such a rank themselves, or compute, or have failed, which is
     /// reported.
     fn check_patience(&mut self, waiting: Waiting) -> Result<(), DeviceError> {
@@ -175,7 +175,7 @@ impl OverClients {
         }
     }
 
-    /// The heartbeat of a rank that can be given up; `None` for others.
+    /// The heartbeat of a rank whose absence can end the wait; `None` for others.
     fn heartbeat(&self, source: u32) -> Option<u64> {
         let engine = &self.engine;
         (self.is_end && engine.is_foreign(source)).then(|| engine.heartbeat_of(source))

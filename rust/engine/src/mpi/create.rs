@@ -2,7 +2,7 @@
 //!
 //! The library makes a communicator in a call that blocks until all members have made it. By then rank 0 of
 //! the parent has decided the creation. So every member is in this call or about to be, even if its program
-//! has given up meanwhile, and the call is short. A thread that blocks makes the communicator itself, without
+//! has left it meanwhile, and the call is short. A thread that blocks makes the communicator itself, without
 //! a reaction to interrupts meanwhile. A thread that only polls may be the carrier of a virtual thread that
 //! another member waits for; a thread of its own makes the communicator then.
 

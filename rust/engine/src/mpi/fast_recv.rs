@@ -171,7 +171,7 @@ impl Receive {
 }
 
 impl Rank {
-    /// Ends a receive that its thread gives up, unless its message has arrived or its RTS has.
+    /// Ends a receive that its thread abandons, unless its message has arrived or its RTS has.
     fn end_receive(&self, receive: &mut Receive) -> Result<Completed, DeviceError> {
         match receive.withdraw() {
             Some(Err(DeviceError::Cancelled)) => return Err(DeviceError::Interrupted),

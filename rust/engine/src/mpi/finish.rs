@@ -29,7 +29,7 @@ impl Rank {
             return Ok(());
         }
         info!(target: "mpjdev::mpi", rank = self.rank, "finish begins");
-        let told = self.send_notices(Notice::Finishing);
+        let notices = self.send_notices(Notice::Finishing);
         let left = self.drain_sends(wait_control);
         let result = match left {
             Err(DeviceError::Interrupted) => left,
@@ -37,17 +37,17 @@ impl Rank {
         };
         self.end_receives(&DeviceError::Finished { rank: self.rank });
         self.state().peers.end();
-        let told = told.and_then(|told| self.let_go(told, wait_control));
+        let notices = notices.and_then(|notices| self.let_go(notices, wait_control));
         // A matched synchronous send gets its match ack before the notice of the end.
-        let told = told.and_then(|()| self.await_match_acks_sent(wait_control));
-        let told = told.and_then(|()| self.let_go(self.send_notices(Notice::Finished)?, wait_control));
+        let notices = notices.and_then(|()| self.await_match_acks_sent(wait_control));
+        let notices = notices.and_then(|()| self.let_go(self.send_notices(Notice::Finished)?, wait_control));
         self.note_unreceived();
         self.drop_firsts();
         self.end_freed();
         runtime::note_finished(self.session.number);
         let error = result.as_ref().err().map(ToString::to_string);
         info!(target: "mpjdev::mpi", rank = self.rank, error, "rank has finished");
-        result.and(told)
+        result.and(notices)
     }
 
     /// Counts the messages that have arrived and that no receive has taken. Freed communicators have counted
@@ -109,13 +109,13 @@ impl Rank {
     /// Waits a limited time until notices have left.
     fn let_go(
         &self,
-        mut told: Vec<Operation<Octets>>,
+        mut notices: Vec<Operation<Octets>>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
         let end = Instant::now() + self.config.finish_patience;
         let left = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
-            told.retain_mut(|notice| matches!(notice.test(), Ok(None)));
-            Ok(told.is_empty().then_some(()))
+            notices.retain_mut(|notice| matches!(notice.test(), Ok(None)));
+            Ok(notices.is_empty().then_some(()))
         });
         match left {
             // A rank that has not received the notice by now expects no message from this rank.

@@ -81,7 +81,7 @@ impl Rank {
     /// Sends a notice to all other ranks. Does not wait for them.
     pub(super) fn send_notices(&self, notice: Notice) -> Result<Vec<Operation<Octets>>, DeviceError> {
         let others = (0..self.size).filter(|other| *other != self.rank);
-        let told = others.map(|other| {
+        let notices = others.map(|other| {
             let slab = self.source.take(NOTICE_LEN)?;
             let sent = self.sent[other as usize].load(Ordering::Relaxed);
             for (at, word) in [self.session.number, notice as u64, sent].into_iter().enumerate() {
@@ -90,7 +90,7 @@ impl Rank {
             let to = mpi::To { dest: other, tag: 0, comm: self.session.all, mode: mpi::Mode::Standard };
             Ok(Operation::send(self.mpi, Octets(slab), NOTICE_LEN, to)?)
         });
-        told.collect()
+        notices.collect()
     }
 
     /// Handles the notices of other ranks.

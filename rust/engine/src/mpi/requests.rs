@@ -312,7 +312,7 @@ impl Rank {
         Ok(is_cancelled)
     }
 
-    /// Gives up a request: its operation continues, and its outcome is dropped.
+    /// Detaches a request: its operation continues, and its outcome is dropped.
     pub(crate) fn detach(&self, id: RequestId) {
         let mut state = self.state();
         let Some(request) = state.requests.table.get(id) else { return };

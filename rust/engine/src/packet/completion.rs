@@ -98,7 +98,7 @@ impl PacketEngine {
         Ok(withdrawn)
     }
 
-    /// Gives up a request (MPI_Request_free): its operation continues, and its outcome is dropped.
+    /// Detaches a request (MPI_Request_free): its operation continues, and its outcome is dropped.
     pub fn detach(&self, id: RequestId) {
         self.lock().state.requests.detach(id);
     }

@@ -334,7 +334,7 @@ impl PacketEngine {
     pub fn print_stats(&self) {
         match report::asked() {
             Ok(Some(form)) if self.end_flags.note_stats_printed() => {
-                report::tell(&self.stats(), form);
+                report::print(&self.stats(), form);
             }
             Err(unknown) if self.end_flags.note_stats_printed() => {
                 eprintln!("mpjdev: rank {}: {unknown}", self.rank);

@@ -162,7 +162,7 @@ impl<M> ForeignOrder<M> {
         deferred.map(|(envelope, message)| (*envelope, message))
     }
 
-    /// Panics when an invariant does not hold between two steps. `is_pending` tells whether the message with
+    /// Panics when an invariant does not hold between two steps. `is_pending` states whether the message with
     /// this source and token is still waited for.
     pub(crate) fn check(&self, is_pending: impl Fn(u32, u64) -> bool) {
         for (at, stream) in self.streams.iter().enumerate() {

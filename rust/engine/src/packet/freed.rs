@@ -93,7 +93,7 @@ impl PacketEngine {
         self.acknowledge(state, envelope.source, charge, 0);
     }
 
-    /// Drops second halves that were kept for a first half which has arrived in full or was given up.
+    /// Drops second halves that were kept for a first half which has arrived in full or was abandoned.
     #[inline]
     pub(crate) fn drop_kept_halves(&self, state: &mut State) {
         for context in state.recv_queue.take_kept() {

@@ -35,7 +35,7 @@ pub(crate) struct UnpostedRecv<'a> {
 }
 
 impl UnpostedRecv<'_> {
-    /// Whether this receive takes a message with this envelope. `is_all` tells whether the message has
+    /// Whether this receive takes a message with this envelope. `is_all` states whether the message has
     /// arrived in full.
     #[inline(always)]
     fn wants(&self, envelope: &Envelope, is_all: impl FnOnce() -> bool) -> bool {

@@ -206,7 +206,7 @@ impl RecvQueue {
         self.foreign_order.next_replayed(source, context)
     }
 
-    /// Forgets ambiguous messages whose receives were given up. Returns source and context of the streams to
+    /// Forgets ambiguous messages whose receives were abandoned. Returns source and context of the streams to
     /// replay.
     pub(crate) fn forget_ambiguous(&mut self) -> Vec<(u32, u64)> {
         if self.foreign_order.is_empty() {

@@ -68,8 +68,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Whether its message has been received and its sender still packs it. Fails it if the sender has given
-    /// up.
+    /// Whether its message has been received and its sender still packs it. Fails it if the sender has
+    /// stopped packing.
     fn is_packing(&mut self) -> bool {
         let Some(Ok(Completed { message: Some(message), envelope })) = &mut self.outcome else {
             return false;
@@ -174,7 +174,7 @@ impl Requests {
         self.take_accepted(id, Accept::Packed)
     }
 
-    /// As [`take_outcome`](Self::take_outcome); `accept` tells whether a receive is complete whose sender
+    /// As [`take_outcome`](Self::take_outcome); `accept` states whether a receive is complete whose sender
     /// still packs the message.
     pub(crate) fn take_accepted(
         &mut self,

@@ -2,7 +2,7 @@
 //!
 //! An upcall may throw: it needs more stack than the native call had, and heap. Its exception is taken off
 //! the thread at once, since no JNI function may be called while one is pending. [`guard`](super::guard)
-//! throws it again at the end when the native call gave up because of it.
+//! throws it again at the end when the native call has ended because of it.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};

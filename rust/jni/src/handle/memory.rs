@@ -63,7 +63,7 @@ fn change(to: Shared) {
     drop(before);
 }
 
-/// Empties a buffer. It gives up memory from before this process became this rank, or from a time when shared
+/// Empties a buffer. It releases memory from before this process became this rank, or from a time when shared
 /// memory was used up: its messages would be copied at each send, and the shared memory of an earlier rank
 /// would be kept.
 #[inline(always)]

@@ -195,7 +195,7 @@ mod tests {
             assert!(matches!(refused, Err(ProtocolError::Field { value: 9, .. })), "{refused:?}");
             assert_eq!(barrier.handle_received(source, tag, &2u32.to_be_bytes()), Ok(()));
         }
-        assert_eq!((barrier.result(), barrier.ended()), (Some(()), Some(8)), "the first that was heard of");
+        assert_eq!((barrier.result(), barrier.ended()), (Some(()), Some(8)), "the first one that is named");
     }
 
     /// Proves that a barrier of one rank completes at once.

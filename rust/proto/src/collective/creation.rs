@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use thiserror::Error;
 
 use super::machine::{Action, Collective, ProtocolError};
-use super::messages::{self, From, Misfit, SplitRequest, Decision};
+use super::messages::{self, Decision, From, Misfit, SplitRequest};
 use super::tag;
 use crate::context::ContextError;
 
@@ -14,10 +14,10 @@ use crate::context::ContextError;
 /// Every rank of the parent takes part. In create and split each sends its arguments to rank 0; rank 0
 /// decides, allocates a context id for each new communicator, and sends every rank its decision. Dup has no
 /// arguments, so rank 0 begins with the decisions. If there are new communicators, all ranks confirm their
-/// decisions, and rank 0 settles. No rank has a new communicator before the settlement, and a rank that gives
-/// up after its confirmation knows which one it might get ([`confirmed`](Self::confirmed)). The cost at rank
-/// 0 is linear in the size. A tree would be faster for many ranks, but creation is rare, and this way each
-/// request is checked where its sender is known.
+/// decisions, and rank 0 settles. No rank has a new communicator before the settlement, and a rank that
+/// abandons the operation after its confirmation knows which one it might get
+/// ([`confirmed`](Self::confirmed)). The cost at rank 0 is linear in the size. A tree would be faster for
+/// many ranks, but creation is rare, and this way each request is checked where its sender is known.
 ///
 /// A rank can receive its settlement, and send in the new communicator, before another rank has its own. Such
 /// a message is unexpected in a context that its receiver does not use yet.
@@ -143,7 +143,8 @@ impl Creation {
     /// A communicator of the parent's ranks `ids`, in this order; other ranks get `None`.
     ///
     /// All ranks of the parent must pass the same ids. Rank 0 checks that, and that the ids are different
-    /// ranks of the parent, so that all ranks get the same outcome and none waits for one that has given up.
+    /// ranks of the parent, so that all ranks get the same outcome and none waits for one that has abandoned
+    /// the operation.
     ///
     /// # Panics
     /// When `rank` is not below `size`.
@@ -272,14 +273,15 @@ impl Creation {
         let mut decisions = vec![Decision::NoMember; self.size as usize];
         for (members, context) in groups.iter().zip(contexts) {
             for member in members {
-                decisions[*member as usize] = Decision::Member { context: *context, members: members.clone() };
+                decisions[*member as usize] =
+                    Decision::Member { context: *context, members: members.clone() };
             }
         }
         let others = ROOT + 1..self.size;
         let own = self.outcome(&decisions[ROOT as usize]);
         self.actions.extend(others.clone().map(|source| Action::Receive { source, tag: tag::CONFIRMATION }));
         for dest in others {
-            self.tell(dest, &decisions[dest as usize]);
+            self.send_decision(dest, &decisions[dest as usize]);
         }
         // Rank 0's own decision fits its request by construction.
         let Ok(Ok(made)) = own else { return };
@@ -306,9 +308,10 @@ impl Creation {
         }
         let (outcome, octets) = match ended.is_empty() {
             true => (Ok(made.clone()), Vec::new()),
-            false => {
-                (Err(Refusal::Ended { ranks: ended.clone() }), Decision::Ended { ranks: ended.clone() }.emit())
-            }
+            false => (
+                Err(Refusal::Ended { ranks: ended.clone() }),
+                Decision::Ended { ranks: ended.clone() }.emit(),
+            ),
         };
         let settlement = |dest| Action::Send { dest, tag: tag::SETTLEMENT, octets: octets.clone() };
         self.actions.extend((ROOT + 1..self.size).map(settlement));
@@ -317,11 +320,11 @@ impl Creation {
 
     fn refuse(&mut self, decision: &Decision) {
         for dest in 0..self.size {
-            self.tell(dest, decision);
+            self.send_decision(dest, decision);
         }
     }
 
-    fn tell(&mut self, dest: u32, decision: &Decision) {
+    fn send_decision(&mut self, dest: u32, decision: &Decision) {
         if dest == self.rank {
             // Rank 0's own decision fits its request by construction.
             if let Ok(outcome) = self.outcome(decision) {

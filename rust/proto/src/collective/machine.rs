@@ -31,8 +31,8 @@ pub trait Collective {
     fn handle_received(&mut self, source: u32, tag: i32, octets: &[u8]) -> Result<(), ProtocolError>;
 
     /// A requested receive cannot complete, because its source has finished. Returns false if this rank can
-    /// only give up. Else actions that notify the other ranks follow, so that none of them waits for this
-    /// rank.
+    /// only abandon the operation. Else actions that notify the other ranks follow, so that none of them
+    /// waits for this rank.
     fn handle_ended(&mut self, source: u32, tag: i32) -> bool;
 
     /// The answer to [`Action::Allocate`]: as many context ids as requested, or an error.
@@ -56,8 +56,8 @@ pub enum Action {
         dest: u32,
         /// The tag.
         tag: i32,
-        /// The whole payload, at most [`payload_len_max`](super::payload_len_max) octets; that of a barrier is empty unless a rank
-        /// has ended.
+        /// The whole payload, at most [`payload_len_max`](super::payload_len_max) octets; that of a barrier
+        /// is empty unless a rank has ended.
         octets: Vec<u8>,
     },
     /// Receive one message from exactly this source with exactly this tag.

@@ -230,7 +230,7 @@ mod tests {
 
     const FROM: From = From { source: 0, tag: 66 };
 
-    /// The octets stand as PROTOCOL.md draws them.
+    /// The octets are those that PROTOCOL.md draws.
     #[test]
     fn payloads_are_laid_out_as_documented() {
         let member = Decision::Member { context: 0x0000_0007_0000_0002, members: vec![2, 0] };

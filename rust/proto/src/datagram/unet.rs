@@ -163,7 +163,7 @@ pub struct UnetConnection<T> {
     ack_due: bool,
     /// The acknowledgment is due at once, in a packet of its own.
     ack_now: bool,
-    /// When [`finish`](Self::finish) gives up.
+    /// When [`finish`](Self::finish) times out.
     limit_ns: Option<u64>,
     outcome: Option<Outcome>,
 }
@@ -235,7 +235,7 @@ impl<T: Clone> UnetConnection<T> {
         Ok(numbers)
     }
 
-    /// Refuses further messages. Retransmits only the left edge, acknowledges at once, and gives up at the
+    /// Refuses further messages. Retransmits only the left edge, acknowledges at once, and fails at the
     /// limit. [`outcome`](Self::outcome) states when the connection is over.
     pub fn finish(&mut self, now_ns: u64, limit_ns: u64) {
         self.limit_ns = Some(limit_ns);

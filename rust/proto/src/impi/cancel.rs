@@ -8,7 +8,7 @@ use super::pair::Pair;
 
 impl Pair {
     /// The peer requests a cancel. It always gets exactly one answer, also for a matched or unknown message
-    /// (rules 2 and 3). The first packet of the message came before, on the same channel (rule 1).
+    /// (rules 2 and 3). The first packet of the message arrived before, on the same channel (rule 1).
     pub(super) fn handle_cancel(&mut self, srqid: u64) -> Event {
         let withdrawn = self.message_rx.withdraw(srqid);
         let kind = if withdrawn.is_some() { PacketType::CancelYes } else { PacketType::CancelNo };

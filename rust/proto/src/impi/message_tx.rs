@@ -7,7 +7,7 @@ use super::packet::{Packet, PacketType};
 use super::pair_error::{ProtocolError, SendError};
 use crate::completion::Completion;
 
-/// Octets of a rendezvous in its first packet. Not 0: a rest in one packet would look like a short message.
+/// Octets of a rendezvous in its first packet. Not 0: a rest in one packet would resemble a short message.
 pub const RTS_DATA_LEN: u32 = 8;
 
 /// A message to be sent.

@@ -91,7 +91,7 @@ impl PacketType {
 }
 
 /// A packet without its data. Which fields mean something depends on the type (IMPI 7.2); the others are kept
-/// as they came, and are 0 in packets that begin from [`Packet::new`].
+/// as they arrived, and are 0 in packets that begin from [`Packet::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Its purpose.

@@ -106,7 +106,7 @@ pub enum ProtocolError {
     /// More data than the message has.
     #[error("{received} octets and packet len {len} are above msglen, {msglen}")]
     Sum {
-        /// Octets that have come before.
+        /// Octets that have arrived before.
         received: u64,
         /// The value in the packet.
         len: u32,

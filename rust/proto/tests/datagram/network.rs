@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use mpjdev_proto::datagram::network::{
-    Burst, Chance, Counts, HOLD_MAX_NS, Impairment, ImpairmentError, Network, Partition, Reorder,
-    IN_FLIGHT_MAX,
+    Burst, Chance, Counts, HOLD_MAX_NS, IN_FLIGHT_MAX, Impairment, ImpairmentError, Network, Partition,
+    Reorder,
 };
 use proptest::prelude::*;
 

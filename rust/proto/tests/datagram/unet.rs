@@ -285,7 +285,7 @@ fn window_of_half_the_numbers_is_refused() {
         assert!(sender.send(0, 0).is_err());
         sender.handle_timeout(1_000_000);
         let Some(Transmit::Again { token: 0, numbers }) = sender.poll_transmit() else { panic!("due") };
-        assert_eq!(receiver.handle_packet(0, numbers), Ok(Event::Nothing), "it came before");
+        assert_eq!(receiver.handle_packet(0, numbers), Ok(Event::Nothing), "it arrived before");
         let Some(Transmit::Ack { numbers }) = receiver.poll_transmit() else { panic!("due") };
         assert_eq!(sender.handle_packet(0, numbers), Ok(Event::Nothing));
         assert_eq!(std::iter::from_fn(|| sender.poll_released()).count(), usize::from(WINDOW_MAX));

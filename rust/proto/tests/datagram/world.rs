@@ -211,7 +211,7 @@ impl World {
         }
         while let Some(token) = self.ends[end].machine.poll_released() {
             let received = self.ends[1 - end].received;
-            assert!(token < received, "message {token} is acknowledged, but only {received} have come");
+            assert!(token < received, "message {token} is acknowledged, but only {received} have arrived");
             let kept = self.ends[end].kept.pop_first().map(|(token, _)| token);
             assert_eq!(kept, Some(token), "given back in the order of the sends");
         }

@@ -191,7 +191,7 @@ fn unexpected_message_in_a_barrier_is_refused() {
     assert_eq!(barrier.handle_received(1, 0), not_asked_for(1));
     assert_eq!(barrier.poll_action(), Some(Action::Receive { source: 2 }));
     assert_eq!(barrier.handle_received(2, 0), Ok(()));
-    assert!(!barrier.is_over(), "the others are not told yet");
+    assert!(!barrier.is_over(), "the others are not notified yet");
     assert_eq!(barrier.poll_action(), Some(Action::Send { dest: 1 }));
     assert_eq!(barrier.poll_action(), Some(Action::Send { dest: 2 }));
     assert!(barrier.is_over());

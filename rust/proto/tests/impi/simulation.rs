@@ -68,7 +68,7 @@ impl World {
 
     fn handle(&mut self, host: usize, from: usize, packet: &Packet) {
         let link = self.link(host, from);
-        link.ending.handle_packet(packet.kind).expect("nothing comes behind a Fini");
+        link.ending.handle_packet(packet.kind).expect("nothing follows a Fini");
         if matches!(packet.kind, PacketType::CancelYes | PacketType::CancelNo) {
             return self.cancel_answered(host, from, packet);
         }
@@ -96,7 +96,7 @@ impl World {
 
     /// The number of a message that begins; checks the event against the send.
     fn begins(&mut self, host: usize, from: usize, arrival: &Arrival) -> usize {
-        let wire = self.wires.get_mut(&(from, host)).expect("it came from there");
+        let wire = self.wires.get_mut(&(from, host)).expect("it was sent from there");
         let number = wire.begins.pop_front().expect("a message begins");
         let send = *self.messages[number].send();
         let lsrank = if self.dialect == Dialect::Draft { 0 } else { send.lsrank };
@@ -181,7 +181,7 @@ fn run(seed: u64, loses: bool) -> Counts {
     }
     let standing: Vec<&Message> =
         world.messages.iter().filter(|m| !(m.received || m.cancelled || m.lost)).collect();
-    assert!(world.is_over(), "these stand still: {standing:#?}");
+    assert!(world.is_over(), "these make no progress: {standing:#?}");
     world.end();
     let maxdatalen = world.settings().maxdatalen;
     let cancelled_long = world.messages.iter().filter(|m| m.cancelled && m.is_long(maxdatalen)).count();

@@ -71,7 +71,7 @@ fn auth_of_the_other_dialect_is_refused() {
     let auth = |dialect, len: usize| {
         let mut watched = Watched::new(server(1, BOTH, dialect));
         watched.connect(0, 0);
-        watched.say(0, &message(b"AUTH", &vec![0; len]));
+        watched.receive(0, &message(b"AUTH", &vec![0; len]));
         watched.fault(0).cloned()
     };
     assert_eq!(auth(Dialect::Final, 8), Some(Fault::OtherDialect { dialect: Dialect::Final }));
@@ -123,14 +123,14 @@ fn server_ignores_unknown_methods() {
             let offered_mask = private | known;
             let mut watched = Watched::new(server(1, enabled, Dialect::Final));
             watched.connect(0, 0);
-            watched.say(0, &message(b"AUTH", &offered_mask.to_be_bytes()));
-            let (told, fault) = (watched.told(0), watched.fault(0).cloned());
+            watched.receive(0, &message(b"AUTH", &offered_mask.to_be_bytes()));
+            let (sent, fault) = (watched.sent_to(0), watched.fault(0).cloned());
             let expected = match known & enabled.mask() {
                 0 => (Vec::new(), Some(Fault::NoMethod { offered_mask })),
                 1 => (vec![0; 8], None),
                 _ => (vec![0, 0, 0, 1, 0, 0, 0, 8], None),
             };
-            assert_eq!((told, fault), expected, "{offered_mask:#x} at {enabled:?}");
+            assert_eq!((sent, fault), expected, "{offered_mask:#x} at {enabled:?}");
         }
     }
 }

@@ -17,13 +17,13 @@ fn replay(vector: &Vector, mut octets_left: usize) -> Watched {
         match step {
             Step::Send(1, octets) => {
                 let count = octets.len().min(octets_left);
-                watched.say(1, &octets[..count]);
+                watched.receive(1, &octets[..count]);
                 octets_left -= count;
                 if octets_left == 0 {
                     break;
                 }
             }
-            Step::Send(client, octets) => watched.say(*client as u64, octets),
+            Step::Send(client, octets) => watched.receive(*client as u64, octets),
             _ => {}
         }
     }
@@ -55,7 +55,7 @@ fn client_cut_off_after_any_octet_fails() {
             } else if cut < total {
                 let lost = ServerEvent::Lost { rank: 1, fault: Fault::Closed };
                 assert!(watched.events.contains(&lost), "{name}: {:?}", watched.events);
-                watched.say(0, b"FINI\0\0\0\0");
+                watched.receive(0, b"FINI\0\0\0\0");
                 assert!(matches!(watched.outcome(), Some(ServerEvent::Over(Err(_)))), "{name}");
             } else {
                 assert_eq!(watched.outcome(), Some(&ServerEvent::Over(Ok(()))), "{name}");
@@ -69,12 +69,12 @@ fn client_cut_off_after_any_octet_fails() {
 #[test]
 fn server_cut_off_after_any_octet_fails_the_client() {
     for vector in vectors::all() {
-        let told: Vec<u8> = vector.told_to(0).concat();
-        for cut in 0..=told.len() {
+        let sent: Vec<u8> = vector.sent_to(0).concat();
+        for cut in 0..=sent.len() {
             let settings = Settings { dialect: vector.dialect, auth: BOTH, pipelines: true, ..settings(0) };
             let mut client = Client::new(settings).expect("sound");
             // Its data are those of another number of hosts and processes.
-            let result = client.handle_octets(&told[..cut]);
+            let result = client.handle_octets(&sent[..cut]);
             let stage = client.stage();
             let ended = client.handle_eof();
             match result {
@@ -82,7 +82,7 @@ fn server_cut_off_after_any_octet_fails_the_client() {
                 Err(error) => assert_eq!(ended, Err(error)),
             }
             assert_eq!(client.poll_output(), None);
-            assert_eq!(client.handle_octets(&told[cut..]), ended);
+            assert_eq!(client.handle_octets(&sent[cut..]), ended);
             assert_eq!(client.finish(), ended);
         }
     }
@@ -93,5 +93,5 @@ fn closed_connection_text_has_the_likely_reason() {
     let text = |stage| ClientError::Closed { stage }.to_string();
     assert!(text(Stage::Auth).contains("no method in common"), "{}", text(Stage::Auth));
     assert!(text(Stage::Join).contains("wrong key"), "{}", text(Stage::Join));
-    assert!(text(Stage::Labels).contains("given up"), "{}", text(Stage::Labels));
+    assert!(text(Stage::Labels).contains("aborted"), "{}", text(Stage::Labels));
 }

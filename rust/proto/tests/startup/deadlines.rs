@@ -51,7 +51,7 @@ fn connection_that_does_not_join_in_time_is_closed() {
 fn form_timeout_names_the_missing_clients() {
     let mut watched = started(Some(5000));
     watched.connect(1000, 0);
-    watched.say(0, &joining(1));
+    watched.receive(0, &joining(1));
     pass(&mut watched, 6000);
     let failure = Failure::NotFormed { missing: Ranks(vec![0, 2]) };
     assert_eq!(failure.to_string(), "the time to form the job is over, without clients 0, 2");
@@ -75,7 +75,7 @@ fn start_timeout_names_the_late_clients() {
     assert_eq!(failure().to_string(), "the time to start the job is over, all wait for client 1");
     for (form_ms, end_ms) in [(None, 63_000), (Some(10_000), 11_000), (Some(100_000), 63_000)] {
         let mut watched = joined(form_ms);
-        [0, 2].into_iter().for_each(|conn| watched.say(conn, &message(b"DONE", &[])));
+        [0, 2].into_iter().for_each(|conn| watched.receive(conn, &message(b"DONE", &[])));
         pass(&mut watched, end_ms);
         assert_eq!(watched.outcome().cloned(), over(failure()));
     }
@@ -83,7 +83,7 @@ fn start_timeout_names_the_late_clients() {
 
 fn running() -> Watched {
     let mut watched = joined(Some(10_000));
-    (0..3).for_each(|conn| watched.say(conn, &message(b"DONE", &[])));
+    (0..3).for_each(|conn| watched.receive(conn, &message(b"DONE", &[])));
     assert_eq!(watched.events.last(), Some(&ServerEvent::Running));
     assert_eq!(watched.server.next_deadline(), None, "a job may run as long as it likes");
     watched
@@ -97,8 +97,8 @@ fn other_clients_finish_after_a_loss() {
     watched.drain();
     assert_eq!(watched.events.last(), Some(&ServerEvent::Lost { rank: 1, fault: Fault::Closed }));
     assert_eq!((watched.closed.as_slice(), watched.outcome()), (&[(1, Some(Fault::Closed))][..], None));
-    watched.say(0, &message(b"FINI", &[]));
-    watched.say(2, &message(b"FINI", &[]));
+    watched.receive(0, &message(b"FINI", &[]));
+    watched.receive(2, &message(b"FINI", &[]));
     let failure = Failure::Lost { lost: vec![(1, Fault::Closed)], unfinished: Ranks(vec![]) };
     assert_eq!(failure.to_string(), "client 1 was lost without FINI: the connection ended too early");
     assert_eq!(watched.outcome().cloned(), over(failure));
@@ -109,7 +109,7 @@ fn other_clients_finish_after_a_loss() {
 #[test]
 fn job_ends_after_the_grace_time_of_a_loss() {
     let mut watched = running();
-    watched.say(2, &message(b"FINI", &[]));
+    watched.receive(2, &message(b"FINI", &[]));
     watched.server.handle_octets(50_000, 1, b"DONE\0\0\0\0");
     watched.drain();
     pass(&mut watched, 55_000);

@@ -125,7 +125,7 @@ fn serve(vector: &Vector, piece_len: usize) {
                     "{name}: too much before {octets:02x?}: {:02x?}",
                     watched.sent
                 );
-                octets.chunks(piece_len).for_each(|piece| watched.say(*client as u64, piece));
+                octets.chunks(piece_len).for_each(|piece| watched.receive(*client as u64, piece));
             }
             Step::Reply(client, octets) => {
                 let said = (!watched.sent.is_empty()).then(|| watched.sent.remove(0));

@@ -91,15 +91,15 @@ impl Watched {
         self.drain();
     }
 
-    pub(crate) fn say(&mut self, conn: u64, octets: &[u8]) {
+    pub(crate) fn receive(&mut self, conn: u64, octets: &[u8]) {
         self.server.handle_octets(0, conn, octets);
         self.drain();
     }
 
     /// The octets sent to one connection since the last call.
-    pub(crate) fn told(&mut self, conn: u64) -> Vec<u8> {
-        let told: Vec<_> = self.sent.extract_if(.., |(to, _)| *to == conn).collect();
-        told.into_iter().flat_map(|(_, octets)| octets).collect()
+    pub(crate) fn sent_to(&mut self, conn: u64) -> Vec<u8> {
+        let sent: Vec<_> = self.sent.extract_if(.., |(to, _)| *to == conn).collect();
+        sent.into_iter().flat_map(|(_, octets)| octets).collect()
     }
 
     /// Why a connection was closed; `None` if it is open or closed in order.
@@ -116,12 +116,12 @@ impl Watched {
         loop {
             let mut is_still = true;
             while let Some(octets) = client.poll_output() {
-                self.say(conn, &octets);
+                self.receive(conn, &octets);
                 is_still = false;
             }
-            let told = self.told(conn);
-            client.handle_octets(&told).expect("a sound server");
-            if is_still && told.is_empty() {
+            let sent = self.sent_to(conn);
+            client.handle_octets(&sent).expect("a sound server");
+            if is_still && sent.is_empty() {
                 return std::iter::from_fn(|| client.poll_event()).collect();
             }
         }

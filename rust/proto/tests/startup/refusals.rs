@@ -61,9 +61,9 @@ fn unauthenticated_client_is_refused_and_the_others_continue() {
             (0..3).for_each(|conn| watched.connect(0, conn));
             let mut clients = [0, 1].map(|rank| Client::new(settings(rank)).expect("sound"));
             watched.serve(0, &mut clients[0]);
-            words.chunks(piece_len).for_each(|piece| watched.say(2, piece));
+            words.chunks(piece_len).for_each(|piece| watched.receive(2, piece));
             assert_eq!(watched.closed, [(2, Some(fault.clone()))]);
-            watched.say(2, b"more that is not read");
+            watched.receive(2, b"more that is not read");
             finish(&mut watched, &mut clients);
         }
     }
@@ -87,7 +87,7 @@ fn surplus_client_is_refused() {
     let full = Some(Fault::Full { clients: 1 });
     let mut watched = Watched::new(server(1, NO_KEY, Dialect::Final));
     (0..3).for_each(|conn| watched.connect(0, conn));
-    watched.say(2, &joining(0));
+    watched.receive(2, &joining(0));
     assert_eq!(watched.closed, [(0, full.clone()), (1, full.clone())]);
     watched.connect(0, 3);
     assert_eq!(watched.closed[2], (3, full));
@@ -99,11 +99,11 @@ fn surplus_client_is_refused() {
 fn connection_past_the_limit_evicts_the_oldest_silent_one() {
     let mut watched = Watched::new(server(32, NO_KEY, Dialect::Final));
     (0..8).for_each(|conn| watched.connect(0, conn));
-    watched.say(0, b"AU");
+    watched.receive(0, b"AU");
     watched.connect(0, 8);
     assert_eq!(watched.closed, [(1, Some(Fault::Evicted { unjoined: 8 }))]);
     // A connection that joins makes room.
-    watched.say(8, &joining(31));
+    watched.receive(8, &joining(31));
     watched.connect(0, 9);
     watched.connect(0, 10);
     assert_eq!(watched.closed[1..], [(2, Some(Fault::Evicted { unjoined: 8 }))]);
@@ -115,7 +115,7 @@ fn connection_past_the_limit_evicts_the_oldest_silent_one() {
 fn make_room_evicts_the_oldest_silent_connection_and_no_client() {
     let mut watched = Watched::new(server(32, NO_KEY, Dialect::Final));
     (0..3).for_each(|conn| watched.connect(0, conn));
-    watched.say(0, &joining(31));
+    watched.receive(0, &joining(31));
     assert!(watched.server.make_room());
     assert!(watched.server.make_room());
     assert!(!watched.server.make_room());
@@ -130,15 +130,15 @@ fn flood_from_one_source_evicts_no_connection_of_another() {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
     watched.connect_from(0, 0, 7);
     watched.connect_from(0, 1, 8);
-    watched.say(1, b"AUTH");
+    watched.receive(1, b"AUTH");
     for conn in 2..1000 {
         watched.connect_from(0, conn, 9);
-        watched.say(conn, b"A");
+        watched.receive(conn, b"A");
     }
     assert_eq!(watched.closed.len(), 992);
     assert!(watched.closed.iter().all(|(conn, _)| *conn >= 2), "{:?}", watched.closed);
-    watched.say(0, &joining(1));
-    watched.say(1, &joining(0)[4..]);
+    watched.receive(0, &joining(1));
+    watched.receive(1, &joining(0)[4..]);
     assert!(watched.events.contains(&ServerEvent::Formed));
 }
 
@@ -147,14 +147,14 @@ fn flood_from_one_source_evicts_no_connection_of_another() {
 fn labels_sent_before_the_job_has_formed_are_kept() {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
     (0..2).for_each(|conn| watched.connect(0, conn));
-    watched.say(1, &[joining(1), coll(0x1000, &[7; 3]), message(b"DONE", &[])].concat());
-    assert_eq!((watched.told(1).len(), watched.closed.len()), (8, 0), "the answer to AUTH alone");
-    watched.say(0, &[joining(0), coll(0x1000, &[8; 2]), message(b"DONE", &[])].concat());
+    watched.receive(1, &[joining(1), coll(0x1000, &[7; 3]), message(b"DONE", &[])].concat());
+    assert_eq!((watched.sent_to(1).len(), watched.closed.len()), (8, 0), "the answer to AUTH alone");
+    watched.receive(0, &[joining(0), coll(0x1000, &[8; 2]), message(b"DONE", &[])].concat());
     let size = message(b"IMPI", &[0, 0, 0, 2]);
     let tables = message(b"COLL", &[0, 0, 0x10, 0, 0, 0, 0, 3, 8, 8, 7, 7, 7]);
-    let told = [size, tables, message(b"DONE", &[])].concat();
-    assert_eq!(watched.told(1), told);
-    assert!(watched.told(0).ends_with(&told));
+    let sent = [size, tables, message(b"DONE", &[])].concat();
+    assert_eq!(watched.sent_to(1), sent);
+    assert!(watched.sent_to(0).ends_with(&sent));
     assert!(watched.events.contains(&ServerEvent::Running));
 }
 
@@ -162,9 +162,9 @@ fn labels_sent_before_the_job_has_formed_are_kept() {
 fn broken(before: &[(u64, Vec<u8>)], words: &[u8]) -> (Option<Fault>, Option<ServerEvent>) {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
     (0..2).for_each(|conn| watched.connect(0, conn));
-    before.iter().for_each(|(conn, octets)| watched.say(*conn, octets));
+    before.iter().for_each(|(conn, octets)| watched.receive(*conn, octets));
     assert_eq!(watched.closed, []);
-    watched.say(1, words);
+    watched.receive(1, words);
     if watched.outcome().is_some() {
         assert!(watched.closed.contains(&(0, None)), "all are closed");
         assert_eq!(watched.server.next_deadline(), None);
@@ -238,23 +238,23 @@ fn labels_without_data_are_counted() {
 fn labels_of_some_clients_are_forwarded_with_their_mask() {
     let mut watched = Watched::new(server(2, NO_KEY, Dialect::Final));
     (0..2).for_each(|conn| watched.connect(0, conn));
-    (0..2).for_each(|rank| watched.say(rank, &joining(rank as i32)));
+    (0..2).for_each(|rank| watched.receive(rank, &joining(rank as i32)));
     watched.sent.clear();
     let reply = |label: i32, mask: u32, data: &[u8]| {
         message(b"COLL", &[&label.to_be_bytes()[..], &mask.to_be_bytes(), data].concat())
     };
-    watched.say(0, &coll(5, b"ab"));
+    watched.receive(0, &coll(5, b"ab"));
     assert_eq!(watched.sent, []);
-    watched.say(1, &coll(7, b"xy"));
-    assert_eq!(watched.told(1), reply(5, 1, b"ab"));
-    watched.say(0, &[coll(7, b""), coll(8, b"c"), message(b"DONE", &[])].concat());
-    assert_eq!(watched.told(1), reply(7, 3, b"xy"));
-    watched.say(1, &coll(9, b"z"));
-    assert_eq!(watched.told(1), [reply(8, 1, b"c"), reply(9, 2, b"z")].concat());
-    watched.say(1, &message(b"DONE", &[]));
-    assert_eq!(watched.told(1), message(b"DONE", &[]));
+    watched.receive(1, &coll(7, b"xy"));
+    assert_eq!(watched.sent_to(1), reply(5, 1, b"ab"));
+    watched.receive(0, &[coll(7, b""), coll(8, b"c"), message(b"DONE", &[])].concat());
+    assert_eq!(watched.sent_to(1), reply(7, 3, b"xy"));
+    watched.receive(1, &coll(9, b"z"));
+    assert_eq!(watched.sent_to(1), [reply(8, 1, b"c"), reply(9, 2, b"z")].concat());
+    watched.receive(1, &message(b"DONE", &[]));
+    assert_eq!(watched.sent_to(1), message(b"DONE", &[]));
     let all = [reply(5, 1, b"ab"), reply(7, 3, b"xy"), reply(8, 1, b"c"), reply(9, 2, b"z")].concat();
-    assert_eq!(watched.told(0), [all, message(b"DONE", &[])].concat());
+    assert_eq!(watched.sent_to(0), [all, message(b"DONE", &[])].concat());
 }
 
 #[test]

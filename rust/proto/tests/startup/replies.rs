@@ -71,7 +71,7 @@ impl Said {
     }
 
     /// The tables or the error of client 0, equal with and without pipelining.
-    fn heard(&self) -> Result<Tables, ClientError> {
+    fn parsed(&self) -> Result<Tables, ClientError> {
         let heard = |pipelines| {
             let mut client = Client::new(Settings { pipelines, ..settings(0) }).expect("sound");
             client.handle_octets(&self.octets())?;
@@ -89,7 +89,7 @@ fn reply(label: i32, mask: u32, data: &[u8]) -> Vec<u8> {
 }
 
 fn error(said: Said) -> TableError {
-    match said.heard() {
+    match reply.parsed() {
         Err(ClientError::Table(error)) => error,
         other => panic!("{other:?}"),
     }
@@ -97,7 +97,7 @@ fn error(said: Said) -> TableError {
 
 #[test]
 fn valid_replies_are_accepted() {
-    let tables = sound().heard().expect("sound");
+    let tables = sound().parsed().expect("sound");
     assert_eq!((tables.maxdatalen, tables.tag_ub, tables.xsize, tables.maxlinear), (1000, 40000, 1024, 4));
     assert_eq!((tables.ackmark, tables.hiwater), (9, 20));
     let hosts: Vec<_> =
@@ -173,7 +173,7 @@ fn data_of_a_wrong_length_are_refused() {
 #[test]
 fn version_lists_are_split_at_0_0() {
     let with = |numbers: &[u32]| sound().with(Label::C_VERSION, 7, u32s(numbers));
-    let tables = with(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 0]).heard().expect("three lists");
+    let tables = with(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 0]).parsed().expect("three lists");
     let version = |major, minor| Version { major, minor };
     assert_eq!(tables.clients[0].versions, [version(0, 0), version(0, 1)]);
     assert_eq!(tables.clients[2].versions, [version(0, 0), version(0, 1), version(2, 0)]);
@@ -207,7 +207,7 @@ fn omitted_label_has_its_default() {
         data.truncate(data.len() - one);
         sound().with(label, 3, data)
     };
-    let tables = |label| leaves_out(label).heard().unwrap_or_else(|e| panic!("{label}: {e}"));
+    let tables = |label| leaves_out(label).parsed().unwrap_or_else(|e| panic!("{label}: {e}"));
     assert_eq!(tables(Label::C_VERSION).clients[2].versions, [Version::V0_0]);
     assert_eq!(tables(Label::C_DATALEN).maxdatalen, 1);
     assert_eq!(tables(Label::C_TAGUB).tag_ub, 40000);
@@ -236,7 +236,7 @@ fn client_without_hosts_contributes_nothing() {
             data.truncate(data.len() - one);
         }
     }
-    let tables = said.heard().expect("two are enough");
+    let tables = reply.parsed().expect("two are enough");
     assert_eq!((tables.clients.len(), tables.hosts.len(), tables.procs.len()), (3, 3, 4));
     assert_eq!((tables.clients[2].hosts.clone(), tables.clients[2].procs.clone()), (3..3, 4..4));
     assert_eq!(tables.maxdatalen, 1);
@@ -246,7 +246,7 @@ fn client_without_hosts_contributes_nothing() {
 fn mask_with_other_clients_or_without_this_one_is_refused() {
     for label in Label::ALL {
         let (_, _, data) = sound().replies.into_iter().find(|reply| reply.0 == label).expect("it is there");
-        let mask = |mask| sound().with(label, mask, data.clone()).heard().err();
+        let mask = |mask| sound().with(label, mask, data.clone()).parsed().err();
         let left_out = ClientError::LeftOut { label, mask: 6, rank: 0 };
         assert_eq!(mask(6), Some(left_out));
         let error = TableError::Mask { label, mask: 0x8000_0007, size: 3 };
@@ -258,27 +258,27 @@ fn mask_with_other_clients_or_without_this_one_is_refused() {
 #[test]
 fn unknown_label_is_ignored_and_label_out_of_order_refused() {
     let others = sound().and(1, 2, b"x").and(0x1001, 0xffff_ffff, b"").and(0x7fff_ffff, 6, &[0; 100]);
-    assert_eq!(others.heard(), sound().heard());
+    assert_eq!(others.parsed(), sound().parsed());
     let done = Said { done: vec![1, 2, 3], ..sound() };
-    assert_eq!(done.heard(), sound().heard());
+    assert_eq!(done.parsed(), sound().parsed());
     let mut skipped = sound();
     skipped.replies.remove(3);
     let expected = ClientError::Label { label: Label::C_TAGUB, expected: Label::C_DATALEN };
-    assert_eq!(skipped.heard(), Err(expected));
+    assert_eq!(skipped.parsed(), Err(expected));
     let mut twice = sound();
     twice.replies.insert(3, twice.replies[2].clone());
     let order = |label, before| ClientError::Order { label, before };
-    assert_eq!(twice.heard(), Err(order(Label::C_NPROCS, Label::C_NPROCS)));
+    assert_eq!(twice.parsed(), Err(order(Label::C_NPROCS, Label::C_NPROCS)));
     let mut back = sound().and(0x7fff_ffff, 2, b"");
     back.replies.push((Label(0x4000), 2, Vec::new()));
-    assert_eq!(back.heard(), Err(order(Label(0x4000), Label(0x7fff_ffff))));
-    assert_eq!(sound().and(-1, 2, b"").heard(), Err(order(Label(-1), Label::NO_LABEL)));
+    assert_eq!(back.parsed(), Err(order(Label(0x4000), Label(0x7fff_ffff))));
+    assert_eq!(sound().and(-1, 2, b"").parsed(), Err(order(Label(-1), Label::NO_LABEL)));
 }
 
 #[test]
 fn job_without_room_for_the_rank_is_refused() {
     for size in [0, -1, i32::MIN, 33, i32::MAX] {
-        assert_eq!(Said { size, ..sound() }.heard(), Err(ClientError::Size { rank: 0, size }));
+        assert_eq!(Said { size, ..sound() }.parsed(), Err(ClientError::Size { rank: 0, size }));
     }
     let mut client = Client::new(settings(2)).expect("sound");
     let octets = [vec![0; 8], message(b"IMPI", &2i32.to_be_bytes())].concat();
@@ -329,7 +329,7 @@ fn finish_is_refused_before_the_job_runs_and_sent_once() {
     }
     let said: Vec<Vec<u8>> = std::iter::from_fn(|| client.poll_output()).map(Vec::from).collect();
     assert_eq!(said, [message(b"FINI", &[])]);
-    assert_eq!((client.handle_octets(b"anything that comes late"), client.handle_eof()), (Ok(()), Ok(())));
+    assert_eq!((client.handle_octets(b"anything that arrives late"), client.handle_eof()), (Ok(()), Ok(())));
 }
 
 #[test]

@@ -70,12 +70,12 @@ impl Vector {
     }
 
     /// The messages that a client receives.
-    pub(crate) fn told_to(&self, client: usize) -> Vec<Vec<u8>> {
-        let told = self.steps.iter().filter_map(|step| match step {
+    pub(crate) fn sent_to(&self, client: usize) -> Vec<Vec<u8>> {
+        let sent = self.steps.iter().filter_map(|step| match step {
             Step::Reply(to, octets) | Step::Relayed(to, octets) if *to == client => Some(octets.clone()),
             _ => None,
         });
-        told.collect()
+        sent.collect()
     }
 }
 

@@ -65,7 +65,7 @@ pub fn receive(
         // beside them, which live until their contents have been read.
         let len = unsafe { libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), &raw mut header, FLAGS) };
         let sent_len = usize::try_from(len).map_err(|_| Obstacle::last(false))?;
-        arrived[0] = told(&header, sent_len, room);
+        arrived[0] = arrived_of(&header, sent_len, room);
         return Ok(1);
     }
     let mut sources = [const { MaybeUninit::<Source>::uninit() }; BATCH_MAX];
@@ -88,7 +88,7 @@ pub fn receive(
     for ((header, room), arrived) in headers.iter().zip(rooms).zip(arrived).take(count) {
         // SAFETY: this many were written above, and then by the system.
         let header = unsafe { header.assume_init_ref() };
-        *arrived = told(&header.msg_hdr, header.msg_len as usize, room);
+        *arrived = arrived_of(&header.msg_hdr, header.msg_len as usize, room);
     }
     Ok(count)
 }
@@ -134,7 +134,7 @@ fn header(
 }
 
 /// The contents that the system has described in a header, which [`header`] made and whose rooms still live.
-fn told(header: &libc::msghdr, sent_len: usize, room: &[Part<'_>]) -> Arrived {
+fn arrived_of(header: &libc::msghdr, sent_len: usize, room: &[Part<'_>]) -> Arrived {
     let room_len = room.iter().map(Part::len).sum();
     // SAFETY: the name is where `header` has put it, and all of it was written there.
     let from = unsafe { (*header.msg_name.cast::<Source>()).address() };

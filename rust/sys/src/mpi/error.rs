@@ -36,7 +36,7 @@ pub enum Unusable {
     /// It is another library.
     #[error("it is no MPI: it has no MPI_Get_library_version")]
     NoMpi,
-    /// It does not tell its version.
+    /// It does not report its version.
     #[error("MPI_Get_library_version gives code {code}")]
     Version {
         /// The code of the function.

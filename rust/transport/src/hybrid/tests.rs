@@ -52,10 +52,10 @@ impl Rank {
         found.expect("a packet has arrived")
     }
 
-    fn hears(&mut self, what: impl Fn(&Rank) -> bool) {
+    fn await_state(&mut self, what: impl Fn(&Rank) -> bool) {
         let begun = Instant::now();
         while !what(self) {
-            assert!(begun.elapsed() < LONG, "it does not hear of it");
+            assert!(begun.elapsed() < LONG, "it does not notice");
             self.packet_source.receive(1, &mut |source, _, _| panic!("rank {source} has sent nothing"));
         }
     }
@@ -95,7 +95,7 @@ fn finished_rank_is_known_intra_node_and_inter_node() {
     assert_eq!(epochs, [0; 4]);
     ranks[1].transport.finish();
     for rank in [0, 2] {
-        ranks[rank].hears(|rank| rank.transport.peer(1) == PeerState::Finished);
+        ranks[rank].await_state(|rank| rank.transport.peer(1) == PeerState::Finished);
         assert_ne!(ranks[rank].transport.epoch(), 0);
         assert_eq!(ranks[rank].transport.peer(3), PeerState::Alive);
         assert_eq!(ranks[rank].transport.abort(), None);
@@ -106,12 +106,12 @@ fn finished_rank_is_known_intra_node_and_inter_node() {
 fn first_failure_reaches_all_ranks_and_later_ones_none() {
     let mut ranks = ranks();
     ranks[1].transport.fail("the disk is full");
-    let told = Some((1, "the disk is full".to_owned()));
+    let expected = Some((1, "the disk is full".to_owned()));
     for rank in [0, 2, 3] {
-        ranks[rank].hears(|rank| rank.transport.abort() == told);
+        ranks[rank].await_state(|rank| rank.transport.abort() == expected);
         ranks[rank].transport.fail("a test fails the job");
     }
-    assert!(ranks.iter().all(|rank| rank.transport.abort() == told));
+    assert!(ranks.iter().all(|rank| rank.transport.abort() == expected));
     assert!(ranks.iter().all(|rank| rank.transport.peer(3) == PeerState::Alive));
 }
 
@@ -121,6 +121,7 @@ fn inter_node_ranks_learn_of_a_failure_caused_by_an_intra_node_rank() {
     let mut ranks = ranks();
     ranks[0].transport.intra.fail("the shared memory of rank 1 is damaged");
     assert!(!ranks[0].transport.is_ready());
-    ranks[3]
-        .hears(|rank| rank.transport.abort().is_some_and(|(rank, why)| rank == 0 && why.contains("damaged")));
+    ranks[3].await_state(|rank| {
+        rank.transport.abort().is_some_and(|(rank, why)| rank == 0 && why.contains("damaged"))
+    });
 }

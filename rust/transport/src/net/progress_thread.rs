@@ -408,7 +408,7 @@ mod tests {
     /// Whether the kernel has put a thread to sleep, whose folder in /proc this is.
     fn sleeps(folder: &OnceLock<PathBuf>) -> bool {
         let stat = folder.get().map(|folder| read_to_string(folder.join("stat")).expect("it runs"));
-        // The name of the thread stands in brackets before its state.
+        // The name of the thread is in brackets before its state.
         stat.is_some_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')))
     }
 

@@ -46,7 +46,7 @@ fn form(value: &str) -> Result<Option<Form>, UnknownForm> {
 }
 
 /// Writes the statistics of a rank to standard error, in one piece.
-pub fn tell(stats: &Stats, form: Form) {
+pub fn print(stats: &Stats, form: Form) {
     let report = match form {
         Form::Text => text(stats),
         Form::Json => json(stats) + "\n",

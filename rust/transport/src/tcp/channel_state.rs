@@ -122,7 +122,7 @@ pub(super) enum Fault {
     None,
     /// The other process has ended without a finish, as far as the dialect shows.
     Reset(String),
-    /// The system has given up the other machine. Its unacknowledged octets are lost.
+    /// The system has timed out the other machine. Its unacknowledged octets are lost.
     Unreachable(String),
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Ended {
     pub(super) rank: u32,
     /// The reason of failure, unless the rank had finished.
     pub(super) why: String,
-    /// Whether the system has given up the other machine.
+    /// Whether the system has timed out the other machine.
     pub(super) is_unreachable: bool,
     /// The time at which the end was seen.
     at: Instant,

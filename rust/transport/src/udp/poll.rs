@@ -21,7 +21,7 @@ pub(super) struct PeerEvents {
     /// Messages that were cancelled.
     withdrawn: Vec<u64>,
     has_finished: bool,
-    /// Reason why its connection has failed, and whether its machine was given up.
+    /// Reason why its connection has failed, and whether its machine timed out.
     failure: Option<(String, bool)>,
 }
 

@@ -155,7 +155,7 @@ impl UdpTransport {
         self.peers.iter().flatten()
     }
 
-    /// Gives up a peer.
+    /// Fails a peer, and closes its connection.
     pub(super) fn close(&self, peer: &Peer, why: &str, is_unreachable: bool) {
         let rank = self.net.rank;
         info!(

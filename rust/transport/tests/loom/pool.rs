@@ -35,7 +35,10 @@ fn take(pool: &HeapPool, octets: usize, limit: u64) -> Option<Slab> {
     match taken {
         Ok(slab) => Some(slab),
         Err(error) => {
-            assert!(matches!(error, SlabError::Limit { limit: told, .. } if told == limit), "{error}");
+            assert!(
+                matches!(error, SlabError::Limit { limit: reported, .. } if reported == limit),
+                "{error}"
+            );
             None
         }
     }

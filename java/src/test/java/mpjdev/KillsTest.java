@@ -35,7 +35,7 @@ class KillsTest {
             try {
                 Comm.init(args);
             } catch (PeerFailedException e) {
-                System.out.println("told: " + e.getMessage());
+                System.out.println("failure: " + e.getMessage());
                 return;
             }
             Comm world = Comm.WORLD;
@@ -50,7 +50,7 @@ class KillsTest {
             try {
                 Comm.finish();
             } catch (UndeliveredException | PeerFailedException e) {
-                System.out.println("told: " + e.getMessage());
+                System.out.println("failure: " + e.getMessage());
             }
         }
 
@@ -70,7 +70,7 @@ class KillsTest {
                 return true;
             } catch (PeerFailedException e) {
                 assertEquals(other, e.rank());
-                System.out.println("told: " + e.getMessage());
+                System.out.println("failure: " + e.getMessage());
                 return false;
             } catch (Exception e) {
                 throw new AssertionError(e);

@@ -241,7 +241,7 @@ fn listener_without_a_greeting_fails_the_mesh() {
     );
 }
 
-/// The connector does not tell the listener whether its key is right.
+/// The connector does not reveal to the listener whether its key is right.
 #[test]
 fn listener_with_a_wrong_proof_fails_the_mesh() {
     let error = error_with_listener(|mut stream| {

@@ -69,12 +69,12 @@ fn probes_end_when_answered_or_after_time_and_count() {
     assert_eq!(echo.poll(now, true), turn(&[], b"e"));
     assert_eq!(echo.poll(now + ECHO_TIME, true), Turn::default());
     assert!(echo.next_time().is_none() && !echo.is_done());
-    let (mut heard, _) = begun(None, start);
-    assert!(heard.handle_word(LONGEST, start));
-    heard.handle_probe(address(8), probe::LEN);
-    assert_eq!(heard.poll(start, true), turn(&[], b"0e"));
-    assert!(!heard.is_done() && heard.handle_word(ENDED, start) && heard.is_done());
-    assert_eq!(heard.proved(), Some([12, 12]));
+    let (mut receiver, _) = begun(None, start);
+    assert!(receiver.handle_word(LONGEST, start));
+    receiver.handle_probe(address(8), probe::LEN);
+    assert_eq!(receiver.poll(start, true), turn(&[], b"0e"));
+    assert!(!receiver.is_done() && receiver.handle_word(ENDED, start) && receiver.is_done());
+    assert_eq!(receiver.proved(), Some([12, 12]));
 }
 
 /// The report of the longest probe ends the echo at once.
@@ -111,7 +111,7 @@ fn longer_probes_are_repeated_after_a_shorter_one_arrived() {
     assert!(echo.next_time().is_none());
     assert!(
         echo.handle_word(DONE, now) && echo.handle_word(ENDED, now) && !echo.is_done(),
-        "it has heard nothing"
+        "it has received nothing"
     );
     echo.handle_probe(address(8), 1368);
     assert_eq!(echo.poll(now, true), turn(&[], b"1d"));
@@ -171,7 +171,7 @@ fn impossible_words_are_refused() {
     assert!(!echo.handle_word(DONE, now), "probes leave still");
     assert!(echo.handle_word(b'1', now) && echo.handle_word(b'0', now) && !echo.handle_word(b'0', now));
     assert_eq!(echo.poll(now, true).words, b"e");
-    assert!(!echo.handle_word(DONE, now), "the longest one has come");
+    assert!(!echo.handle_word(DONE, now), "the longest one has arrived");
     assert!(echo.handle_word(ENDED, now) && !echo.handle_word(ENDED, now));
 }
 
@@ -216,7 +216,7 @@ fn drain_stops_at_its_limit() {
     let to = socket.local_addr().expect("bound");
     socket.set_nonblocking(true).expect("a socket");
     let mut room = [0; probe::LEN];
-    assert!(drain(&socket, &mut room, |_, _| unreachable!("nothing has come")));
+    assert!(drain(&socket, &mut room, |_, _| unreachable!("nothing has arrived")));
     let mut taken = 0;
     // Each handled datagram sends another one.
     socket.send_to(&[1], to).expect("room");
@@ -297,7 +297,7 @@ impl World {
                 assert_eq!(probe::connection_of(&octets), Some(echo.ours()));
                 echo.handle_probe(address(2 - k as u16), octets.len());
             }
-            assert!(!echo.has_received_nothing(now), "a probe has come");
+            assert!(!echo.has_received_nothing(now), "a probe has arrived");
             let turn = echo.poll(now, true);
             for len in turn.probes {
                 let (_, theirs) = echo.to().expect("begun");

@@ -6,11 +6,11 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::item::Place;
 
-/// A queue of octets that remembers where each one stands in the recording.
+/// A queue of octets that knows the offset of each one in the recording.
 #[derive(Debug, Default)]
 pub(super) struct ByteQueue {
     octets: BytesMut,
-    /// The pieces that `octets` came in: octets left of each, and the place of the first of them.
+    /// The pieces of `octets`: octets left of each, and the offset of the first of them.
     pieces: VecDeque<(usize, Place)>,
     /// The place behind the last octet.
     end: Place,

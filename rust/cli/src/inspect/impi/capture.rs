@@ -77,7 +77,7 @@ pub(super) fn mark(comment: &str) -> Option<Mark> {
     let text = comment.trim_start_matches('#').trim();
     let (ends, rest) = text.split_once(':').unwrap_or((text, ""));
     let (from, to) = ends.split_once(" to ").or_else(|| ends.split_once(" -> "))?;
-    // A relay stands in the server's place.
+    // A relay replaces the server.
     let from = if from.trim() == "relay" { Party::Server } else { party(from)? };
     let direction = Direction { from, to: party(to)? };
     direction.part()?;

@@ -42,7 +42,7 @@ impl Monitor {
         let name = self.names.rank(rank);
         let text = format!("{name} has died without Comm.finish, {after:.1} s after the start");
         if !self.report(rank, ExitStatus::Exited(LOST), &text) {
-            self.say(&text);
+            self.print_line(&text);
         }
         if !self.plan.keep_going {
             self.close(Signal::TERM, false);
@@ -111,8 +111,8 @@ impl Monitor {
         let is_unread =
             status == ExitStatus::Killed(SIGPIPE) && (self.out.is_unread() || self.err.is_unread());
         // A site that exits has reported the reason itself.
-        let has_said = self.plan.sites.is_some() && matches!(status, ExitStatus::Exited(_));
-        let end = match is_unread || has_said {
+        let has_reported = self.plan.sites.is_some() && matches!(status, ExitStatus::Exited(_));
+        let end = match is_unread || has_reported {
             true => String::new(),
             false if is_lost => format!("{end}, without Comm.finish"),
             false => end.to_string(),
@@ -122,7 +122,7 @@ impl Monitor {
             return;
         }
         if !is_reported && !end.is_empty() {
-            self.say_end(&end, is_first);
+            self.print_end(&end, is_first);
         }
         if !self.plan.keep_going {
             self.close(Signal::TERM, false);
@@ -130,15 +130,15 @@ impl Monitor {
     }
 
     /// Reports the failure of a rank, and the consequence for the others.
-    fn say_end(&mut self, end: &str, is_first: bool) {
+    fn print_end(&mut self, end: &str, is_first: bool) {
         let left = self.running_count();
         if self.plan.keep_going || left == 0 {
-            self.say(end);
+            self.print_line(end);
         } else if is_first {
             let noun = self.names.noun();
             let others =
                 if left == 1 { format!("the other {noun}") } else { format!("the other {left} {noun}s") };
-            self.say(&format!("{end}; ending {others}"));
+            self.print_line(&format!("{end}; ending {others}"));
         }
     }
 }

@@ -186,7 +186,7 @@ impl Monitor {
                 Err(error) => {
                     let words = self.plan.words(rank, "", "");
                     let program = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-                    self.say(&format!("cannot start {program} as {}: {error}", self.names.rank(rank)));
+                    self.print_line(&format!("cannot start {program} as {}: {error}", self.names.rank(rank)));
                     let is_missing = error.kind() == io::ErrorKind::NotFound;
                     self.result.handle_own(if is_missing { NOT_FOUND } else { NOT_STARTED });
                     return self.close(Signal::TERM, false);
@@ -333,7 +333,7 @@ impl Monitor {
         };
         let waits = self.site.as_ref().and_then(Site::waits_for).map(|waits| format!(", {waits}"));
         let what = what + &waits.unwrap_or_default();
-        self.say(&format!("the time of {timeout} s is over (--timeout): {what}"));
+        self.print_line(&format!("the time of {timeout} s is over (--timeout): {what}"));
         self.result.handle_own(TIMED_OUT);
         self.close(Signal::TERM, true);
     }
@@ -343,7 +343,7 @@ impl Monitor {
         if let Some(late) = self.members.overdue() {
             let after = self.plan.init_timeout.as_secs_f64();
             let late = self.names.ranks(&late);
-            self.say(&format!(
+            self.print_line(&format!(
                 "{late} did not call Comm.init within {after} s of the first that did; waiting on \
                  (--init-timeout sets the time until this warning, --timeout ends the job)"
             ));
@@ -491,7 +491,7 @@ impl Monitor {
         !self.ranks[at].has_ended || self.members.process(at as u32).is_some()
     }
 
-    fn say(&mut self, line: &str) {
+    fn print_line(&mut self, line: &str) {
         self.err.put(format!("mpjrun: {line}\n").into());
     }
 
@@ -499,11 +499,11 @@ impl Monitor {
     fn clean_up(&mut self, launcher: &UnixStream, children: &UnixStream) {
         let orphans = self.wait_for_orphans(launcher, children);
         if orphans > 0 {
-            self.say(&format!("killed {orphans} processes that ranks have left behind"));
+            self.print_line(&format!("killed {orphans} processes that ranks have left behind"));
         }
         let left = descendants::kill_all(|_, _| {});
         if left > 0 {
-            self.say(&format!("{left} processes of the job could not be killed"));
+            self.print_line(&format!("{left} processes of the job could not be killed"));
         }
         self.has_killed = false;
         self.closing = self.closing.filter(|closing| closing.asked);
@@ -518,7 +518,9 @@ impl Monitor {
             self.keep_time();
         }
         if self.has_launcher && self.has_killed && !self.err.is_unread() {
-            self.say("the last output of the ranks is lost: it was not read within the time of --grace");
+            self.print_line(
+                "the last output of the ranks is lost: it was not read within the time of --grace",
+            );
             let deadline = Instant::now() + LAST_MAX;
             while !self.err.is_done() && Instant::now() < deadline {
                 self.wait(launcher, children);

@@ -121,7 +121,7 @@ impl Monitor {
         let all = self.ranks_of(0).end * self.plan.ranks;
         for failure in failures.into_iter().filter(|failure| failure.rank < all) {
             if self.plan.keep_going && !failure.text.is_empty() {
-                self.say(&failure.text);
+                self.print_line(&failure.text);
             }
             self.site_reports
                 .iter_mut()
@@ -159,7 +159,7 @@ impl Monitor {
         }
         if !text.is_empty() {
             let is_alone = site_ranks * self.plan.ranks == 1;
-            self.say(&if is_alone { text } else { format!("{text}; ending all other ranks") });
+            self.print_line(&if is_alone { text } else { format!("{text}; ending all other ranks") });
         }
         self.close(Signal::TERM, false);
     }

@@ -69,13 +69,13 @@ impl Monitor {
             }
         }
         if foreign > 0 {
-            self.say(&format!(
+            self.print_line(&format!(
                 "warning: {foreign} of {size} ranks belong to another implementation, which cannot prove \
                  that it has the key; only their addresses are checked"
             ));
         }
         if let Some((client, address)) = loopback {
-            self.say(&format!(
+            self.print_line(&format!(
                 "warning: client {client} announces the address {address}, which no other machine reaches, \
                  and other clients announce addresses of a network; if they run on several machines, start \
                  client {client} with --address"
@@ -96,7 +96,7 @@ impl Monitor {
     /// Ends a job that cannot form, or whose site is lost.
     pub(super) fn give_up(&mut self, why: &str) {
         warn!(target: "mpjdev::job", why, "job cannot run");
-        self.say(why);
+        self.print_line(why);
         self.result.handle_own(NOT_FORMED);
         self.members.give_up();
         self.close(Signal::TERM, false);
@@ -108,7 +108,7 @@ impl Monitor {
         if let Some(site) = self.site.take().filter(|_| is_good)
             && let Err(error) = site.finish()
         {
-            self.say(&error.to_string());
+            self.print_line(&error.to_string());
             self.result.handle_own(NOT_FORMED);
         }
         self.end_server(launcher, children);

@@ -53,7 +53,7 @@ pub(super) fn untaken_len(peer: Ipv4Addr) -> u64 {
 
 impl Party {
     /// Local and remote addresses of its connections.
-    pub(super) fn says_addresses(&self) {
+    pub(super) fn prints_addresses(&self) {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         let list = |address: fn(&Socket) -> Ipv4Addr| {
             let mut all: Vec<Ipv4Addr> =
@@ -68,7 +68,7 @@ impl Party {
     }
 
     /// Inherited descriptors that are still open.
-    pub(super) fn says_what_is_open(&self) {
+    pub(super) fn prints_open_files(&self) {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         let count = |state: &str| sockets().iter().filter(|socket| socket.state == state).count();
         let of_world = links().iter().any(|link| link.contains("mpjdev-world"));

@@ -31,7 +31,7 @@ impl Party {
         let waits = self.world.irecv(RecvFrom { source: Some(1), tag: None }, 8, None).expect("irecv");
         let (mut begun, mut failed) = (None, false);
         for round in 0u64.. {
-            // A rank that has detected the failure tells the other one. Both continue until both have.
+            // A rank that has detected the failure notifies the other one. Both continue until both have.
             let tag = i32::from(failed) + 1;
             self.world
                 .send(&self.write(8, round), other, tag, Mode::Standard, &mut Uninterruptible)
@@ -74,7 +74,7 @@ impl Party {
                     self.world.recv(from, octets(i), None, &mut Uninterruptible).expect("recv");
                 Self::check(&message, octets(i), i as u64);
             }
-            return println!("1: all has come");
+            return println!("1: all has arrived");
         }
         until("rank 1 is stopped", || self.other_is('T'));
         let begun = Instant::now();

@@ -136,7 +136,7 @@ impl Party {
             Self::check(&message, LARGE, round);
             (0..BEHIND).for_each(|i| self.receive(SMALL[i as usize % SMALL.len()], i, 0, TRAIN));
             self.send_small(0, 0, 0, GOT);
-            if self.hears() == OVER {
+            if self.receive_command() == OVER {
                 return;
             }
         }
@@ -149,14 +149,14 @@ impl Party {
                 self.receive(octets, i, 0, PING);
                 self.send_small(octets, i + 1, 0, PING);
             }
-            if self.hears() == OVER {
+            if self.receive_command() == OVER {
                 return;
             }
         }
     }
 
-    /// Whether there is another round; all ranks of the round agree.
-    fn hears(&self) -> i32 {
+    /// The tag of the command of rank 0 for the next round.
+    fn receive_command(&self) -> i32 {
         let any = RecvFrom { source: Some(0), tag: None };
         self.world.recv(any, 0, None, &mut Uninterruptible).expect("recv").0.tag
     }

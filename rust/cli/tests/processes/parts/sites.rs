@@ -84,7 +84,7 @@ impl Party {
     }
 
     /// Rank 1 is killed while all others wait for it.
-    pub(super) fn hears_of_rank_1(&self) {
+    pub(super) fn detects_failure_of_rank_1(&self) {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         if self.world.rank() == 1 {
             kill_myself();

@@ -12,7 +12,7 @@ const LINGER_PTOS: u64 = 3;
 pub(super) struct CloseState {
     pub(super) state: State,
     pub(super) peer_finished: bool,
-    /// When [`Connection::close`](super::connection::Connection::close) gives up.
+    /// When [`Connection::close`](super::connection::Connection::close) times out.
     pub(super) deadline: Option<Nanos>,
     /// Whether a RST is to be sent.
     resets_peer: bool,

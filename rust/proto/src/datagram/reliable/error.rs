@@ -67,7 +67,7 @@ impl std::fmt::Display for Cause {
             Self::Deadline => "closing took too long",
             Self::Silence => "the peer is silent",
             Self::Reset => "the peer knows no such connection",
-            Self::Aborted => "the connection was given up",
+            Self::Aborted => "the connection was aborted",
         })
     }
 }

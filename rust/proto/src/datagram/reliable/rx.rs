@@ -4,7 +4,7 @@ use super::super::header::Mode;
 use super::super::packet::Packet;
 use super::super::sequence::FullSequence;
 use super::arrival::ArrivalId;
-use super::connection::{Connection, Event, Disposition};
+use super::connection::{Connection, Disposition, Event};
 use super::content::{Block, Content};
 use super::message_rx::{Arrival, Delivery};
 use super::message_tx::Answer;

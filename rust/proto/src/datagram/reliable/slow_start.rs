@@ -102,39 +102,39 @@ mod tests {
     /// the growth.
     fn run(round_trips: &[u64]) -> Vec<(bool, f64)> {
         let mut slow_start = SlowStart::new();
-        let mut told = Vec::new();
+        let mut rounds = Vec::new();
         for (round, round_trip) in (1..).zip(round_trips) {
             for _ in 0..SAMPLES_MIN {
                 slow_start.sample(round_trip * MILLISECOND);
             }
             let is_over = slow_start.end_round(round * ROUND, (round + 1) * ROUND);
-            told.push((is_over, slow_start.growth(1.0)));
+            rounds.push((is_over, slow_start.growth(1.0)));
         }
-        told
+        rounds
     }
 
     #[test]
     fn growing_rtt_changes_slow_start_to_css() {
-        let told = run(&[10, 10, 13, 18, 19, 20, 25, 30, 31, 32]);
-        let css = told.iter().position(|(_, growth)| *growth < 1.0);
-        assert_eq!(css, Some(3), "the eighth of 13 ms is less than 4 ms, 5 ms are more: {told:?}");
-        assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(7), "{told:?}");
+        let rounds = run(&[10, 10, 13, 18, 19, 20, 25, 30, 31, 32]);
+        let css = rounds.iter().position(|(_, growth)| *growth < 1.0);
+        assert_eq!(css, Some(3), "the eighth of 13 ms is less than 4 ms, 5 ms are more: {rounds:?}");
+        assert_eq!(rounds.iter().position(|(is_over, _)| *is_over), Some(7), "{rounds:?}");
     }
 
     /// Proves that the round that detects the longer round trip is the first of the five (RFC 9406, 4.2).
     #[test]
     fn css_ends_after_its_fifth_round() {
-        let told = run(&[10, 10, 20, 20, 20, 20, 20, 20]);
-        let css = told.iter().filter(|(is_over, growth)| *growth < 1.0 && !is_over).count();
-        assert_eq!(css + 1, CSS_ROUNDS as usize, "{told:?}");
-        assert_eq!(told.iter().position(|(is_over, _)| *is_over), Some(6), "{told:?}");
+        let rounds = run(&[10, 10, 20, 20, 20, 20, 20, 20]);
+        let css = rounds.iter().filter(|(is_over, growth)| *growth < 1.0 && !is_over).count();
+        assert_eq!(css + 1, CSS_ROUNDS as usize, "{rounds:?}");
+        assert_eq!(rounds.iter().position(|(is_over, _)| *is_over), Some(6), "{rounds:?}");
     }
 
     #[test]
     fn single_long_rtt_does_not_end_slow_start() {
-        let told = run(&[10, 20, 10, 10, 10, 10, 10, 10, 10]);
-        assert_eq!(told.iter().filter(|(_, growth)| *growth < 1.0).count(), 1, "{told:?}");
-        assert!(told.iter().all(|(is_over, _)| !is_over), "{told:?}");
+        let rounds = run(&[10, 20, 10, 10, 10, 10, 10, 10, 10]);
+        assert_eq!(rounds.iter().filter(|(_, growth)| *growth < 1.0).count(), 1, "{rounds:?}");
+        assert!(rounds.iter().all(|(is_over, _)| !is_over), "{rounds:?}");
     }
 
     #[test]

@@ -86,9 +86,9 @@ impl Stage {
             Stage::Auth => "during authentication; it may have no method in common with this client",
             Stage::Join => {
                 "while this client joined: a wrong key, a rank that is taken or too large, or the job was \
-                 given up"
+                 aborted"
             }
-            Stage::Labels | Stage::Done => "before start-up was done: the job was given up",
+            Stage::Labels | Stage::Done => "before start-up was done: the job was aborted",
             Stage::Running | Stage::Finished => "while the job runs",
         }
     }
@@ -151,7 +151,7 @@ pub enum ClientError {
     Label {
         /// The label of the reply.
         label: Label,
-        /// The label that comes next.
+        /// The next label.
         expected: Label,
     },
     /// Replies whose labels do not ascend.

@@ -87,8 +87,9 @@ fn granted_parts_must_fit_their_message() {
     end.refuses(Fragment { destination_id: destination_id + (1 << 22), ..right }, 10);
     end.refuses(Fragment { destination_id: destination_id + 1, ..right }, 10);
     end.refuses(right, 0);
-    let continued =
-        |offset, len, is_last| Disposition::Deliver(Delivery::Continued { arrival: id, offset, len, is_last });
+    let continued = |offset, len, is_last| {
+        Disposition::Deliver(Delivery::Continued { arrival: id, offset, len, is_last })
+    };
     assert_eq!(end.part(Fragment { offset: 50, ..right }, 50), continued(50, 50, false));
     end.refuses(right, 43);
     assert_eq!(end.part(right, 42), continued(8, 42, true));
@@ -176,8 +177,8 @@ fn unrequested_grant_is_refused() {
     assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
     // It is matched, so it cannot be cancelled, whatever the peer answers.
     assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted: 0, ..right }), (Vec::new(), 1));
-    let told = vec![Event::NotCancelled { token: send.token }];
-    assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted: u64::MAX, ..right }), (told, 0));
+    let events = vec![Event::NotCancelled { token: send.token }];
+    assert_eq!(end.answer(Mode::AntiSendOk, Grant { granted: u64::MAX, ..right }), (events, 0));
     end.connection.handle_drained(0);
     let left: Vec<_> = std::iter::from_fn(|| end.connection.poll_transmit(0)).collect();
     let parts: Vec<_> = left.iter().filter_map(|transmit| transmit.packet.extension.fragment).collect();

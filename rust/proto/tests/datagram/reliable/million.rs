@@ -28,7 +28,7 @@ const PATHS: [&str; 12] = [
     "delay=200us,loss=5%,dup=1%,jitter=100us",
 ];
 
-/// Proves that of a million messages each comes once, in order, intact, with windows and paths of all kinds.
+/// Proves that each of a million messages arrives once, in order and intact, with all windows and paths.
 #[test]
 fn million_messages_arrive_once() {
     for_seeds(0..scaled(SEEDS, SOAK), |seed| {

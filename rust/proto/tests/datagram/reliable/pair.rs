@@ -4,7 +4,7 @@ use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::Grant;
 use mpjdev_proto::datagram::header::Mode;
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Disposition};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition, Event};
 use mpjdev_proto::datagram::reliable::error::{Cause, Failure, SendError};
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, Delivery};
 use mpjdev_proto::datagram::reliable::message_tx::{Cancel, Send};
@@ -147,8 +147,8 @@ fn message_is_not_cancelled_while_its_packet_may_be_retransmitted() {
     assert_eq!((a.poll_event(), a.counters().violations), (None, 1));
     let _ = a.handle_datagram(0, &late);
     let token = first.token;
-    let told = [a.poll_event(), a.poll_event(), a.poll_event()];
-    assert_eq!(told, [Some(Event::Released { token }), Some(Event::Cancelled { token }), None]);
+    let events = [a.poll_event(), a.poll_event(), a.poll_event()];
+    assert_eq!(events, [Some(Event::Released { token }), Some(Event::Cancelled { token }), None]);
     a.check();
     assert!(a.is_flushed());
 }

@@ -4,7 +4,7 @@ use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::extension::{Extension, Request, Sack};
 use mpjdev_proto::datagram::header::Header;
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Disposition};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition, Event};
 use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::message_tx::Send;
 use mpjdev_proto::datagram::reliable::settings::{DATAGRAM_LEN_MIN, DEAD_AFTER, Path, Settings};
@@ -224,7 +224,7 @@ fn ack_of_a_retransmitted_packet_is_no_rtt_sample() {
     assert_eq!(left(&mut end, 0).len(), 3);
     let _ = end.handle_datagram(RTT, &nak(0, 0b10));
     let _ = end.handle_datagram(RTT + RTT / 9, &ack(3));
-    assert_eq!(end.counters().smoothed_rtt, RTT, "the latest came before");
+    assert_eq!(end.counters().smoothed_rtt, RTT, "the latest arrived before");
     assert!(end.is_flushed());
 }
 

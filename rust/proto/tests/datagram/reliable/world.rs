@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use mpjdev_proto::completion::Completion;
 use mpjdev_proto::datagram::network::{Impairment, Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
-use mpjdev_proto::datagram::reliable::connection::{Connection, Event, Disposition};
+use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition, Event};
 use mpjdev_proto::datagram::reliable::content::Body;
 use mpjdev_proto::datagram::reliable::error::Failure;
 use mpjdev_proto::datagram::reliable::message_rx::{Arrival, ArrivalId, Delivery};
@@ -170,7 +170,7 @@ impl World {
             let next = self.next_time();
             assert!(
                 next.is_some_and(|next| next <= end),
-                "stands still at {next:?} of {end}: {:#?} {:#?}",
+                "makes no progress at {next:?} of {end}: {:#?} {:#?}",
                 self.ends[0].connection,
                 self.ends[1].connection
             );
@@ -228,7 +228,7 @@ impl World {
             self.ends[0].connection.check();
             self.ends[1].connection.check();
         }
-        assert!(self.steps < STEPS_MAX, "{STEPS_MAX} steps have come to nothing");
+        assert!(self.steps < STEPS_MAX, "{STEPS_MAX} steps have made no progress");
     }
 
     /// One pass of an end's driver.
@@ -327,7 +327,7 @@ impl End {
     fn arrived(&mut self, now: Nanos, arrival: &Arrival, data: &[u8]) {
         let number = arrival.tag as u32 as u64;
         // Messages that were cancelled before they were sent do not arrive.
-        assert!(number >= self.begun, "{number} comes behind {}", self.begun);
+        assert!(number >= self.begun, "{number} arrives behind {}", self.begun);
         self.begun = number + 1;
         let mut inbound = Inbound {
             number,
@@ -448,7 +448,7 @@ impl Inbound {
     fn put(&mut self, offset: u64, data: &[u8]) {
         for (at, found) in (offset..).zip(data) {
             let place = at as usize;
-            assert!(!self.come[place], "octet {at} of message {} comes twice", self.number);
+            assert!(!self.come[place], "octet {at} of message {} arrives twice", self.number);
             assert_eq!(*found, octet(self.number, at), "octet {at} of message {}", self.number);
             self.come[place] = true;
             self.octets[place] = *found;

@@ -250,7 +250,7 @@ fn message_of_a_sender_that_dies_after_packing_is_received() {
 }
 
 #[test]
-fn receive_fails_when_the_sender_gives_up_packing() {
+fn receive_fails_when_the_sender_stops_packing() {
     let job = Job::new();
     let id = job.irecv(OCTETS);
     drop(job.send_ahead());

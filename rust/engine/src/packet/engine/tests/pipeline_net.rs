@@ -278,7 +278,7 @@ fn receives_fail_when_the_sender_ends_before_it_has_packed_the_message() {
 }
 
 #[test]
-fn receive_fails_when_the_sender_gives_up_packing() {
+fn receive_fails_when_the_sender_stops_packing() {
     for net in NETS {
         let job = Job::new(net);
         let sent = job.send_ahead();
