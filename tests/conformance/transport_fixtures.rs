@@ -8,11 +8,11 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config};
-use mpjdev_proto::datagram::network::{Chance, Impairment, Reorder};
 use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::Path;
 use mpjdev_proto::datagram::reliable::time::MILLISECOND;
 use mpjdev_proto::impi::Dialect;
+use mpjdev_sim::{Chance, Impairment, Reorder};
 use mpjdev_transport::tcp::Terms;
 use mpjdev_transport::udp;
 
@@ -77,7 +77,7 @@ fn local(ranks: usize, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
 const SEGMENT: usize = 2 << 30;
 
 pub(crate) fn shm(ranks: usize, config: Config, private: &Arc<HeapPool>) -> Vec<Comm> {
-    job::shm(ranks, config, SEGMENT, private).expect("shared memory")
+    mpjdev_testing::shm(ranks, config, SEGMENT, private)
 }
 
 const ELSEWHERE: &[(Ability, &str)] =
@@ -118,7 +118,7 @@ pub(crate) static TCP_TINY: TransportFixture = TransportFixture {
 pub(crate) static UDP: TransportFixture = TransportFixture {
     name: "UDP",
     config: Config::default,
-    connect: |ranks, config, pool| udp(ranks, config, udp::Terms::default(), pool),
+    connect: |ranks, config, pool| udp(jobs(ranks, udp::Terms::default()), config, pool),
     lacks: &[COPIED[0], KEPT],
 };
 
@@ -127,7 +127,7 @@ pub(crate) static UDP: TransportFixture = TransportFixture {
 pub(crate) static UDP_TINY: TransportFixture = TransportFixture {
     name: "UDP, tiny limits",
     config: Config::tiny,
-    connect: |ranks, config, pool| udp(ranks, config, tiny(), pool),
+    connect: |ranks, config, pool| udp(jobs(ranks, tiny()), config, pool),
     lacks: &[COPIED[0], KEPT, (Ability::Bulk, "every 64 octets wait for the acks of those before")],
 };
 
@@ -135,7 +135,7 @@ pub(crate) static UDP_TINY: TransportFixture = TransportFixture {
 pub(crate) static UDP_LOSSY: TransportFixture = TransportFixture {
     name: "UDP, lossy",
     config: Config::default,
-    connect: |ranks, config, pool| udp(ranks, config, lossy(), pool),
+    connect: |ranks, config, pool| udp(lossy(ranks), config, pool),
     lacks: &[
         COPIED[0],
         KEPT,
@@ -151,7 +151,7 @@ pub(crate) fn tiny() -> udp::Terms {
     udp::Terms { datagram_len_max: 112, window_max: 3, sends_max: 2, path, ..udp::Terms::default() }
 }
 
-pub(crate) fn lossy() -> udp::Terms {
+pub(crate) fn lossy(ranks: usize) -> Vec<udp::Job> {
     let impairment = Impairment {
         loss: Chance::percent(2),
         duplication: Chance::percent(2),
@@ -161,19 +161,25 @@ pub(crate) fn lossy() -> udp::Terms {
     // A short initial timeout detects losses early.
     let timing = Timing { initial: 20 * MILLISECOND, ..Timing::POLLING };
     let path = Path { timing, ..Path::PRIVATE };
-    udp::Terms { impairment: Some((impairment, 20_261_122)), path, ..udp::Terms::default() }
+    let mut jobs = jobs(ranks, udp::Terms { path, ..udp::Terms::default() });
+    mpjdev_testing::impair(&mut jobs, impairment, 20_261_122);
+    jobs
 }
 
-pub(crate) fn udp(ranks: usize, config: Config, terms: udp::Terms, pool: &Arc<HeapPool>) -> Vec<Comm> {
+pub(crate) fn jobs(ranks: usize, terms: udp::Terms) -> Vec<udp::Job> {
+    mpjdev_testing::udp_jobs(ranks, terms).expect("sockets")
+}
+
+pub(crate) fn udp(jobs: Vec<udp::Job>, config: Config, pool: &Arc<HeapPool>) -> Vec<Comm> {
     let source: Arc<dyn SlabSource> = pool.clone();
-    job::udp(ranks, config, terms, &source).expect("sockets")
+    mpjdev_testing::udp(jobs, config, &source).expect("sockets")
 }
 
 const COPIED: &[(Ability, &str)] = &[(Ability::SharesMemory, "messages are copied")];
 
 pub(crate) fn tcp(ranks: usize, config: Config, terms: Terms, pool: &Arc<HeapPool>) -> Vec<Comm> {
     let source: Arc<dyn SlabSource> = pool.clone();
-    job::tcp(ranks, config, terms, &source).expect("connections")
+    mpjdev_testing::tcp(ranks, config, terms, &source).expect("connections")
 }
 
 /// Sites of two ranks, which share memory; the others are behind TCP connections.
@@ -204,7 +210,8 @@ fn per_site(ranks: usize, most: usize) -> usize {
 }
 
 fn sites(ranks: usize, per_site: usize, config: Config, terms: Terms, pool: &Arc<HeapPool>) -> Vec<Comm> {
-    job::sites(ranks, per_site, config, terms, SEGMENT, pool).expect("shared memory and connections")
+    mpjdev_testing::sites(ranks, per_site, config, terms, SEGMENT, pool)
+        .expect("shared memory and connections")
 }
 
 /// Tests that are shorter over fixtures without [`Ability::Bulk`], unless the long tests are asked for.

@@ -93,7 +93,7 @@ impl Site {
             let sockets = (0..=members[members.len() - 1].host).map(|peer| sockets.remove(&(host, peer)));
             let job = tcp::Job { rank, members: members.clone(), terms, sockets: sockets.collect() };
             let clients = has_foreign.then(|| Clients::new(rank, &of_client, maxlinear));
-            let comm = mpjdev_bootstrap::job::tcp_rank_of(job, clients, config.clone(), &site.source());
+            let comm = mpjdev_bootstrap::job::tcp_rank(job, clients, config.clone(), &site.source(), None);
             site.ranks.insert(rank, comm.expect("a rank"));
         }
         site

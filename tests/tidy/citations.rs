@@ -8,7 +8,7 @@ use crate::tree::{area, documents, java_sources, none_but, read, root, rust_sour
 /// Name in a citation, and the document with the sections.
 const NOTES: [(&str, &str); 3] = [("IMPI", "impi"), ("U-Net", "unet"), ("mpjdev", "mpjdev")];
 /// Folder whose citations without a name are of the notes on U-Net.
-const UNET_FOLDER: &str = "rust/proto/src/datagram";
+const UNET_FOLDERS: [&str; 2] = ["rust/proto/src/datagram", "rust/unet"];
 
 /// Numbers of the headings of a document: `8.6` of `### 8.6 Cancelling a send`.
 fn sections(document: &str) -> HashSet<String> {
@@ -78,7 +78,7 @@ fn citations_lead_to_sections_of_the_notes() {
             findings
                 .extend(missing.map(|section| (area(path), format!("{path}:{number}: {name} {section}"))));
         }
-        if is_comment && path.starts_with(UNET_FOLDER) {
+        if is_comment && UNET_FOLDERS.iter().any(|folder| path.starts_with(folder)) {
             let missing = bare_citations(line).into_iter().filter(|section| !unet.contains(section));
             findings.extend(missing.map(|section| (area(path), format!("{path}:{number}: ({section})"))));
         }

@@ -96,6 +96,8 @@ fn no_crate_depends_on_those_that_are_for_tests() {
     let forbidden = [
         "mpjdev-fuzz",
         "mpjdev-sim",
+        "mpjdev-testing",
+        "mpjdev-unet",
         "mpjdev-baseline",
         "mpjdev-bench",
         "mpjdev-tests",

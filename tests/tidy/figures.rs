@@ -39,7 +39,7 @@ fn figures(path: &str, text: &str) -> Vec<(usize, String)> {
 /// Code whose comments have times and rates of a protocol or a format, and not of a measurement.
 const PROTOCOLS: [&str; 7] = [
     "rust/proto/src/datagram/layout.rs",
-    "rust/proto/src/datagram/network/",
+    "rust/sim/",
     "rust/proto/src/datagram/reliable/pacing.rs",
     "rust/proto/src/datagram/reliable/pending_acks.rs",
     "rust/proto/tests/datagram/",

@@ -2,22 +2,14 @@
 //! shrink.
 
 /// Public items that only tests or benchmarks use, each with its purpose.
-pub(crate) const UNUSED_ITEMS: [(&str, &str); 15] = [
-    ("set_filter", "the simulation of other crates' tests"),
-    ("set_impairment", "the simulation of other crates' tests"),
+pub(crate) const UNUSED_ITEMS: [(&str, &str); 7] = [
     ("tiny", "limits for the conformance suite"),
     ("is_resting", "a state that tests wait for"),
     ("clear_doorbells", "a loss of hints that tests cause"),
     ("clear_epoch", "a loss of hints that tests cause"),
     ("udp_socket", "the socket that tests disturb"),
     ("close_peer", "a failed peer that tests cause"),
-    ("percent", "the simulation of other crates' tests"),
     ("is_truncated", "the result of a system call that tests compare"),
-    ("from_billionths", "the loss of packets in benchmarks"),
-    ("parse_unet", "the protocol of 1997, which benchmarks run"),
-    ("emit_unet", "the protocol of 1997, which benchmarks run"),
-    ("next_timeout_ns", "the protocol of 1997, which benchmarks run"),
-    ("poll_released", "the protocol of 1997, which benchmarks run"),
 ];
 
 /// Edges between modules that lead up or sideways.

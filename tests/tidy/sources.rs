@@ -96,6 +96,9 @@ fn unsafe_code_is_forbidden_where_it_has_no_business() {
         "cli",
         "bench",
         "fuzz",
+        "sim",
+        "testing",
+        "unet",
     ] {
         let file = format!("rust/{name}/src/lib.rs");
         assert!(forbids(&file), "{file} does not forbid unsafe code");

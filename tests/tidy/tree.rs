@@ -64,7 +64,7 @@ impl Source {
     pub(crate) fn is_test(&self) -> bool {
         let folders =
             ["/tests/", "/benches/", "/test/", "/mpiTest/", "/testSupport/", "/benchTest/", "/jmh/"];
-        let crates = ["tests/", "rust/fuzz/", "rust/bench/"];
+        let crates = ["tests/", "rust/fuzz/", "rust/bench/", "rust/sim/", "rust/testing/", "rust/unet/"];
         folders.iter().any(|folder| self.path.contains(folder))
             || crates.iter().any(|name| self.path.starts_with(name))
             || self.path.ends_with("/tests.rs")

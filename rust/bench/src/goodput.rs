@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mpjdev_proto::datagram::network::{Chance, Impairment};
+use mpjdev_sim::{Chance, Impairment};
 use serde::{Deserialize, Serialize};
 
 use super::BenchError;

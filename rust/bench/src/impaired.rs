@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use mpjdev_proto::datagram::network::{Counts, Impairment};
+use mpjdev_sim::{Counts, Impairment};
 use serde::Serialize;
 
 use super::BenchError;

@@ -107,12 +107,13 @@ impl End {
             receive_window,
             early: Vec::new(),
             liveness: Vec::new(),
+            networks: Vec::new(),
         };
         let source: Arc<dyn SlabSource> = HeapPool::new(LIMIT);
         // Packets arrive less than a millisecond apart. A rank that yields so long would keep the relay from
         // its processor.
         let engine = Config { credit: CREDIT, yields: 0, ..Config::default() }.for_ranks(2).bounded();
-        let (world, wire) = job::udp_rank_and_wire(job, engine, &source)?;
+        let (world, wire) = job::udp_rank(job, engine, &source, None)?;
         let count = (config.octets / 8) as usize;
         let capacity = SECTION_HEADER_LEN + 8 * count;
         let mut buffer = WriteBuffer::new(source, capacity as i64, Encoding::NATIVE)?;

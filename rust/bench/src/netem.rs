@@ -18,7 +18,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use mpjdev_proto::datagram::network::Impairment;
+use mpjdev_sim::Impairment;
 use mpjdev_sys::tunnel;
 
 use super::BenchError;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use mpjdev_proto::datagram::network::{Counts, Impairment, Network};
+use mpjdev_sim::{Counts, Impairment, Network};
 use mpjdev_sys::datagram::options;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use mpjdev_proto::datagram::network::Impairment;
+use mpjdev_sim::Impairment;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::relay::{Relay, Totals, front_of_nobody};

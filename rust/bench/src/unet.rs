@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
 use mpjdev_proto::datagram::layout::HEADER_LEN;
-use mpjdev_proto::datagram::packet::{emit_unet, parse_unet};
-use mpjdev_proto::datagram::unet::{Event, Settings, Transmit, UnetConnection};
 use mpjdev_sys::datagram::options;
+use mpjdev_unet::{Event, Settings, Transmit, UnetConnection};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::ends::{DATAGRAM_LEN, END, EndConfig, EndReport, ParentPipe, TAG, Task};
@@ -171,7 +170,7 @@ impl End {
                 Err(error) => return Err(error.into()),
             };
             // A datagram that is not a packet is ignored.
-            let Ok((header, _)) = parse_unet(&self.octets[..len]) else { continue };
+            let Ok((header, _)) = mpjdev_unet::parse(&self.octets[..len]) else { continue };
             let now_ns = self.now_ns();
             if let Ok(event) = self.machine.handle_packet(now_ns, header.numbers) {
                 (has_received, self.received_at) = (true, Instant::now());
@@ -206,7 +205,7 @@ impl End {
         let header =
             Header { numbers, mode: Mode::Short, context_id: 0, lrank: 0, tag, len: data.len() as u32 };
         let mut octets = [0; DATAGRAM_LEN];
-        let len = emit_unet(&header, data, &mut octets);
+        let len = mpjdev_unet::emit(&header, data, &mut octets);
         let len = len.map_err(|error| RankError::Command(error.to_string()))?;
         // A datagram that the socket refuses is lost, like one on the path.
         let _ = self.socket.send(&octets[..len]);

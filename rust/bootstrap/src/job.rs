@@ -3,8 +3,6 @@
 #[cfg(not(loom))]
 mod admission;
 #[cfg(not(loom))]
-mod datagrams;
-#[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
 mod launcher;
@@ -13,7 +11,7 @@ mod network;
 #[cfg(not(loom))]
 mod processes;
 #[cfg(not(loom))]
-mod remote;
+mod ranks;
 #[cfg(not(loom))]
 pub mod world;
 
@@ -26,14 +24,11 @@ use mpjdev_transport::config::Config;
 use mpjdev_transport::local;
 
 #[cfg(not(loom))]
-pub use datagrams::{udp, udp_rank, udp_rank_and_wire};
-#[cfg(not(loom))]
 pub use error::{JoinError, LauncherFault};
-pub use mpjdev_transport::udp::in_process::jobs as udp_jobs;
 #[cfg(not(loom))]
-pub use processes::{Joined, join, join_through, shm};
+pub use processes::{Joined, join, join_through};
 #[cfg(not(loom))]
-pub use remote::{sites, tcp, tcp_rank, tcp_rank_of};
+pub use ranks::{shm_rank, site_rank, tcp_rank, udp_rank};
 
 /// The world communicators of a job of `ranks` ranks in this process, in the order of their ranks.
 ///

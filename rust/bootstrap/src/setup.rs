@@ -107,7 +107,16 @@ pub fn run(setup: &Setup<'_>, wait_control: &mut dyn WaitControl) -> Result<Job,
     for (other, member) in others.iter().zip(found) {
         members[other.rank as usize] = Some(member);
     }
-    Ok(Job { rank: setup.rank, members, terms, socket, receive_window, early, liveness: Vec::new() })
+    Ok(Job {
+        rank: setup.rank,
+        members,
+        terms,
+        socket,
+        receive_window,
+        early,
+        liveness: Vec::new(),
+        networks: Vec::new(),
+    })
 }
 
 impl Setup<'_> {

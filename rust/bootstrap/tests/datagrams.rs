@@ -12,10 +12,10 @@ use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, RecvFrom, WaitControl};
-use mpjdev_proto::datagram::network::{Chance, Impairment, Reorder};
 use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::Path;
 use mpjdev_proto::datagram::reliable::time::MILLISECOND;
+use mpjdev_sim::{Chance, Impairment, Reorder};
 use mpjdev_sys::datagram::options;
 use mpjdev_transport::udp::Terms;
 
@@ -30,14 +30,18 @@ struct Rank {
 }
 
 fn ranks(count: usize, terms: Terms) -> Vec<Rank> {
+    ranks_of(mpjdev_testing::udp_jobs(count, terms).expect("sockets"))
+}
+
+fn ranks_of(jobs: Vec<mpjdev_transport::udp::Job>) -> Vec<Rank> {
     let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
-    let config = Config::default().for_ranks(count).bounded();
+    let config = Config::default().for_ranks(jobs.len()).bounded();
     let rank = |job: mpjdev_transport::udp::Job| {
         let socket = job.socket.try_clone().expect("a socket");
-        let comm = job::udp_rank(job, config.clone(), &source).expect("a rank");
+        let (comm, _) = job::udp_rank(job, config.clone(), &source, None).expect("a rank");
         Rank { comm, socket, source: source.clone() }
     };
-    job::udp_jobs(count, terms).expect("sockets").into_iter().map(rank).collect()
+    jobs.into_iter().map(rank).collect()
 }
 
 impl Rank {
@@ -126,8 +130,12 @@ fn messages_are_whole_after_wrong_predictions() {
     let disorders =
         [(8968, None, false), (8968, Some((disorder, 3)), false), (65504, Some((disorder, 4)), false)];
     for (len, impairment, is_checked) in disorders.into_iter().chain([(65504, Some((disorder, 5)), true)]) {
-        let terms = Terms { datagram_len_max: len, impairment, path, is_checked, ..Terms::default() };
-        let ranks = ranks(2, terms);
+        let terms = Terms { datagram_len_max: len, path, is_checked, ..Terms::default() };
+        let mut jobs = mpjdev_testing::udp_jobs(2, terms).expect("sockets");
+        if let Some((impairment, seed)) = impairment {
+            mpjdev_testing::impair(&mut jobs, impairment, seed);
+        }
+        let ranks = ranks_of(jobs);
         scope(|threads| {
             for (at, rank) in ranks.iter().enumerate() {
                 let peer = 1 - at as i32;

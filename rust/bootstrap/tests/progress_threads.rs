@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SectionHeader, SlabSource, Type, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Mode, PacketEngine, RecvFrom, WaitControl};
@@ -77,7 +76,7 @@ fn over_udp() -> Vec<Rank> {
 
 fn over_udp_with(terms: udp::Terms) -> Vec<(Rank, Arc<udp::UdpTransport>)> {
     let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
-    let jobs = job::udp_jobs(2, terms).expect("sockets");
+    let jobs = mpjdev_testing::udp_jobs(2, terms).expect("sockets");
     let ranks = jobs.into_iter().map(|job| {
         let number = job.rank;
         let (transport, packet_source) = udp::connect(job, &config(2), source.clone()).expect("a wire");

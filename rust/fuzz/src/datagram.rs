@@ -6,7 +6,7 @@ use mpjdev_proto::datagram::layout::{
     ACK_HIGH_FIELD, FIXED_LEN, FLAGS_FIELD, HEADER_LEN, LEN_FIELD, MODE_FIELD, MODE_SHIFT, NUMBERS_FIELD,
     SACK_WORDS_MAX, SEQ_HIGH_FIELD, TRAILER_LEN,
 };
-use mpjdev_proto::datagram::packet::{Packet, checksum, emit_unet, parse_unet};
+use mpjdev_proto::datagram::packet::{Packet, checksum};
 
 /// Parses the octets as a datagram of both protocols. A reliable one with a wrong CRC32C is parsed again with
 /// the right one.
@@ -33,10 +33,10 @@ pub fn datagram(input: &[u8]) {
 }
 
 fn unet(octets: &[u8]) -> Result<(), PacketError> {
-    let (header, data) = parse_unet(octets).inspect_err(|error| check(octets, error))?;
+    let (header, data) = mpjdev_unet::parse(octets).inspect_err(|error| check(octets, error))?;
     assert_eq!((header.len as usize, HEADER_LEN + data.len()), (data.len(), octets.len()));
     let mut again = vec![0xcc; octets.len()];
-    assert_eq!(emit_unet(&header, data, &mut again), Ok(octets.len()));
+    assert_eq!(mpjdev_unet::emit(&header, data, &mut again), Ok(octets.len()));
     assert_eq!(again, expected(octets, header.numbers, false));
     Ok(())
 }

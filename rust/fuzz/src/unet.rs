@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use mpjdev_proto::datagram::header::Numbers;
 use mpjdev_proto::datagram::sequence::Sequence;
-use mpjdev_proto::datagram::unet::{Event, Outcome, SendError, Settings, Transmit, UnetConnection};
+use mpjdev_unet::{Event, Outcome, SendError, Settings, Transmit, UnetConnection};
 
 /// Runs calls and packets of three octets each. The first octet of the input selects the settings.
 ///

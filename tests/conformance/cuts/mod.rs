@@ -165,7 +165,7 @@ fn ranks(terms: Terms, config: &Config, pool: &Arc<HeapPool>) -> ([Rank; 3], [Tc
         let sockets = sockets.into_iter().map(|socket| socket.map(OwnedFd::from)).collect();
         let job = tcp::Job { rank: number, members: members.clone(), terms, sockets };
         number += 1;
-        let comm = job::tcp_rank(job, config.clone(), &source).expect("a rank");
+        let comm = job::tcp_rank(job, None, config.clone(), &source, None).expect("a rank");
         Rank { comm, pool: source.clone() }
     });
     (ranks, [relay_zero, relay_one])

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use mpjdev_cli::commands::run::java;
 use mpjdev_cli::job::network;
-use mpjdev_proto::datagram::network::Impairment;
+use mpjdev_sim::Impairment;
 use serde::Serialize;
 
 use super::contestants::{PeerKind, Selection};

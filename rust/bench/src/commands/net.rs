@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use mpjdev_proto::datagram::network::Impairment;
 use mpjdev_proto::datagram::reliable::settings::Path;
+use mpjdev_sim::Impairment;
 
 use crate::BenchError;
 use crate::ends::{self, EndConfig, Protocol, Task};

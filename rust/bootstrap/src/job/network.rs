@@ -7,20 +7,18 @@ use std::time::Instant;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Comm;
-use mpjdev_engine::PacketEngine;
 use mpjdev_proto::datagram::reliable::settings::Path;
+use mpjdev_transport::StatusReporter;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::hybrid;
-use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm::{self, SegmentPool};
 use mpjdev_transport::tcp;
 use mpjdev_transport::udp;
 use mpjdev_transport::wait::Uninterruptible;
-use mpjdev_transport::{PacketSource, StatusReporter, Transport};
 
-use super::error::{JoinError, system};
-use super::remote::sites_rank;
+use super::error::JoinError;
+use super::ranks::{site_rank, tcp_rank, udp_rank};
 use super::world::{Carrier, Datagrams, World};
 use crate::mesh;
 use crate::mesh::{Mesh, Warning};
@@ -71,19 +69,12 @@ pub(super) fn connect(
     // A rank that is alone in its site needs no shared memory, and parks on the connections.
     if let Some(shared) = shared.filter(|shared| shared.ranks() > 1) {
         let job = hybrid::Job { intra: shared, base: world.base, inter: job };
-        let world = sites_rank(job, clients, config, pool).map_err(system("the connections"))?;
-        return Ok((world, pool.clone()));
+        return Ok((site_rank(job, clients, config, pool)?, pool.clone()));
     }
     // No other rank reads this memory, so it need not be shared.
     let source: Arc<dyn SlabSource> = private.clone();
-    let (transport, packet_source) =
-        tcp::connect(job, &config, source.clone()).map_err(system("the connections"))?;
-    transport.report_to(pool.clone());
-    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
-    let endpoint = PacketEngine::new(rank, world.members.len() as u32, config, ends, source.clone());
-    let endpoint = Arc::new(endpoint);
-    progress_thread::start("tcp", &endpoint, &transport).map_err(system("a thread"))?;
-    Ok((Comm::world_with_foreign(endpoint, clients), source))
+    let world = tcp_rank(job, clients, config, &source, Some(pool.clone()))?;
+    Ok((world, source))
 }
 
 /// The path to ranks of other machines, over a link without other traffic.
@@ -126,14 +117,8 @@ fn connect_by_datagrams(
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
     let job = udp::Job { liveness: sockets, ..job };
-    let (transport, packet_source) =
-        udp::connect(job, &config, source.clone()).map_err(system("datagrams"))?;
-    transport.report_to(memory.pool.clone());
-    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
-    let endpoint =
-        Arc::new(PacketEngine::new(rank, world.members.len() as u32, config, ends, source.clone()));
-    progress_thread::start("udp", &endpoint, &transport).map_err(system("a thread"))?;
-    Ok((Comm::world(endpoint), source))
+    let (world, _) = udp_rank(job, config, &source, Some(memory.pool.clone()))?;
+    Ok((world, source))
 }
 
 /// The terms that this rank proposes to the others.

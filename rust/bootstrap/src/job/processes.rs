@@ -1,20 +1,17 @@
-//! Ranks over shared memory: the rank of this process, and, for tests, all of a job in one process.
+//! The rank that this process is.
 
-use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
 use mpjdev_engine::Comm;
-use mpjdev_engine::PacketEngine;
 use mpjdev_engine::mpi;
 use mpjdev_sys::segment::has_room;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::room;
-use mpjdev_transport::shm::{SegmentPool, StatusPage};
 use mpjdev_transport::wait::WaitControl;
-use mpjdev_transport::{PacketSource, StatusReporter, Transport, shm};
+use mpjdev_transport::{StatusReporter, shm};
 use tracing::{debug, warn};
 
 use crate::control;
@@ -24,44 +21,7 @@ use super::admission::{Admission, Admitted};
 use super::error::{JoinError, LauncherFault, system};
 use super::launcher;
 use super::network::{self, Memory};
-
-/// [`local`](super::local()) over shared memory, as if each rank were a process of its own. A rank's messages
-/// take memory from its endpoint's source; slabs beyond a segment of `segment_len` octets come from
-/// `private`.
-///
-/// # Errors
-/// The system refuses.
-///
-/// # Panics
-/// There is no rank, or more than 2³⁰.
-pub fn shm(
-    ranks: usize,
-    config: Config,
-    segment_len: usize,
-    private: &Arc<HeapPool>,
-) -> io::Result<Vec<Comm>> {
-    assert!(ranks > 0, "a job has at least one rank");
-    let config = config.for_ranks(ranks).bounded();
-    let create = |rank| shm::create(rank as u32, ranks, segment_len, &config, private.clone());
-    let pools = (0..ranks).map(create).collect::<io::Result<Vec<_>>>()?;
-    let status_page = StatusPage::create(ranks)?;
-    let connected = pools.iter().enumerate().map(|(rank, pool)| {
-        let files = pools.iter().map(|pool| pool.share()).collect::<io::Result<_>>()?;
-        connect(rank as u32, &config, pool, shm::Job::open(status_page.files(), files)?)
-    });
-    connected.collect()
-}
-
-/// A rank over shared memory, with its progress thread.
-fn connect(rank: u32, config: &Config, pool: &Arc<SegmentPool>, job: shm::Job) -> io::Result<Comm> {
-    let ranks = job.ranks() as u32;
-    let (transport, packet_source) = shm::connect(rank, config, pool.clone(), Arc::new(job));
-    let futex = transport.progress_futex();
-    let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport, Box::new(packet_source));
-    let endpoint = Arc::new(PacketEngine::new(rank, ranks, config.clone(), ends, pool.clone()));
-    shm::progress_thread::start(&endpoint, futex)?;
-    Ok(Comm::world(endpoint))
-}
+use super::ranks::shm_rank;
 
 /// The rank of this process, and the source of memory for its messages.
 #[derive(Debug)]
@@ -133,7 +93,7 @@ pub fn join_through(
                 Ok(Joined { world, source })
             }
             (None, Some(job)) => {
-                let world = connect(rank, &config, &pool, job).map_err(system("a thread"))?;
+                let world = shm_rank(rank, &config, &pool, job)?;
                 Ok(Joined { world, source: pool.clone() })
             }
             (None, None) => Err(JoinError::Launcher(LauncherFault::NoJob)),

@@ -9,7 +9,7 @@ use super::*;
 
 /// Jobs of ranks with liveness connections between them.
 fn jobs_with_liveness(count: usize, terms: Terms) -> Vec<Job> {
-    let mut jobs = job::udp_jobs(count, terms).expect("sockets");
+    let mut jobs = mpjdev_testing::udp_jobs(count, terms).expect("sockets");
     add_liveness(&mut jobs);
     jobs
 }
@@ -107,9 +107,11 @@ fn simultaneous_finishes_count_as_finished() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
     for (rounds, impairment) in [(60, None), (12, Some(impairment))] {
         for round in 0..rounds {
-            let impairment = impairment.map(|impairment| (impairment, round));
-            let terms = Terms { impairment, ..Terms::default() };
-            let ranks = ranks_of(jobs_with_liveness(3, terms), ProgressThread::Runs);
+            let mut jobs = jobs_with_liveness(3, Terms::default());
+            impairment
+                .into_iter()
+                .for_each(|impairment| mpjdev_testing::impair(&mut jobs, impairment, round));
+            let ranks = ranks_of(jobs, ProgressThread::Runs);
             let begun = Instant::now();
             scope(|threads| {
                 for (at, rank) in ranks.into_iter().enumerate() {

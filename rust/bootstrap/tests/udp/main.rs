@@ -8,19 +8,18 @@ use std::sync::Arc;
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-use mpjdev_bootstrap::job;
 use mpjdev_buffer::{Encoding, Message, SlabSource, WriteBuffer};
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::stats::Datagrams;
 use mpjdev_engine::{Comm, Config, DeviceError, Mode, PacketEngine, RecvFrom, Uninterruptible};
 use mpjdev_proto::datagram::header::Header as Fixed;
 use mpjdev_proto::datagram::layout::HEAD_LEN_MAX;
-use mpjdev_proto::datagram::network::{Chance, Impairment};
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::SECOND;
 use mpjdev_proto::datagram::sequence::FullSequence;
+use mpjdev_sim::{Chance, Impairment};
 use mpjdev_sys::datagram::options;
 use mpjdev_transport::net::progress_thread;
 use mpjdev_transport::udp::{Job, Terms, UdpTransport, connect, prepare};
@@ -48,7 +47,14 @@ enum ProgressThread {
 const LINGER: Duration = Duration::from_secs(15);
 
 fn ranks(count: usize, terms: Terms, progress_thread: ProgressThread) -> Vec<Rank> {
-    ranks_of(job::udp_jobs(count, terms).expect("sockets"), progress_thread)
+    ranks_of(mpjdev_testing::udp_jobs(count, terms).expect("sockets"), progress_thread)
+}
+
+/// Ranks with a simulated network between them.
+fn impaired(count: usize, impairment: Impairment, seed: u64) -> Vec<Job> {
+    let mut jobs = mpjdev_testing::udp_jobs(count, Terms::default()).expect("sockets");
+    mpjdev_testing::impair(&mut jobs, impairment, seed);
+    jobs
 }
 
 fn ranks_of(jobs: Vec<Job>, progress_thread: ProgressThread) -> Vec<Rank> {
@@ -170,8 +176,7 @@ fn large_messages_are_copied_by_the_kernel_only() {
 #[test]
 fn lost_datagrams_are_retransmitted() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
-    let ranks =
-        ranks(2, Terms { impairment: Some((impairment, 7)), ..Terms::default() }, ProgressThread::Runs);
+    let ranks = ranks_of(impaired(2, impairment, 7), ProgressThread::Runs);
     let (sender, receiver) = (&ranks[0], &ranks[1]);
     scope(|threads| {
         threads.spawn(|| (0..500).for_each(|i| sender.send(&message(1 + i % 4000, i as f64), 1)));
@@ -266,8 +271,8 @@ fn rank_that_ends_without_finish_fails_for_its_peers() {
 #[test]
 fn ranks_finish_without_waiting_for_the_deadline() {
     let impairment = Impairment { loss: Chance::percent(10), ..Impairment::NONE };
-    for impairment in [None, Some((impairment, 3))] {
-        let ranks = ranks(3, Terms { impairment, ..Terms::default() }, ProgressThread::Runs);
+    for impairment in [Impairment::NONE, impairment] {
+        let ranks = ranks_of(impaired(3, impairment, 3), ProgressThread::Runs);
         let begun = Instant::now();
         scope(|threads| {
             for rank in &ranks[1..] {
@@ -289,10 +294,9 @@ fn ranks_finish_without_waiting_for_the_deadline() {
 
 #[test]
 fn lengths_that_no_datagram_can_have_are_refused() {
-    let source: Arc<dyn SlabSource> = HeapPool::new(1 << 20);
     for datagram_len_max in [0, 40, 65_508, 1 << 20] {
         let terms = Terms { datagram_len_max, ..Terms::default() };
-        let refused = job::udp(2, Config::default(), terms, &source).expect_err("no such datagrams");
+        let refused = mpjdev_testing::udp_jobs(2, terms).expect_err("no such datagrams");
         assert!(refused.to_string().contains(&datagram_len_max.to_string()), "{refused}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, mpsc};
 
-use mpjdev_proto::datagram::network::Random;
+use mpjdev_sim::Random;
 use mpjdev_transport::PeerState;
 
 use super::deaths::add_liveness;
@@ -35,7 +35,7 @@ fn unchanged() -> Tamper {
 
 /// Two ranks, and the relay between them.
 fn pair(terms: Terms, tamper: Tamper) -> (Vec<Rank>, Relay) {
-    let mut jobs = job::udp_jobs(2, terms).expect("sockets");
+    let mut jobs = mpjdev_testing::udp_jobs(2, terms).expect("sockets");
     let relay = Relay::between(&mut jobs, tamper);
     (ranks_of(jobs, ProgressThread::Runs), relay)
 }
@@ -145,7 +145,7 @@ fn datagrams_of_an_earlier_run_are_dropped() {
     exchange(&ranks, 20);
     drop(ranks);
     relay.tamper(unchanged());
-    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    let mut jobs = mpjdev_testing::udp_jobs(2, Terms::default()).expect("sockets");
     relay.connect_to(&mut jobs);
     let ranks = ranks_of(jobs, ProgressThread::Runs);
     let recorded = std::mem::take(&mut *recorded.lock().expect("no panic"));
@@ -169,12 +169,12 @@ fn datagrams_of_an_earlier_run_are_dropped() {
 /// once.
 #[test]
 fn peer_is_notified_when_another_job_has_the_port() {
-    let mut old = job::udp_jobs(3, Terms::default()).expect("sockets");
+    let mut old = mpjdev_testing::udp_jobs(3, Terms::default()).expect("sockets");
     let killed = old.remove(1);
     let address = killed.socket.local_addr().expect("bound");
     let old = ranks_of(old, ProgressThread::Runs);
     drop(killed);
-    let mut new = job::udp_jobs(3, Terms::default()).expect("sockets");
+    let mut new = mpjdev_testing::udp_jobs(3, Terms::default()).expect("sockets");
     new[1].socket = UdpSocket::bind(address).expect("the port is free");
     prepare(new[1].socket.as_fd(), 2, &Terms::default()).expect("buffers");
     for rank in [0, 2] {
@@ -228,7 +228,7 @@ fn finish_completes_when_the_last_ack_is_lost() {
 /// ended.
 #[test]
 fn finish_ends_when_the_last_ack_is_lost_and_the_peer_has_ended() {
-    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    let mut jobs = mpjdev_testing::udp_jobs(2, Terms::default()).expect("sockets");
     add_liveness(&mut jobs);
     let _relay = Relay::between(&mut jobs, loses_answers_to_the_last(usize::MAX));
     let mut ranks = ranks_of(jobs, ProgressThread::Runs);
@@ -254,7 +254,7 @@ fn finish_ends_when_the_last_ack_is_lost_and_the_peer_has_ended() {
 #[test]
 fn finish_without_liveness_connections_ends_at_its_deadline_when_all_acks_of_the_end_are_lost() {
     for is_message_acked in [true, false] {
-        let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+        let mut jobs = mpjdev_testing::udp_jobs(2, Terms::default()).expect("sockets");
         let relay = Relay::between(&mut jobs, unchanged());
         let config = Config { finish_patience: Duration::from_millis(500), ..Config::default() };
         let ranks = ranks_with(jobs, ProgressThread::Runs, config);
@@ -289,7 +289,7 @@ fn loses_all_of_rank_0() -> Tamper {
 /// it, so that a peer that ignores other resets can close.
 #[test]
 fn reset_of_a_closed_peer_acks_the_last_packet() {
-    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    let mut jobs = mpjdev_testing::udp_jobs(2, Terms::default()).expect("sockets");
     add_liveness(&mut jobs);
     let (sender, resets) = mpsc::channel();
     let mut last = None;
@@ -330,7 +330,7 @@ fn reset_of_a_closed_peer_acks_the_last_packet() {
 /// The last messages are lost. The sender's finish names the messages without an ack.
 #[test]
 fn finish_names_messages_that_are_not_acknowledged() {
-    let mut jobs = job::udp_jobs(2, Terms::default()).expect("sockets");
+    let mut jobs = mpjdev_testing::udp_jobs(2, Terms::default()).expect("sockets");
     let relay = Relay::between(&mut jobs, Box::new(|_, octets| vec![octets]));
     let config = Config { finish_patience: Duration::from_millis(500), ..Config::default() };
     let ranks = ranks_with(jobs, ProgressThread::Runs, config);

@@ -136,7 +136,7 @@ impl ImpiServer {
     }
 
     fn listen(&self) -> Result<ServerDriver, ListenError> {
-        let enabled = auth::from_environment(say)?;
+        let enabled = auth::from_environment(print_line)?;
         let auth = auth::allowed(self.host, enabled)?;
         let limits = Limits {
             join_ms: ms(self.join_timeout),

@@ -1,8 +1,7 @@
 //! A whole datagram: parse and emit.
 //!
 //! ```text
-//!   U-Net     header 16 | user data
-//!   reliable  header 16 | extension 16 | blocks | user data | CRC32C 4, if CHECKED
+//!   header 16 | extension 16 | blocks | user data | CRC32C 4, if CHECKED
 //! ```
 //!
 //! A packet is a whole datagram, and len must match its user data. [`Packet::check`] has the rules for both
@@ -15,32 +14,6 @@ use super::extension::{Extension, Fragment};
 use super::header::{Header, Mode, Numbers};
 use super::layout::{HEADER_LEN, SEQUENCE_BITS, TRAILER_LEN};
 use super::sequence::{FullSequence, Sequence};
-
-/// Reads a U-Net packet: header and user data.
-///
-/// # Errors
-/// Too few octets for a header; an invalid header; a len that does not match the user data.
-#[inline]
-pub fn parse_unet(octets: &[u8]) -> Result<(Header, &[u8]), PacketError> {
-    let (header, data) = split_header(octets)?;
-    let header = Header::parse(header)?;
-    check_len(&header, data)?;
-    Ok((header, data))
-}
-
-/// Writes a U-Net packet to the front of `octets`; returns its length.
-///
-/// # Errors
-/// An invalid header; a len that does not match the data; `octets` is too short. Then nothing is written.
-#[inline]
-pub fn emit_unet(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
-    header.check()?;
-    check_len(header, data)?;
-    let (head, rest) = room(octets, HEADER_LEN + data.len())?.split_at_mut(HEADER_LEN);
-    header.emit(head.first_chunk_mut().expect("split there"));
-    rest.copy_from_slice(data);
-    Ok(HEADER_LEN + data.len())
-}
 
 /// A reliable packet without its user data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use mpjdev_proto::datagram::error::PacketError;
 use mpjdev_proto::datagram::extension::Extension;
 use mpjdev_proto::datagram::header::Mode;
 use mpjdev_proto::datagram::layout::{FLAGS, HEAD_LEN_MAX, HEADER_LEN, TRAILER_LEN};
-use mpjdev_proto::datagram::packet::{Packet, checksum, emit_unet, parse_unet};
+use mpjdev_proto::datagram::packet::{Packet, checksum};
 
 use crate::vectors::{self, Described, Vector};
 
@@ -12,12 +12,16 @@ fn parse<'a>(vector: &Vector, octets: &'a [u8]) -> Result<(Packet, &'a [u8]), Pa
     if vector.is_reliable {
         return Packet::parse(octets);
     }
-    let (header, data) = parse_unet(octets)?;
+    let (header, data) = mpjdev_unet::parse(octets)?;
     Ok((Packet { header, extension: Extension::default() }, data))
 }
 
 fn emit(vector: &Vector, packet: &Packet, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
-    if vector.is_reliable { packet.emit(data, octets) } else { emit_unet(&packet.header, data, octets) }
+    if vector.is_reliable {
+        packet.emit(data, octets)
+    } else {
+        mpjdev_unet::emit(&packet.header, data, octets)
+    }
 }
 
 /// The name of an error in a description.
@@ -171,13 +175,16 @@ fn packet_that_parse_would_refuse_is_not_emitted() {
     let mut octets = [0xcc; 64];
     let mut packet = Packet { extension: Extension::new(1, 2), ..Packet::default() };
     assert_eq!(packet.emit(&[], &mut octets), Err(PacketError::NoNumbers));
-    assert_eq!(emit_unet(&packet.header, &[], &mut octets), Err(PacketError::NoNumbers));
+    assert_eq!(mpjdev_unet::emit(&packet.header, &[], &mut octets), Err(PacketError::NoNumbers));
     packet.header.numbers.seq = Some(Default::default());
     packet.header.lrank = 2048;
     assert_eq!(packet.emit(&[], &mut octets), Err(PacketError::Lrank { lrank: 2048 }));
     packet.header.lrank = 2047;
     assert_eq!(packet.emit(b"a", &mut octets), Err(PacketError::Len { len: 0, found: 1 }));
-    assert_eq!(emit_unet(&packet.header, b"a", &mut octets), Err(PacketError::Len { len: 0, found: 1 }));
+    assert_eq!(
+        mpjdev_unet::emit(&packet.header, b"a", &mut octets),
+        Err(PacketError::Len { len: 0, found: 1 })
+    );
     packet.extension.nak = true;
     assert_eq!(packet.emit_head(&mut octets), Err(PacketError::WithoutAck { field: "NAK" }));
     assert_eq!(octets, [0xcc; 64]);

@@ -1,7 +1,6 @@
 //! Packets of the datagram protocol, and the machines that exchange them.
 
 mod golden;
-mod network;
 mod reliable;
 mod sequence;
 mod unet;

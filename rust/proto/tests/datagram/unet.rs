@@ -3,9 +3,7 @@
 use mpjdev_proto::datagram::header::Numbers;
 use mpjdev_proto::datagram::layout::WINDOW_MAX;
 use mpjdev_proto::datagram::sequence::Sequence;
-use mpjdev_proto::datagram::unet::{
-    AckError, Event, Outcome, SendError, Settings, SettingsError, Transmit, UnetConnection,
-};
+use mpjdev_unet::{AckError, Event, Outcome, SendError, Settings, SettingsError, Transmit, UnetConnection};
 
 const SETTINGS: Settings = Settings { window: 4, timeout_ns: 100, timeout_max_ns: 500, eager_acks: false };
 

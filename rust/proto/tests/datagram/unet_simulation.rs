@@ -2,9 +2,8 @@
 //! weaknesses.
 
 use mpjdev_proto::datagram::header::Header;
-use mpjdev_proto::datagram::network::{Impairment, Random};
-use mpjdev_proto::datagram::packet::parse_unet;
-use mpjdev_proto::datagram::unet::{Outcome, Settings};
+use mpjdev_sim::{Impairment, Random};
+use mpjdev_unet::{Outcome, Settings};
 
 use crate::world::{FINISH_NS, Program, Sends, World};
 
@@ -260,6 +259,6 @@ fn left_edge_is_retransmitted_to_a_computing_peer() {
 }
 
 fn is_pure_ack(packet: &[u8]) -> bool {
-    let (Header { numbers, .. }, _) = parse_unet(packet).expect("a packet");
+    let (Header { numbers, .. }, _) = mpjdev_unet::parse(packet).expect("a packet");
     numbers.seq.is_none()
 }

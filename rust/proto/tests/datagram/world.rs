@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
-use mpjdev_proto::datagram::network::{Impairment, Network, Random};
-use mpjdev_proto::datagram::packet::{emit_unet, parse_unet};
-use mpjdev_proto::datagram::unet::{Event, Outcome, Settings, Transmit, UnetConnection};
+use mpjdev_sim::{Impairment, Network, Random};
+use mpjdev_unet::{Event, Outcome, Settings, Transmit, UnetConnection};
 
 /// The limit of a finish.
 pub(crate) const FINISH_NS: u64 = 5_000_000_000;
@@ -219,13 +218,13 @@ impl World {
 
     fn write(&mut self, end: usize, header: &Header, data: &[u8]) {
         let mut octets = [0; PACKET_MAX];
-        let len = emit_unet(header, data, &mut octets).expect("a packet");
+        let len = mpjdev_unet::emit(header, data, &mut octets).expect("a packet");
         self.wires[end].send(self.now_ns, len, octets[..len].to_vec());
     }
 
     /// A packet was received: its message must be the next one, and intact.
     fn receive(&mut self, end: usize, packet: &[u8]) {
-        let (found, data) = parse_unet(packet).expect("a packet");
+        let (found, data) = mpjdev_unet::parse(packet).expect("a packet");
         let here = &mut self.ends[end];
         let event = here.machine.handle_packet(self.now_ns, found.numbers).expect("an honest peer");
         if event == Event::Deliver {

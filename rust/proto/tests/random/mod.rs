@@ -1,6 +1,6 @@
 //! Random choices of simulations: the same for the same seed.
 
-use mpjdev_proto::datagram::network;
+use mpjdev_sim as network;
 
 /// The generator of the simulated network.
 pub(crate) struct Random(network::Random);

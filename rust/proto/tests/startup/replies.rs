@@ -89,7 +89,7 @@ fn reply(label: i32, mask: u32, data: &[u8]) -> Vec<u8> {
 }
 
 fn error(said: Said) -> TableError {
-    match reply.parsed() {
+    match said.parsed() {
         Err(ClientError::Table(error)) => error,
         other => panic!("{other:?}"),
     }
@@ -236,7 +236,7 @@ fn client_without_hosts_contributes_nothing() {
             data.truncate(data.len() - one);
         }
     }
-    let tables = reply.parsed().expect("two are enough");
+    let tables = said.parsed().expect("two are enough");
     assert_eq!((tables.clients.len(), tables.hosts.len(), tables.procs.len()), (3, 3, 4));
     assert_eq!((tables.clients[2].hosts.clone(), tables.clients[2].procs.clone()), (3..3, 4..4));
     assert_eq!(tables.maxdatalen, 1);

@@ -5,12 +5,12 @@ use std::num::NonZeroU16;
 use std::os::fd::BorrowedFd;
 
 use mpjdev_proto::datagram::layout::{HEAD_LEN_MAX, TRAILER_LEN};
-use mpjdev_proto::datagram::network::Network;
 use mpjdev_proto::datagram::packet::{Packet, checksum};
 use mpjdev_proto::datagram::reliable::content::Body;
 use mpjdev_proto::datagram::reliable::time::Nanos;
 use mpjdev_sys::datagram::{self, Address, GsoBatch, LEN_MAX, Obstacle, Run, SEGMENTS_MAX};
 
+use super::SimulatedNetwork;
 use super::retransmit_buffer::Store;
 
 /// Most datagrams that are collected.
@@ -68,7 +68,7 @@ pub(super) struct Outgoing {
     /// The system fragments such datagrams.
     fragments: bool,
     /// For tests: a simulated network before the socket.
-    network: Option<Box<Network<Vec<u8>>>>,
+    network: Option<Box<dyn SimulatedNetwork>>,
     left: Left,
 }
 
@@ -89,10 +89,10 @@ impl Outgoing {
     pub(super) fn new(
         address: Option<SocketAddr>,
         cuts: bool,
-        network: Option<Network<Vec<u8>>>,
+        network: Option<Box<dyn SimulatedNetwork>>,
     ) -> Outgoing {
         let pieces = Vec::with_capacity(DATAGRAMS_MAX);
-        let (address, network) = (address.map(Address::from), network.map(Box::new));
+        let address = address.map(Address::from);
         Outgoing {
             address,
             pieces,
@@ -140,7 +140,7 @@ impl Outgoing {
 
     /// Time of the next event of the simulated network.
     pub(super) fn next_time(&self) -> Option<Nanos> {
-        self.network.as_ref()?.next_time_ns()
+        self.network.as_ref()?.next_time()
     }
 
     /// Adds a packet, and the location of its user data.
@@ -180,7 +180,7 @@ impl Outgoing {
         if self.network.is_some() {
             return self.play(now, socket, store);
         }
-        let mut vain = 0;
+        let mut failed_calls = 0;
         self.is_too_long = false;
         while !self.pieces.is_empty() {
             self.left.calls += 1;
@@ -189,12 +189,14 @@ impl Outgoing {
                 Err((_, Obstacle::Later)) => return,
                 Err((_, Obstacle::NoGso)) => self.cuts = false,
                 // An earlier datagram may have been too long, and a router has reported it.
-                Err((_, Obstacle::TooLong)) if self.fragments && vain < FAILED_CALLS_MAX => vain += 1,
+                Err((_, Obstacle::TooLong)) if self.fragments && failed_calls < FAILED_CALLS_MAX => {
+                    failed_calls += 1
+                }
                 Err((_, Obstacle::TooLong)) => {
                     self.is_too_long = true;
                     return;
                 }
-                Err((_, Obstacle::Refused)) if vain < FAILED_CALLS_MAX => vain += 1,
+                Err((_, Obstacle::Refused)) if failed_calls < FAILED_CALLS_MAX => failed_calls += 1,
                 Err((count, _)) => drop(self.pieces.drain(..count)),
             }
         }
@@ -272,7 +274,7 @@ impl Outgoing {
         let Some(network) = &mut self.network else { return };
         for mut piece in self.pieces.drain(..) {
             let octets = piece.whole.take().unwrap_or_else(|| piece.octets(store));
-            network.send(now, octets.len(), octets);
+            network.send(now, octets);
         }
         while let Some(octets) = network.poll_deliver(now) {
             let batch =

@@ -50,6 +50,7 @@ pub fn jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<Job>> {
             receive_window: windows[rank],
             early: Vec::new(),
             liveness: Vec::new(),
+            networks: Vec::new(),
         }
     });
     Ok(ranks.collect())

@@ -35,6 +35,7 @@ mod staging_buffer;
 mod timers;
 mod transport;
 
+use std::fmt::Debug;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -44,7 +45,6 @@ use std::time::Duration;
 use mpjdev_buffer::SlabSource;
 use mpjdev_proto::datagram::extension::Sack;
 use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAILER_LEN};
-use mpjdev_proto::datagram::network::Impairment;
 use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::{self, DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos};
@@ -79,8 +79,6 @@ pub struct Terms {
     pub linger: Duration,
     /// Whether every datagram has a checksum of its own.
     pub is_checked: bool,
-    /// For tests: impairment of datagrams before they reach the socket, and its seed.
-    pub impairment: Option<(Impairment, u64)>,
 }
 
 /// Path within this machine. Nothing is paced, because the windows alone keep the sockets from overflowing.
@@ -106,7 +104,6 @@ impl Default for Terms {
             dead_after: DEAD_AFTER,
             linger: Duration::from_secs(5),
             is_checked: false,
-            impairment: None,
         }
     }
 }
@@ -155,6 +152,20 @@ pub struct Job {
     /// Liveness connections to the other ranks, by rank. They carry no data, and the end of one is the end of
     /// the rank there. Without a connection, only the peer timeout detects a dead rank.
     pub liveness: Vec<Option<OwnedFd>>,
+    /// For tests: networks between the socket and the other ranks, by rank.
+    pub networks: Vec<Option<Box<dyn SimulatedNetwork>>>,
+}
+
+/// A simulated network that datagrams to one peer pass before they reach the socket.
+pub trait SimulatedNetwork: Debug + Send {
+    /// Sends a datagram.
+    fn send(&mut self, now: Nanos, octets: Vec<u8>);
+
+    /// The next datagram that has arrived by now.
+    fn poll_deliver(&mut self, now: Nanos) -> Option<Vec<u8>>;
+
+    /// Arrival of the next datagram, unless more are sent before.
+    fn next_time(&self) -> Option<Nanos>;
 }
 
 /// Octets of datagrams, the longest first: the maximum, the most that Ethernet with long frames takes, and

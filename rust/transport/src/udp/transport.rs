@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::SlabSource;
-use mpjdev_proto::datagram::network::Network;
 use mpjdev_proto::datagram::reliable::connection::Connection;
 use mpjdev_proto::datagram::reliable::counters::Counters;
 use mpjdev_proto::datagram::reliable::settings::Settings;
@@ -72,7 +71,7 @@ fn supports_gso() -> bool {
 
 impl UdpTransport {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpTransport> {
-        let Job { rank, members, terms, socket, receive_window, early, liveness } = job;
+        let Job { rank, members, terms, socket, receive_window, early, liveness, mut networks } = job;
         let (net, timers) = (NetRank::new(rank, members.len(), 1, source)?, Timers::new());
         socket.set_nonblocking(true)?;
         let has_liveness: Vec<bool> = liveness.iter().map(Option::is_some).collect();
@@ -94,9 +93,7 @@ impl UdpTransport {
             let settings =
                 Settings { trusts_resets: !has_liveness, ..terms.settings(&member, receive_window) };
             let connection = Connection::new(settings, timers.now()).map_err(io::Error::other)?;
-            let network = terms.impairment.map(|(impairment, seed)| {
-                Network::new(impairment, seed.wrapping_add(u64::from(rank) << 32 | peer as u64))
-            });
+            let network = networks.get_mut(peer).and_then(Option::take);
             let outgoing = Outgoing::new((!is_connected).then_some(member.address), cuts, network);
             let limits = [terms.eager_len(&member), terms.eager_max as usize];
             let (octets, window) = (member.datagram_len_max, member.send_window);

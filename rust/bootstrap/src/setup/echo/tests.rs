@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-use mpjdev_proto::datagram::network::{Impairment, Network};
+use mpjdev_sim::{Impairment, Network};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::*;

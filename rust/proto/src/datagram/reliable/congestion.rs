@@ -263,7 +263,7 @@ impl Congestion {
 mod tests {
     use super::super::time::MILLISECOND;
     use super::*;
-    use crate::datagram::network::Random;
+    use mpjdev_sim::Random;
 
     const SMOOTHED: Nanos = 10 * MILLISECOND;
 

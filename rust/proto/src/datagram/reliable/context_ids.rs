@@ -108,7 +108,7 @@ impl RxContextIds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagram::network::Random;
+    use mpjdev_sim::Random;
 
     /// Proves that both ends agree for contexts in any order with a bounded number of ids.
     #[test]

@@ -1,9 +1,9 @@
 //! Both protocols on the same paths with the same messages (3.2).
 
-use mpjdev_proto::datagram::network::Impairment;
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::Nanos;
-use mpjdev_proto::datagram::unet;
+use mpjdev_sim::Impairment;
+use mpjdev_unet as unet;
 
 use super::world::{END_LIMIT, START, world};
 use crate::world::{Program, Sends, World};

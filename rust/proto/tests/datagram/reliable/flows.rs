@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 
 use mpjdev_proto::datagram::layout::FIXED_LEN;
-use mpjdev_proto::datagram::network::{Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::congestion::Algorithm;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition};
@@ -13,6 +12,7 @@ use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::reliable::windows::{Shares, capacity, charge};
+use mpjdev_sim::{Network, Random};
 
 /// Octets of a datagram.
 const DATAGRAM_LEN: usize = 1472;

@@ -2,13 +2,13 @@
 
 use mpjdev_proto::datagram::extension::{Extension, Fragment, Grant, Request, Sack};
 use mpjdev_proto::datagram::header::{Header, Mode, Numbers};
-use mpjdev_proto::datagram::network::Random;
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition, Event};
 use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
+use mpjdev_sim::Random;
 
 use super::world::{for_seeds, mixed, scaled, short};
 

@@ -1,7 +1,7 @@
 //! A million messages over paths of all kinds; with MPJDEV_SOAK a hundred times as many.
 
-use mpjdev_proto::datagram::network::Random;
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
+use mpjdev_sim::Random;
 
 use super::world::{END_LIMIT, for_seeds, scaled, short, world};
 

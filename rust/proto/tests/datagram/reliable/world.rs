@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use mpjdev_proto::completion::Completion;
-use mpjdev_proto::datagram::network::{Impairment, Network, Random};
 use mpjdev_proto::datagram::packet::Packet;
 use mpjdev_proto::datagram::reliable::connection::{Connection, Disposition, Event};
 use mpjdev_proto::datagram::reliable::content::Body;
@@ -15,6 +14,7 @@ use mpjdev_proto::datagram::reliable::resets::Resets;
 use mpjdev_proto::datagram::reliable::settings::Settings;
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, Nanos, SECOND};
 use mpjdev_proto::datagram::sequence::FullSequence;
+use mpjdev_sim::{Impairment, Network, Random};
 
 /// The behaviour of a program with a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

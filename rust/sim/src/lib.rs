@@ -1,4 +1,5 @@
-//! A simulated network with impairments: for tests of the machines, and for a relay between sockets.
+//! A simulated network with impairments: for tests of the machines, of the UDP transport, and for a relay
+//! between sockets. No product code uses it.
 //!
 //! A network is one direction of one path. It depends only on its seed, packets and times. Times are
 //! nanoseconds of any monotonic clock.
@@ -8,9 +9,12 @@
 //!                |                 |                    |                             |
 //!                x                 x full               x               reorder: waits for later packets
 //! ```
+#![forbid(unsafe_code)]
 
 mod impairment;
 mod random;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};

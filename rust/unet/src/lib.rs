@@ -1,5 +1,7 @@
-//! The protocol of 1997: a window, a timer for its left edge, piggy-backed acknowledgments (3). A reference
-//! and a baseline for benchmarks; no transport uses it.
+//! The datagram protocol of 1997: a window, a timer for its left edge, piggy-backed acknowledgments (3).
+//!
+//! A reference, and a baseline for benchmarks. No transport uses it. A number in brackets is a section of
+//! `docs/spec/unet.md`.
 //!
 //! ```text
 //!                 snd_una               snd_nxt         snd_una + window
@@ -17,14 +19,49 @@
 //!
 //! The machine sees the numbers of packets only. The driver keeps the octets of each message under a token
 //! until the machine returns the token.
+#![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 
+use mpjdev_proto::datagram::error::PacketError;
+use mpjdev_proto::datagram::header::{Header, Numbers};
+use mpjdev_proto::datagram::layout::{HEADER_LEN, WINDOW_MAX};
+use mpjdev_proto::datagram::sequence::Sequence;
 use thiserror::Error;
 
-use super::header::Numbers;
-use super::layout::WINDOW_MAX;
-use super::sequence::Sequence;
+/// Reads a packet: header and user data.
+///
+/// # Errors
+/// Too few octets for a header; an invalid header; a len that does not match the user data.
+pub fn parse(octets: &[u8]) -> Result<(Header, &[u8]), PacketError> {
+    let cut = PacketError::Cut { field: "header", end: HEADER_LEN, len: octets.len() };
+    let (header, data) = octets.split_first_chunk().ok_or(cut)?;
+    let header = Header::parse(header)?;
+    check_len(&header, data)?;
+    Ok((header, data))
+}
+
+/// Writes a packet to the front of `octets`; returns its length.
+///
+/// # Errors
+/// An invalid header; a len that does not match the data; `octets` is too short. Then nothing is written.
+pub fn emit(header: &Header, data: &[u8], octets: &mut [u8]) -> Result<usize, PacketError> {
+    header.check()?;
+    check_len(header, data)?;
+    let (len, capacity) = (HEADER_LEN + data.len(), octets.len());
+    let octets = octets.get_mut(..len).ok_or(PacketError::Capacity { len, capacity })?;
+    let (head, rest) = octets.split_first_chunk_mut().expect("longer than a header");
+    header.emit(head);
+    rest.copy_from_slice(data);
+    Ok(len)
+}
+
+fn check_len(header: &Header, data: &[u8]) -> Result<(), PacketError> {
+    match header.len as usize == data.len() {
+        true => Ok(()),
+        false => Err(PacketError::Len { len: header.len, found: data.len() }),
+    }
+}
 
 /// The settings that both ends agree on; the values of 1997 are unknown (2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

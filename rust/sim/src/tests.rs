@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use mpjdev_proto::datagram::network::{
+use super::{
     Burst, Chance, Counts, HOLD_MAX_NS, IN_FLIGHT_MAX, Impairment, ImpairmentError, Network, Partition,
     Reorder,
 };
