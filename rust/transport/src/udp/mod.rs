@@ -48,7 +48,7 @@ use mpjdev_proto::datagram::layout::{CONTEXT_LEN, FIXED_LEN, FRAGMENT_LEN, TRAIL
 use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::{self, DEAD_AFTER, Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MILLISECOND, Nanos};
-use mpjdev_proto::datagram::reliable::windows::{Shares, capacity, charge};
+use mpjdev_proto::datagram::reliable::windows::{capacity, charge, share};
 use mpjdev_proto::datagram::sequence::FullSequence;
 use mpjdev_sys::datagram::{LEN_MAX, options};
 
@@ -188,10 +188,8 @@ pub fn datagram_len(socket: BorrowedFd<'_>, peers: usize, terms: &Terms) -> io::
 
 /// As [`datagram_len`], with `granted` octets of buffer.
 fn fitting(granted: usize, peers: usize, len_max: usize) -> usize {
-    let is_enough = |len: &usize| {
-        let shares = Shares::new(capacity(granted, charge(*len)), peers);
-        shares.is_ok_and(|shares| shares.part() >= WINDOW_WANTED)
-    };
+    let is_enough =
+        |len: &usize| share(capacity(granted, charge(*len)), peers).is_ok_and(|share| share >= WINDOW_WANTED);
     let lens = std::iter::once(len_max).chain(LENS.into_iter().filter(|len| *len < len_max));
     let shortest = LENS[LENS.len() - 1].min(len_max);
     lens.into_iter().find(is_enough).unwrap_or(shortest)
@@ -205,8 +203,8 @@ fn fitting(granted: usize, peers: usize, len_max: usize) -> usize {
 pub fn prepare(socket: BorrowedFd<'_>, peers: usize, terms: &Terms) -> io::Result<u16> {
     let granted = options::set_buffers(socket, terms.receive_buffer_len, terms.receive_buffer_len)?;
     let capacity = capacity(granted.receive_len, charge(terms.datagram_len_max));
-    let shares = Shares::new(capacity, peers).map_err(io::Error::other)?;
-    Ok(shares.part().min(terms.window_max).max(1))
+    let share = share(capacity, peers).map_err(io::Error::other)?;
+    Ok(share.min(terms.window_max).max(1))
 }
 
 /// The transport and the packet source of a rank. Arriving messages take memory from `source`.

@@ -65,7 +65,7 @@ pub struct Settings {
     pub first_theirs: FullSequence,
     /// Most octets of a datagram, header included, as agreed; at least [`DATAGRAM_LEN_MIN`].
     pub datagram_len_max: usize,
-    /// Packets that the peer may send ahead: its share of this end's socket ([`super::windows::Shares`]); at
+    /// Packets that the peer may send ahead: its share of this end's socket ([`super::windows::share`]); at
     /// least 1.
     pub receive_window: u16,
     /// Packets that this end may send ahead at first: the peer's `receive_window`.

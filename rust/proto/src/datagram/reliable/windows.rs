@@ -42,17 +42,6 @@ const LINEAR_MAX: usize = 32768;
 /// Octets beside a payload in pages: 65507 octets were charged about 66600.
 const PAGED_CHARGE: usize = 1536;
 
-/// The shares of the peers of one socket: all windows together are at most half of what the socket holds
-/// (5.4).
-///
-/// Each peer has the same share until the end of the job, since a window is never withdrawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shares {
-    part: u16,
-    peers_max: usize,
-    peers: usize,
-}
-
 /// More peers than the socket has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{peers} peers share a socket that holds {capacity} datagrams")]
@@ -63,47 +52,19 @@ pub struct SharesError {
     pub capacity: usize,
 }
 
-impl Shares {
-    /// Shares of a socket that holds `capacity` datagrams, for at most `peers_max` peers. Each has at least
-    /// one datagram, also where half of the capacity is less; retransmissions may then find no room.
-    ///
-    /// # Errors
-    /// The socket holds less than a datagram of each peer: use a larger buffer, or several sockets.
-    pub fn new(capacity: usize, peers_max: usize) -> Result<Self, SharesError> {
-        let peers = peers_max.max(1);
-        let part = (capacity / 2 / peers).max(1);
-        if peers > capacity {
-            return Err(SharesError { peers: peers_max, capacity });
-        }
-        let part = u16::try_from(part).unwrap_or(u16::MAX).min(RECEIVE_WINDOW_MAX);
-        Ok(Self { part, peers_max: peers, peers: 0 })
+/// The receive window of each of `peers` peers of a socket that holds `capacity` datagrams. All windows
+/// together are at most half of what the socket holds (5.4), and each is at least one datagram, also where
+/// half of the capacity is less; retransmissions may then find no room. The share lasts until the end of the
+/// job, since a window is never withdrawn.
+///
+/// # Errors
+/// The socket holds less than a datagram of each peer: use a larger buffer, or several sockets.
+pub fn share(capacity: usize, peers: usize) -> Result<u16, SharesError> {
+    if peers.max(1) > capacity {
+        return Err(SharesError { peers, capacity });
     }
-
-    /// A peer's receive window, in packets, at least 1. `None` when `peers_max` peers have theirs.
-    pub const fn join(&mut self) -> Option<u16> {
-        if self.peers == self.peers_max {
-            return None;
-        }
-        self.peers += 1;
-        Some(self.part)
-    }
-
-    /// Releases the share of a closed peer without packets in flight.
-    pub const fn leave(&mut self) {
-        self.peers = self.peers.saturating_sub(1);
-    }
-
-    /// The share of one peer.
-    #[must_use]
-    pub const fn part(&self) -> u16 {
-        self.part
-    }
-
-    /// The shares of all peers together.
-    #[must_use]
-    pub const fn granted(&self) -> usize {
-        self.part as usize * self.peers
-    }
+    let share = (capacity / 2 / peers.max(1)).max(1);
+    Ok(u16::try_from(share).unwrap_or(u16::MAX).min(RECEIVE_WINDOW_MAX))
 }
 
 /// The receive window: what the peer may send.
@@ -282,20 +243,17 @@ mod tests {
     fn windows_of_all_peers_share_half_of_the_socket() {
         for capacity in [2, 3, 4, 12, 92, 256, 10082, 1 << 20] {
             for peers in 1..300 {
-                let Ok(mut shares) = Shares::new(capacity, peers) else {
+                let Ok(share) = share(capacity, peers) else {
                     assert!(peers > capacity, "{peers} peers find no room among {capacity}");
                     continue;
                 };
-                while let Some(part) = shares.join() {
-                    assert!(part >= 1);
-                }
                 let most = if capacity / 2 >= peers { capacity / 2 } else { capacity };
-                assert!(shares.granted() <= most, "{capacity} datagrams, {peers} peers: {shares:?}");
-                assert_eq!(shares.granted(), usize::from(shares.part()) * peers);
+                let all = usize::from(share) * peers;
+                assert!(share >= 1 && all <= most, "{capacity} datagrams, {peers} peers: {share}");
             }
         }
-        assert_eq!(Shares::new(92, 1).map(|shares| shares.part()), Ok(46));
-        assert_eq!(Shares::new(5, 6), Err(SharesError { peers: 6, capacity: 5 }));
+        assert_eq!(share(92, 1), Ok(46));
+        assert_eq!(share(5, 6), Err(SharesError { peers: 6, capacity: 5 }));
     }
 
     /// Proves that a held window keeps its right edge, and that resuming advertises a new one.

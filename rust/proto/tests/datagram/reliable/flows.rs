@@ -11,7 +11,7 @@ use mpjdev_proto::datagram::reliable::message_tx::Send;
 use mpjdev_proto::datagram::reliable::rtt::Timing;
 use mpjdev_proto::datagram::reliable::settings::{Path, Settings};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
-use mpjdev_proto::datagram::reliable::windows::{Shares, capacity, charge};
+use mpjdev_proto::datagram::reliable::windows::{capacity, charge, share};
 use mpjdev_sim::{Network, Random};
 
 /// Octets of a datagram.
@@ -335,8 +335,7 @@ fn stream_is_acked_four_times_in_a_window() {
 fn senders_that_share_a_socket_never_overflow_it() {
     let capacity = capacity(212_992, charge(DATAGRAM_LEN));
     for count in [1, 2, 8, 23, 46] {
-        let mut shares = Shares::new(capacity, count).expect("there is room for all of them");
-        let window = shares.join().expect("the first");
+        let window = share(capacity, count).expect("there is room for all of them");
         let settings = Settings { receive_window: window, send_window: window, ..settings() };
         let paths = vec![Path { timing: Timing::SHARED, ..Path::PRIVATE }; count];
         let mut flows = Flows::new(&paths, Settings { first_rtt: None, ..settings }, "delay=10us", 5);
