@@ -134,8 +134,8 @@ impl Bench {
     fn new(ranks: u32, physical: bool) -> Bench {
         // No test depends on this time: a finish that waits for a packet that cannot arrive fails at its own
         // limit.
-        let finish_patience = Duration::from_secs(60);
-        let config = Config { message_oriented: physical, finish_patience, ..Config::default() }.bounded();
+        let finish_timeout = Duration::from_secs(60);
+        let config = Config { message_oriented: physical, finish_timeout, ..Config::default() }.bounded();
         let pool = HeapPool::new(1 << 30);
         let source: Arc<dyn SlabSource> = pool.clone();
         let (mut transports, mut packet_sources): (Vec<_>, Vec<_>) =

@@ -98,7 +98,7 @@ fn finish_all(site: &Site) -> Vec<(u32, Result<(), DeviceError>)> {
 }
 
 fn impatient(time: Duration) -> Config {
-    Config { foreign_patience: time, ..Config::default() }
+    Config { foreign_timeout: time, ..Config::default() }
 }
 
 #[test]

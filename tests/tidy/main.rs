@@ -8,6 +8,7 @@ mod documents;
 mod figures;
 mod functions;
 mod known;
+mod locks;
 mod logging;
 mod modules;
 mod names;

@@ -133,7 +133,7 @@ impl Operation {
         };
         let is_complete = self.is_complete();
         let advanced = advanced.and_then(|outcome| match outcome {
-            None if !is_complete => self.comm.heed_abandonment()?.map_or(Ok(None), Err),
+            None if !is_complete => self.comm.check_abandonment()?.map_or(Ok(None), Err),
             outcome => Ok(outcome),
         });
         match &advanced {

@@ -66,10 +66,10 @@ impl Memory {
 
     /// The run, for a holder that may still use an address in it after this is dropped.
     pub fn run(&self) -> Arc<Run> {
-        self.run.get_or_init(|| Arc::new(self.unheld_run())).clone()
+        self.run.get_or_init(|| Arc::new(self.new_run())).clone()
     }
 
-    fn unheld_run(&self) -> Run {
+    fn new_run(&self) -> Run {
         Run { start: self.start.cast(), len: self.len() }
     }
 
@@ -87,7 +87,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.run.get().is_none() {
-            drop(self.unheld_run());
+            drop(self.new_run());
         }
     }
 }

@@ -26,11 +26,11 @@ pub struct Config {
     /// Longest sleep before a waiting thread checks interrupts and deadlines again.
     pub slice: Duration,
     /// Longest wait of a finishing rank for a peer without a heartbeat.
-    pub finish_patience: Duration,
+    pub finish_timeout: Duration,
     /// Longest wait of a finishing rank for a foreign rank that has no heartbeat and has not reached the
     /// barrier at the end of the job. Such a rank may well compute, and answers no request for a heartbeat.
     /// The death of its process is noticed at once.
-    pub foreign_patience: Duration,
+    pub foreign_timeout: Duration,
     /// The local transport behaves like a message-oriented one: physical messages only, split ones paired by
     /// number.
     pub message_oriented: bool,
@@ -72,8 +72,8 @@ impl Default for Config {
             yields: 2000,
             yield_max: Duration::from_micros(50),
             slice: Duration::from_millis(20),
-            finish_patience: Duration::from_secs(5),
-            foreign_patience: Duration::from_secs(600),
+            finish_timeout: Duration::from_secs(5),
+            foreign_timeout: Duration::from_secs(600),
             message_oriented: false,
             tag_ub: i32::MAX,
         }

@@ -44,7 +44,7 @@ fn terms(dialect: Dialect) -> Terms {
 
 fn config() -> Config {
     // No rank waits for a packet that cannot arrive, so no test depends on the patience.
-    Config { credit: 500, finish_patience: 3 * SOON, ..Config::default() }.for_ranks(3).bounded()
+    Config { credit: 500, finish_timeout: 3 * SOON, ..Config::default() }.for_ranks(3).bounded()
 }
 
 /// Progress of rank 0 or rank 1 with the other.

@@ -28,7 +28,7 @@ fn finish_reports_unreceived_messages_after_the_peer_timeout(fixture: &Transport
     for test_message in
         [TestMessage::plain(1, 64), TestMessage::plain(2, 5000), TestMessage::split(3, 64, 700)]
     {
-        let job = Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = patience);
+        let job = Job::new(fixture, 2).untidy().tuned(|config| config.finish_timeout = patience);
         job.run(|harness| {
             if harness.rank() == 0 {
                 for tag in [31, 32, 33] {
@@ -60,7 +60,7 @@ fn finish_waits_past_the_peer_timeout_while_heartbeats_arrive(fixture: &Transpor
 /// Whether a finish waits while the peer waits three times as long for another message and then receives.
 fn waits_longer_than_its_peer(fixture: &TransportFixture, patience: Duration) -> bool {
     let outlasts = AtomicBool::new(true);
-    Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = patience).run(|harness| {
+    Job::new(fixture, 2).untidy().tuned(|config| config.finish_timeout = patience).run(|harness| {
         let timed_out = "timed out";
         if harness.rank() == 0 {
             let id = harness.isend(Mode::Synchronous, &SMALL, 1, 1).expect("pending");
@@ -101,7 +101,7 @@ fn waits_longer_than_its_peer(fixture: &TransportFixture, patience: Duration) ->
 /// Neither receives again, so neither waits for the other.
 fn ranks_that_finish_with_messages_for_each_other_both_end(fixture: &TransportFixture) {
     let job =
-        Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = Duration::from_millis(200));
+        Job::new(fixture, 2).untidy().tuned(|config| config.finish_timeout = Duration::from_millis(200));
     job.run(|harness| {
         let peer = 1 - harness.rank();
         // To itself as well: no other rank can receive that.
@@ -213,7 +213,7 @@ fn finish_warns_of_messages_that_a_freed_communicator_dropped(fixture: &Transpor
 fn standard_sends_to_itself_do_not_delay_finish(fixture: &TransportFixture) {
     let test_messages =
         [SMALL, TestMessage::plain(2, fixture.octets(1 << 20) / 8 * 8), TestMessage::split(3, 16, 700)];
-    let job = Job::new(fixture, 2).untidy().tuned(|config| config.finish_patience = Duration::from_secs(600));
+    let job = Job::new(fixture, 2).untidy().tuned(|config| config.finish_timeout = Duration::from_secs(600));
     job.run(|harness| {
         let own = harness.rank();
         let ids: Vec<_> = test_messages
@@ -254,7 +254,7 @@ fn standard_sends_to_a_rank_that_finishes_do_not_fail_finish(fixture: &Transport
 /// Progress that other threads drive for a rank is not a heartbeat of that rank.
 fn finish_keeps_the_peer_timeout_for_a_peer_that_others_drive(fixture: &TransportFixture) {
     let job = Job::new(fixture, 3).untidy().tuned(|config| {
-        config.finish_patience = Duration::from_millis(300);
+        config.finish_timeout = Duration::from_millis(300);
         config.credit = 16 << 20;
     });
     job.run(|harness| match harness.rank() {

@@ -58,8 +58,8 @@ fn impaired(count: usize, impairment: Impairment, seed: u64) -> Vec<Job> {
 }
 
 fn ranks_of(jobs: Vec<Job>, progress_thread: ProgressThread) -> Vec<Rank> {
-    let finish_patience = LINGER;
-    ranks_with(jobs, progress_thread, Config { finish_patience, ..Config::default() })
+    let finish_timeout = LINGER;
+    ranks_with(jobs, progress_thread, Config { finish_timeout, ..Config::default() })
 }
 
 fn ranks_with(jobs: Vec<Job>, progress_thread: ProgressThread, config: Config) -> Vec<Rank> {
@@ -69,7 +69,7 @@ fn ranks_with(jobs: Vec<Job>, progress_thread: ProgressThread, config: Config) -
     let rank = |mut job: Job| {
         let rank = job.rank;
         // This distinguishes a finish that waits until then from one on a busy machine.
-        job.terms.linger = config.finish_patience;
+        job.terms.linger = config.finish_timeout;
         let (transport, packet_source) = connect(job, &config, source.clone()).expect("a wire");
         let ends: (Arc<dyn Transport>, Box<dyn PacketSource>) = (transport.clone(), Box::new(packet_source));
         let endpoint = Arc::new(PacketEngine::new(rank, count as u32, config.clone(), ends, source.clone()));

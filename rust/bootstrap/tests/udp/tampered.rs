@@ -256,7 +256,7 @@ fn finish_without_liveness_connections_ends_at_its_deadline_when_all_acks_of_the
     for is_message_acked in [true, false] {
         let mut jobs = mpjdev_testing::udp_jobs(2, Terms::default()).expect("sockets");
         let relay = Relay::between(&mut jobs, unchanged());
-        let config = Config { finish_patience: Duration::from_millis(500), ..Config::default() };
+        let config = Config { finish_timeout: Duration::from_millis(500), ..Config::default() };
         let ranks = ranks_with(jobs, ProgressThread::Runs, config);
         if !is_message_acked {
             relay.tamper(loses_all_of_rank_0());
@@ -332,7 +332,7 @@ fn reset_of_a_closed_peer_acks_the_last_packet() {
 fn finish_names_messages_that_are_not_acknowledged() {
     let mut jobs = mpjdev_testing::udp_jobs(2, Terms::default()).expect("sockets");
     let relay = Relay::between(&mut jobs, Box::new(|_, octets| vec![octets]));
-    let config = Config { finish_patience: Duration::from_millis(500), ..Config::default() };
+    let config = Config { finish_timeout: Duration::from_millis(500), ..Config::default() };
     let ranks = ranks_with(jobs, ProgressThread::Runs, config);
     ranks[0].send(&message(1, 1.0), 1);
     assert!(ranks[1].receive(0).is_ok());

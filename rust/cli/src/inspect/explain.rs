@@ -130,8 +130,8 @@ impl<'a> Explanation<'a> {
         unused.iter().any(|&octet| octet != 0).then_some((UNUSED.start, unused))
     }
 
-    /// An oddity of the whole message that is no damage.
-    pub fn oddity(&self) -> Option<&'static str> {
+    /// A deviation of the whole message that is no damage.
+    pub fn deviation(&self) -> Option<&'static str> {
         let secondary = self.secondary?;
         if self.error.is_some() {
             return None;
@@ -255,25 +255,25 @@ impl<'a> Section<'a> {
         self.offset + SECTION_HEADER_LEN
     }
 
-    /// Octets that a reader ignores or corrects, in order of offset. Each remark names its offset.
-    pub fn remarks(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
+    /// Octets that a reader ignores or corrects, in order of offset. Each note names its offset.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
         let unused = &self.head[UNUSED];
         if unused.iter().any(|&octet| octet != 0) {
-            remarks.push(not_zero("unused octets", self.offset + UNUSED.start, unused));
+            notes.push(not_zero("unused octets", self.offset + UNUSED.start, unused));
         }
         if self.header.element == Type::Boolean {
             let mut odd = self.data.iter().enumerate().filter(|(_, octet)| **octet > 1);
             if let Some((at, octet)) = odd.next() {
                 let (more, offset) = (odd.count(), self.data_offset() + at);
                 let others = if more == 0 { String::new() } else { format!(", and {more} more like it") };
-                remarks.push(format!("boolean octet {octet:#04x} at {offset} reads as true{others}"));
+                notes.push(format!("boolean octet {octet:#04x} at {offset} reads as true{others}"));
             }
         }
         if self.padding.iter().any(|&octet| octet != 0) {
-            remarks.push(not_zero("padding", self.data_offset() + self.data.len(), self.padding));
+            notes.push(not_zero("padding", self.data_offset() + self.data.len(), self.padding));
         }
-        remarks
+        notes
     }
 }
 
@@ -288,15 +288,15 @@ impl Secondary<'_> {
         self.payload.starts_with(&STREAM_START)
     }
 
-    /// A remark if the unused octets are not zero.
-    pub fn remark(&self) -> Option<String> {
+    /// A note if the unused octets are not zero.
+    pub fn note(&self) -> Option<String> {
         let unused = &self.head[PAIR_FIELD];
         let what = "unused octets (or a pairing number)";
         unused.iter().any(|&octet| octet != 0).then(|| not_zero(what, self.offset, unused))
     }
 }
 
-/// The remark on octets that a writer leaves zero.
+/// The note on octets that a writer leaves zero.
 pub fn not_zero(what: &str, offset: usize, octets: &[u8]) -> String {
     let octets: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     format!("{what} at {offset} not zero: {}", octets.join(" "))

@@ -1,4 +1,4 @@
-//! A message as text: one line for each part, and remarks below it.
+//! A message as text: one line for each part, and notes below it.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ pub fn write(mut out: impl Write, explanation: &Explanation<'_>, limits: Limits)
         None => writeln!(out, "message     {octets}, byte order unknown")?,
     }
     if let Some((offset, unused)) = explanation.unused() {
-        remark(&mut out, &not_zero("unused octets", offset, unused))?;
+        note(&mut out, &not_zero("unused octets", offset, unused))?;
     }
     if let Some(p) = explanation.primary_len() {
         let sections = count(explanation.section_count(), "section");
@@ -50,8 +50,8 @@ pub fn write(mut out: impl Write, explanation: &Explanation<'_>, limits: Limits)
     if let Some(secondary) = explanation.secondary() {
         write_secondary(&mut out, secondary)?;
     }
-    if let Some(oddity) = explanation.oddity() {
-        remark(&mut out, oddity)?;
+    if let Some(deviation) = explanation.deviation() {
+        note(&mut out, deviation)?;
     }
     if let Some(fault) = explanation.error() {
         writeln!(out, "damaged     at offset {}: {}", fault.offset, fault.damage)?;
@@ -76,7 +76,7 @@ fn write_section(out: &mut impl Write, section: &Section<'_>, limit: usize) -> i
         write!(out, "; {} missing", total - present)?;
     }
     writeln!(out)?;
-    section.remarks().iter().try_for_each(|text| remark(out, text))
+    section.notes().iter().try_for_each(|text| note(out, text))
 }
 
 fn write_secondary(out: &mut impl Write, secondary: &Secondary<'_>) -> io::Result<()> {
@@ -92,10 +92,10 @@ fn write_secondary(out: &mut impl Write, secondary: &Secondary<'_>) -> io::Resul
         }
         _ => writeln!(out, "secondary   {} at {at}, not a Java serialization stream", count(len, "octet"))?,
     }
-    secondary.remark().map_or(Ok(()), |text| remark(out, &text))
+    secondary.note().map_or(Ok(()), |text| note(out, &text))
 }
 
-fn remark(out: &mut impl Write, text: &str) -> io::Result<()> {
+fn note(out: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "            ! {text}")
 }
 

@@ -175,10 +175,10 @@ impl Site {
         let (sender, result) = channel();
         let (bell, notify) = UnixStream::pair().map_err(SiteError::Thread)?;
         let server = self.plan.server.clone();
-        let patience = self.network.connect_time;
+        let connect_time = self.network.connect_time;
         let connect = move || {
             std::thread::sleep(pause);
-            let _ = sender.send(connect(&server, patience));
+            let _ = sender.send(connect(&server, connect_time));
             drop(notify);
         };
         std::thread::Builder::new().spawn(connect).map_err(SiteError::Thread)?;
@@ -372,14 +372,14 @@ fn lone_loopback(tables: &Tables) -> Option<(u32, IpAddr)> {
     addresses().find(|(_, ip)| mixed && auth::is_loopback(*ip))
 }
 
-/// Connects to the startup server. Blocks. Retries for `patience` while connections are refused, since the
+/// Connects to the startup server. Blocks. Retries for `connect_time` while connections are refused, since the
 /// server may start later.
-fn connect(server: &str, patience: Duration) -> Result<Link, JoinError> {
+fn connect(server: &str, connect_time: Duration) -> Result<Link, JoinError> {
     let begun = Instant::now();
     loop {
         match Link::connect(server, None) {
             Err(JoinError::Connect { source, .. })
-                if source.kind() == io::ErrorKind::ConnectionRefused && begun.elapsed() < patience =>
+                if source.kind() == io::ErrorKind::ConnectionRefused && begun.elapsed() < connect_time =>
             {
                 std::thread::sleep(RETRY_EVERY);
             }
@@ -489,9 +489,9 @@ mod tests {
         let address = listener.local_addr().expect("bound").to_string();
         drop(listener);
         let begun = Instant::now();
-        let patience = 3 * RETRY_EVERY;
-        assert!(matches!(connect(&address, patience), Err(JoinError::Connect { .. })));
-        assert!(begun.elapsed() >= patience);
+        let connect_time = 3 * RETRY_EVERY;
+        assert!(matches!(connect(&address, connect_time), Err(JoinError::Connect { .. })));
+        assert!(begun.elapsed() >= connect_time);
     }
 
     fn site() -> Site {

@@ -78,7 +78,7 @@ pub(crate) fn play(part: &str) -> ExitCode {
     }
     let mut config = Config::default();
     if part == "finishes-behind-a-cut-soon" {
-        config.finish_patience = Duration::from_secs(1);
+        config.finish_timeout = Duration::from_secs(1);
     }
     let party = match join_with(config) {
         Ok(party) => party,

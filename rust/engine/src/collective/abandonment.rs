@@ -34,7 +34,7 @@ impl Comm {
             self.check_going(is_end)?;
             return Err(error.clone());
         }
-        self.heed_abandonment()?.map_or(Ok(()), Err)
+        self.check_abandonment()?.map_or(Ok(()), Err)
     }
 
     /// Polls for a notice. Returns the error of all further collective operations if one has arrived. Does
@@ -42,7 +42,7 @@ impl Comm {
     ///
     /// # Errors
     /// This rank has finished, or the job has failed.
-    pub(super) fn heed_abandonment(&self) -> Result<Option<DeviceError>, DeviceError> {
+    pub(super) fn check_abandonment(&self) -> Result<Option<DeviceError>, DeviceError> {
         let notice = self.engine().take_abandonment(self.context(), self.abandonment())?;
         let Some((rank, message)) = notice else { return Ok(None) };
         if self.members().first() == Some(&rank) {
@@ -88,7 +88,7 @@ impl Comm {
     /// Whether rank 0 of this communicator has left a collective operation unfinished. Does not block.
     #[cfg(not(loom))]
     pub(super) fn has_root_left(&self) -> bool {
-        let _ = self.heed_abandonment();
+        let _ = self.check_abandonment();
         self.abandonment().has_root_left()
     }
 
@@ -102,7 +102,7 @@ impl Comm {
             // The first rank that left has notified all members. Only rank 0's own notice states that it
             // decides nothing any more.
             Some(error @ DeviceError::Abandoned { .. }) if self.rank() == 0 => {
-                return self.tell_abandonment(error);
+                return self.notify_abandonment(error);
             }
             Some(DeviceError::Abandoned { .. }) => return,
             cause => {
@@ -124,11 +124,11 @@ impl Comm {
         if self.abandonment().set_error(error.clone()) {
             let (rank, context) = (self.world_rank(), self.context());
             warn!(target: "mpjdev::collective", rank, context, %error, "collective operation is abandoned");
-            self.tell_abandonment(&error);
+            self.notify_abandonment(&error);
         }
     }
 
-    fn tell_abandonment(&self, error: &DeviceError) {
+    fn notify_abandonment(&self, error: &DeviceError) {
         let (kind, rank) = match error {
             DeviceError::PeerFinished { rank } => (FINISHED, *rank),
             DeviceError::PeerFailed { rank, .. } => (FAILED, *rank),

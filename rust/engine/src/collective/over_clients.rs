@@ -126,7 +126,7 @@ impl OverClients {
             if let Some(waiting) = self.waiting {
                 let source = waiting.source;
                 let Some(len) = self.take(source).map_err(|error| named(source, error))? else {
-                    self.check_patience(waiting).map_err(|error| named(source, error))?;
+                    self.check_timeout(waiting).map_err(|error| named(source, error))?;
                     return Ok(false);
                 };
                 self.waiting = None;
@@ -162,14 +162,14 @@ impl OverClients {
     /// Fails a foreign rank without a heartbeat at the end of the job. Ranks of this project are waited
     /// for without limit: they wait for such a rank themselves, or compute, or have failed, which is
     /// reported.
-    fn check_patience(&mut self, waiting: Waiting) -> Result<(), DeviceError> {
+    fn check_timeout(&mut self, waiting: Waiting) -> Result<(), DeviceError> {
         let heartbeat = self.heartbeat(waiting.source);
         if heartbeat != waiting.heartbeat {
             self.waiting = Some(Waiting { heartbeat, since: Instant::now(), ..waiting });
             return Ok(());
         }
         let after = waiting.since.elapsed();
-        match heartbeat.is_some() && after > self.engine.config().foreign_patience {
+        match heartbeat.is_some() && after > self.engine.config().foreign_timeout {
             true => Err(DeviceError::NotAtBarrier { rank: waiting.source, after: whole_millis(after) }),
             false => Ok(()),
         }

@@ -151,7 +151,7 @@ impl Rank {
     /// Waits a limited time for the threads that make communicators: other ranks may wait for them inside the
     /// library.
     pub(super) fn await_makers(&self, wait_control: &mut dyn WaitControl) {
-        let end = Instant::now() + self.config.finish_patience;
+        let end = Instant::now() + self.config.finish_timeout;
         let _ = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
             Ok((self.makers.load(Ordering::Acquire) == 0).then_some(()))
         });

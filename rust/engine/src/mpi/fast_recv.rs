@@ -23,7 +23,7 @@ use crate::operation::{FastRecv, damaged, lengths};
 use crate::request::Completed;
 
 /// Time that an interrupted receive still waits for a message whose RTS has arrived.
-const RENDEZVOUS_PATIENCE: Duration = Duration::from_secs(1);
+const RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Group {
     /// Posts a receive and spins for its message, which is stored in `place`.
@@ -178,7 +178,7 @@ impl Rank {
             Some(over) => return over,
             None => {}
         }
-        let soon = deadline_after(RENDEZVOUS_PATIENCE);
+        let soon = deadline_after(RENDEZVOUS_TIMEOUT);
         let waited = self.block(soon, Backoff::new(&self.config), &mut Uninterruptible, || receive.advance());
         match waited {
             Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),

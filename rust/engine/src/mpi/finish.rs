@@ -100,7 +100,7 @@ impl Rank {
             if state.requests.dests().any(may_be_received) {
                 since = Instant::now();
             }
-            if since.elapsed() > self.config.finish_patience {
+            if since.elapsed() > self.config.finish_timeout {
                 return Ok(());
             }
         }
@@ -112,7 +112,7 @@ impl Rank {
         mut notices: Vec<Operation<Octets>>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        let end = Instant::now() + self.config.finish_patience;
+        let end = Instant::now() + self.config.finish_timeout;
         let left = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
             notices.retain_mut(|notice| matches!(notice.test(), Ok(None)));
             Ok(notices.is_empty().then_some(()))

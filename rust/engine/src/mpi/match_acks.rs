@@ -120,7 +120,7 @@ impl Rank {
         &self,
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
-        let end = Instant::now() + self.config.finish_patience;
+        let end = Instant::now() + self.config.finish_timeout;
         let sent = self.block(Some(end), Backoff::new(&self.config), wait_control, || {
             self.progress_match_acks();
             Ok((!self.has_pending_match_acks.load(Ordering::Relaxed)).then_some(()))

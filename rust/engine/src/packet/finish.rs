@@ -265,7 +265,7 @@ impl PacketEngine {
                 signs = now;
                 since = Instant::now();
             }
-            if since.elapsed() > self.config.finish_patience {
+            if since.elapsed() > self.config.finish_timeout {
                 return Ok(());
             }
         }

@@ -12,7 +12,7 @@ use mpjdev_transport::{Header, Kind, Outgoing, goes_inline};
 use crate::error::DeviceError;
 use crate::operation::{Mode, SentAhead};
 use crate::packet::engine::{Core, PacketEngine};
-use crate::packet::posted_recv::SECOND_HALF_PATIENCE;
+use crate::packet::posted_recv::SECOND_HALF_TIMEOUT;
 use crate::request::RequestId;
 
 /// The sleep between two polls of the counter. The sender copies; it wakes no thread.
@@ -133,7 +133,7 @@ impl PacketEngine {
         };
         match self.block(&[], None, backoff, wait_control, &mut packed) {
             Err(DeviceError::Interrupted) => {
-                let end = deadline_after(SECOND_HALF_PATIENCE);
+                let end = deadline_after(SECOND_HALF_TIMEOUT);
                 let backoff = Backoff::after_pauses(&self.config);
                 match self.block(&[], end, backoff, &mut Uninterruptible, packed) {
                     Err(DeviceError::TimedOut { .. }) => Err(DeviceError::Interrupted),

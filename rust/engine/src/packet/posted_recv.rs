@@ -15,7 +15,7 @@ use crate::packet::requests::{Receive, Work};
 use crate::request::{Completed, RequestId};
 
 /// Time that an interrupted receive still waits for the rest of its message.
-pub(crate) const SECOND_HALF_PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const SECOND_HALF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The arguments of a posted receive.
 #[derive(Clone, Debug)]
@@ -175,7 +175,7 @@ impl PacketEngine {
             // flight. If the second half does not arrive in time, it is consumed later and the message is
             // lost.
             Err(DeviceError::Interrupted) => {
-                match self.wait(id, deadline_after(SECOND_HALF_PATIENCE), &mut Uninterruptible) {
+                match self.wait(id, deadline_after(SECOND_HALF_TIMEOUT), &mut Uninterruptible) {
                     Err(DeviceError::TimedOut { .. }) => {
                         self.detach(id);
                         Err(DeviceError::Interrupted)

@@ -94,7 +94,7 @@ impl Array {
                 })
             })?;
             if moved < n {
-                return Err(self.culprit(env, picked, done + moved, n - moved));
+                return Err(self.wrong_index(env, picked, done + moved, n - moved));
             }
             if swap {
                 // SAFETY: these were just written.
@@ -179,7 +179,7 @@ impl Array {
                 })
             })?;
             if good < n {
-                return Err(self.culprit(env, picked, done + good, n - good));
+                return Err(self.wrong_index(env, picked, done + good, n - good));
             }
         }
         Ok(())
@@ -223,7 +223,7 @@ impl Array {
                 })
             })?;
             if moved < n {
-                return Err(self.culprit(env, picked, done + moved, n - moved));
+                return Err(self.wrong_index(env, picked, done + moved, n - moved));
             }
         }
         Ok(())
@@ -231,7 +231,7 @@ impl Array {
 
     /// The error for the first index outside the array among the `left` from `position` on.
     #[cold]
-    fn culprit(&self, env: &mut Env, picked: Picked<'_>, position: usize, left: usize) -> Failure {
+    fn wrong_index(&self, env: &mut Env, picked: Picked<'_>, position: usize, left: usize) -> Failure {
         let mut scratch = [0; 64];
         let some = &mut scratch[..left.min(64)];
         picked.indexes.get(env, picked.offs + position, some);

@@ -40,7 +40,7 @@ impl Mpi {
         let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) };
         kept.restore();
         // It is never closed: it may have begun threads.
-        let library = ManuallyDrop::new(library.map_err(|error| Unusable::Loader(said(&error)))?);
+        let library = ManuallyDrop::new(library.map_err(|error| Unusable::Loader(text_of(&error)))?);
         let version = functions::version(&library)?;
         // SAFETY: only the existence of the symbol is checked.
         let has_standard = unsafe { library.get::<*mut c_void>(ONLY_STANDARD) }.is_ok();
@@ -56,8 +56,8 @@ impl Mpi {
             Family::Mpich => Functions::<Mpich>::resolve(&library).map(|f| Box::new(f) as _),
             Family::Standard => Functions::<Standard>::resolve(&library).map(|f| Box::new(f) as _),
         };
-        let functions =
-            resolved.map_err(|error| Unusable::Function { version: first.clone(), loader: said(&error) })?;
+        let functions = resolved
+            .map_err(|error| Unusable::Function { version: first.clone(), loader: text_of(&error) })?;
         Ok(Mpi { path: name.to_string_lossy().into_owned(), version: first, family, functions })
     }
 
@@ -264,7 +264,7 @@ impl Dup {
 }
 
 /// The error text of the loader, or of the system.
-fn said(error: &libloading::Error) -> String {
+fn text_of(error: &libloading::Error) -> String {
     use std::error::Error;
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -84,14 +84,14 @@ impl Reader {
         match take_packet(transport, peer, stage, staged, head_len, &packet, now, each) {
             Ok(true) => {}
             Ok(false) => {
-                let farewell = peer.session().connection.farewell();
-                self.answer(transport, staged, now, &packet, farewell);
+                let closing_reset = peer.session().connection.closing_reset();
+                self.answer(transport, staged, now, &packet, closing_reset);
             }
             Err(why) => transport.close(peer, &format!("it violates the protocol: {why}"), false),
         }
     }
 
-    /// Answers a peer that uses a connection that is over or unknown to this rank. `farewell` is that of a
+    /// Answers a peer that uses a connection that is over or unknown to this rank. `closing_reset` is that of a
     /// closed one.
     #[cold]
     fn answer(
@@ -100,10 +100,10 @@ impl Reader {
         staged: &Staged,
         now: Nanos,
         packet: &Packet,
-        farewell: Option<Packet>,
+        closing_reset: Option<Packet>,
     ) {
         let Some(from) = staged.from else { return };
-        let Some(reset) = self.resets.answer(now, from, packet, farewell) else { return };
+        let Some(reset) = self.resets.answer(now, from, packet, closing_reset) else { return };
         let mut head = [0; HEAD_LEN_MAX + TRAILER_LEN];
         let Ok(len) = reset.emit(&[], &mut head) else { return };
         let (to, runs) = (Address::from(from), [Run::from(&head[..len])]);

@@ -62,7 +62,7 @@ pub(super) struct Outgoing {
     cuts: bool,
     cut: bool,
     /// Longest datagram in octets that the path carries unfragmented, as far as known.
-    way_len: usize,
+    path_len: usize,
     /// The next datagram is longer than that.
     is_too_long: bool,
     /// The system fragments such datagrams.
@@ -98,7 +98,7 @@ impl Outgoing {
             pieces,
             cuts,
             cut: cuts,
-            way_len: usize::MAX,
+            path_len: usize::MAX,
             is_too_long: false,
             fragments: false,
             network,
@@ -113,7 +113,7 @@ impl Outgoing {
 
     /// Sets the longest datagram that the path carries.
     pub(super) fn shorten(&mut self, len: usize) {
-        self.way_len = len;
+        self.path_len = len;
         // A kernel may have refused a GSO batch only because of its length.
         self.cuts = self.cut;
     }
@@ -250,7 +250,7 @@ impl Outgoing {
     /// shorter.
     fn batch_len(&self, at: usize) -> usize {
         let segment_len = self.pieces[at].len();
-        if !self.cuts || self.fragments || segment_len > self.way_len {
+        if !self.cuts || self.fragments || segment_len > self.path_len {
             return 1;
         }
         let mut total = segment_len;

@@ -50,9 +50,9 @@ impl Timers {
 
     /// Arms a timer for `at`. Returns the sleepers to wake for it.
     pub(super) fn arm(&self, at: Nanos) -> impl Iterator<Item = Sleeper> {
-        let is_news = at < self.earliest.load(SeqCst) && at < self.earliest.fetch_min(at, SeqCst);
+        let is_earlier = at < self.earliest.load(SeqCst) && at < self.earliest.fetch_min(at, SeqCst);
         let sleepers = [Sleeper::Program, Sleeper::ProgressThread].into_iter();
-        sleepers.filter(move |sleeper| is_news && at < self.until[*sleeper as usize].load(SeqCst))
+        sleepers.filter(move |sleeper| is_earlier && at < self.until[*sleeper as usize].load(SeqCst))
     }
 
     /// Resets the earliest timer and arms those of `later` again, after a check of all timers. Returns the

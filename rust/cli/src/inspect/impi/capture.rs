@@ -12,7 +12,7 @@
 //! [  0.151s] host 1 -> host 0  end of stream
 //! ```
 
-use super::item::{Direction, Part, Party};
+use super::item::{Direction, Endpoint, Part};
 
 /// A line of a capture.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,19 +78,21 @@ pub(super) fn mark(comment: &str) -> Option<Mark> {
     let (ends, rest) = text.split_once(':').unwrap_or((text, ""));
     let (from, to) = ends.split_once(" to ").or_else(|| ends.split_once(" -> "))?;
     // A relay replaces the server.
-    let from = if from.trim() == "relay" { Party::Server } else { party(from)? };
-    let direction = Direction { from, to: party(to)? };
+    let from = if from.trim() == "relay" { Endpoint::Server } else { endpoint(from)? };
+    let direction = Direction { from, to: endpoint(to)? };
     direction.part()?;
     let has_no_data = rest.trim_end().ends_with("data are left out");
     Some(Mark { direction, is_handshake: rest.trim_start().starts_with("handshake"), has_no_data })
 }
 
 /// `server`, `client 0`, `client0`, `host 1`.
-fn party(text: &str) -> Option<Party> {
+fn endpoint(text: &str) -> Option<Endpoint> {
     let number = |name: &str| text.trim().strip_prefix(name)?.trim_start().parse::<u32>().ok();
     match text.trim() {
-        "server" => Some(Party::Server),
-        _ => number("client").map(|n| Party::Client(Some(n))).or_else(|| number("host").map(Party::Host)),
+        "server" => Some(Endpoint::Server),
+        _ => {
+            number("client").map(|n| Endpoint::Client(Some(n))).or_else(|| number("host").map(Endpoint::Host))
+        }
     }
 }
 
@@ -102,7 +104,7 @@ fn ends(text: &str) -> Option<(Direction, &str)> {
     let words = if rest.starts_with("host ") { 2 } else { 1 };
     let end = rest.match_indices(' ').nth(words - 1).map_or(rest.len(), |(at, _)| at);
     let (to, rest) = rest.split_at(end);
-    Some((Direction { from: party(from)?, to: party(to)? }, rest.trim_start()))
+    Some((Direction { from: endpoint(from)?, to: endpoint(to)? }, rest.trim_start()))
 }
 
 fn startup_line(text: &str) -> Option<Line<'_>> {
@@ -147,7 +149,7 @@ fn row(text: &str) -> Option<Line<'_>> {
 mod tests {
     use super::*;
 
-    const DOWN: Direction = Direction { from: Party::Host(1), to: Party::Host(0) };
+    const DOWN: Direction = Direction { from: Endpoint::Host(1), to: Endpoint::Host(0) };
 
     fn octets(words: Words<'_>) -> Vec<u8> {
         words.read().expect("hexadecimal digits")
@@ -156,7 +158,7 @@ mod tests {
     /// Proves each form of line, as the captures have them.
     #[test]
     fn lines_of_captures_are_read() {
-        let direction = Direction { from: Party::Client(Some(0)), to: Party::Server };
+        let direction = Direction { from: Endpoint::Client(Some(0)), to: Endpoint::Server };
         match line("client0 -> server   12  41555448 00000004 00000001   # AUTH len=4") {
             Some(Line::Startup { direction: found, len: 12, octets: words }) if found == direction => {
                 assert_eq!(octets(words), [&b"AUTH"[..], &[0, 0, 0, 4, 0, 0, 0, 1]].concat());
@@ -196,10 +198,10 @@ mod tests {
     #[test]
     fn comments_name_sender_and_receiver() {
         let marked = |direction| Some(Mark { direction, is_handshake: false, has_no_data: false });
-        let client = Party::Client(Some(3));
-        assert_eq!(mark("# client 3 to server"), marked(Direction { from: client, to: Party::Server }));
-        assert_eq!(mark("# client3 -> server"), marked(Direction { from: client, to: Party::Server }));
-        assert_eq!(mark("# relay to client 3"), marked(Direction { from: Party::Server, to: client }));
+        let client = Endpoint::Client(Some(3));
+        assert_eq!(mark("# client 3 to server"), marked(Direction { from: client, to: Endpoint::Server }));
+        assert_eq!(mark("# client3 -> server"), marked(Direction { from: client, to: Endpoint::Server }));
+        assert_eq!(mark("# relay to client 3"), marked(Direction { from: Endpoint::Server, to: client }));
         assert_eq!(mark("#host 1 to host 0: Data"), marked(DOWN));
         let left_out = mark("# host 1 to host 0: Data; its data are left out");
         assert_eq!(left_out, Some(Mark { direction: DOWN, is_handshake: false, has_no_data: true }));

@@ -9,7 +9,7 @@ use mpjdev_proto::impi::marker::is_marked;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
 use mpjdev_proto::impi::startup::layout::HOSTS_MAX;
 
-use super::item::{Direction, GREETING, HANDSHAKE, Item, PROOF, Party};
+use super::item::{Direction, Endpoint, GREETING, HANDSHAKE, Item, PROOF};
 
 /// Packets of a stream that are examined to find its handshake.
 const PACKETS_MAX: usize = 8;
@@ -62,7 +62,7 @@ fn handshake(octets: &[u8], item: &mut Item) {
     let Some(number) = octets.first_chunk().map(|octets| u32::from_be_bytes(*octets)) else { return };
     item.add_number("number", number);
     item.meaning = format!("host {number} has connected");
-    if let Some(Direction { from: Party::Host(from), to: Party::Host(to) }) = item.direction {
+    if let Some(Direction { from: Endpoint::Host(from), to: Endpoint::Host(to) }) = item.direction {
         if from != number {
             item.warn(format!("host {from} calls itself {number}"));
         }
@@ -113,7 +113,7 @@ pub(super) fn opens_with_handshake(head: &[u8], direction: Option<Direction>, di
     let Some(number) = head.first_chunk().map(|octets| u32::from_be_bytes(*octets)) else { return false };
     let is_type = PacketType::from_code(number, dialect).is_some();
     if let Some(Direction { from, .. }) = direction {
-        return !is_type && from == Party::Host(number);
+        return !is_type && from == Endpoint::Host(number);
     }
     let rest = &head[NUMBER_LEN..];
     match number {

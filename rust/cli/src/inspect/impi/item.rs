@@ -26,25 +26,25 @@ impl Place {
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Party {
+pub(super) enum Endpoint {
     Server,
     /// A client of it, by the recorder's number; none if the recording has no numbers.
     Client(Option<u32>),
     Host(u32),
 }
 
-impl fmt::Display for Party {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Party::Server => f.write_str("server"),
-            Party::Client(None) => f.write_str("client"),
-            Party::Client(Some(number)) => write!(f, "client {number}"),
-            Party::Host(number) => write!(f, "host {number}"),
+            Endpoint::Server => f.write_str("server"),
+            Endpoint::Client(None) => f.write_str("client"),
+            Endpoint::Client(Some(number)) => write!(f, "client {number}"),
+            Endpoint::Host(number) => write!(f, "host {number}"),
         }
     }
 }
 
-impl Serialize for Party {
+impl Serialize for Endpoint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -53,16 +53,18 @@ impl Serialize for Party {
 /// A sender and a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Direction {
-    pub(super) from: Party,
-    pub(super) to: Party,
+    pub(super) from: Endpoint,
+    pub(super) to: Endpoint,
 }
 
 impl Direction {
     /// The protocol between the two; none if they have no connection.
     pub(super) fn part(self) -> Option<Part> {
         match (self.from, self.to) {
-            (Party::Server, Party::Client(_)) | (Party::Client(_), Party::Server) => Some(Part::Startup),
-            (Party::Host(_), Party::Host(_)) => Some(Part::Packets),
+            (Endpoint::Server, Endpoint::Client(_)) | (Endpoint::Client(_), Endpoint::Server) => {
+                Some(Part::Startup)
+            }
+            (Endpoint::Host(_), Endpoint::Host(_)) => Some(Part::Packets),
             _ => None,
         }
     }

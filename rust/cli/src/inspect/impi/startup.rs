@@ -7,7 +7,7 @@ use mpjdev_proto::impi::startup::layout::{
 };
 
 use super::data::Data;
-use super::item::{Direction, Item, Party};
+use super::item::{Direction, Endpoint, Item};
 use super::labels;
 use super::packet::Terms;
 use super::value::{List, Value};
@@ -23,7 +23,7 @@ impl Side {
     /// The sender of a direction. Without a mark the first octets decide: every client begins with AUTH.
     pub(super) fn of(direction: Option<Direction>, head: &[u8]) -> Side {
         let is_server = match direction {
-            Some(direction) => direction.from == Party::Server,
+            Some(direction) => direction.from == Endpoint::Server,
             None => number(head) != Some(Command::Auth.code()),
         };
         if is_server { Side::Server } else { Side::Client }
@@ -31,10 +31,10 @@ impl Side {
 
     /// The direction of a stream without a mark.
     pub(super) fn direction(self) -> Direction {
-        let client = Party::Client(None);
+        let client = Endpoint::Client(None);
         match self {
-            Side::Client => Direction { from: client, to: Party::Server },
-            Side::Server => Direction { from: Party::Server, to: client },
+            Side::Client => Direction { from: client, to: Endpoint::Server },
+            Side::Server => Direction { from: Endpoint::Server, to: client },
         }
     }
 }

@@ -34,14 +34,14 @@ impl<S: Eq + Hash> Resets<S> {
 
     /// The answer to a packet of `source` for an unknown or closed connection: a RST with the id of that
     /// connection. `None` if that source was answered within [`RESET_EVERY`], whatever the id, since a sender
-    /// with a forged source chooses the id. A RST is never answered. `farewell` is that of a closed
-    /// connection ([`Connection::farewell`](super::connection::Connection::farewell)).
+    /// with a forged source chooses the id. A RST is never answered. `closing_reset` is that of a closed
+    /// connection ([`Connection::closing_reset`](super::connection::Connection::closing_reset)).
     pub fn answer(
         &mut self,
         now: Nanos,
         source: S,
         packet: &Packet,
-        farewell: Option<Packet>,
+        closing_reset: Option<Packet>,
     ) -> Option<Packet> {
         let is_recent = |at: &Nanos| now.saturating_sub(*at) < RESET_EVERY;
         if packet.extension.rst || self.answered.get(&source).is_some_and(is_recent) {
@@ -54,7 +54,7 @@ impl<S: Eq + Hash> Resets<S> {
             return None;
         }
         self.answered.insert(source, now);
-        let mut answer = farewell.unwrap_or_else(|| reset(packet.extension.connection));
+        let mut answer = closing_reset.unwrap_or_else(|| reset(packet.extension.connection));
         // A peer that sends checksums accepts only packets with one.
         answer.extension.checked = packet.extension.checked;
         Some(answer)

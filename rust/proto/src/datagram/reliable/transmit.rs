@@ -258,7 +258,7 @@ impl Connection {
 
     /// The RST that answers late packets of a connection that has closed in order: it acks all of them.
     #[must_use]
-    pub fn farewell(&self) -> Option<Packet> {
+    pub fn closing_reset(&self) -> Option<Packet> {
         if !self.close.is_closed() {
             return None;
         }

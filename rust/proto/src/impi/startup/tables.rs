@@ -342,9 +342,9 @@ impl Gathering {
                 return Err(reply.value_error(client, 0));
             }
         }
-        let said = values.iter().map(|(_, value)| *value).min().unwrap_or(DATALEN_DEFAULT);
-        let is_said_by_all = values.len() == self.tables.clients.len();
-        self.tables.maxdatalen = if is_said_by_all { said } else { said.min(DATALEN_DEFAULT) };
+        let least = values.iter().map(|(_, value)| *value).min().unwrap_or(DATALEN_DEFAULT);
+        let are_complete = values.len() == self.tables.clients.len();
+        self.tables.maxdatalen = if are_complete { least } else { least.min(DATALEN_DEFAULT) };
         Ok(())
     }
 

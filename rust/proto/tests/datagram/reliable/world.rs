@@ -285,9 +285,9 @@ impl End {
     fn receive(&mut self, now: Nanos, octets: &[u8], network: &mut Network<Vec<u8>>) {
         let (packet, data) = Packet::parse(octets).expect("a packet of ours");
         let is_known = packet.extension.connection == self.connection.settings().ours;
-        let farewell = self.connection.farewell().filter(|_| is_known);
+        let closing_reset = self.connection.closing_reset().filter(|_| is_known);
         if (self.connection.is_over() || !is_known)
-            && let Some(answer) = self.resets.answer(now, (), &packet, farewell)
+            && let Some(answer) = self.resets.answer(now, (), &packet, closing_reset)
         {
             network.send(now, 52, self.octets_of(&answer, None));
         }

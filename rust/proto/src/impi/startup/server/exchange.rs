@@ -16,13 +16,13 @@ const LABELS_MAX: u32 = 1024;
 /// every client has one, the smallest is complete.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    clients: Vec<Said>,
+    clients: Vec<ClientData>,
     /// Octets of data admitted so far, of all clients.
     total_len: usize,
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct ClientData {
     items: VecDeque<(Label, Bytes)>,
     last_label: Label,
     labels: u32,
@@ -40,32 +40,32 @@ pub(super) enum Emission {
 
 impl Exchange {
     pub(super) fn new(clients: u32) -> Exchange {
-        Exchange { clients: (0..clients).map(|_| Said::default()).collect(), total_len: 0 }
+        Exchange { clients: (0..clients).map(|_| ClientData::default()).collect(), total_len: 0 }
     }
 
     /// Admits the data that a client announces, before they are received.
     pub(super) fn admit(&mut self, rank: u32, data_len: usize) -> Result<(), Fault> {
-        let said = &mut self.clients[rank as usize];
+        let client = &mut self.clients[rank as usize];
         let total_len = self.total_len.saturating_add(data_len);
         if total_len > COLL_TOTAL_MAX {
             return Err(Fault::TooMuch { total_len });
         }
-        if said.labels == LABELS_MAX {
+        if client.labels == LABELS_MAX {
             return Err(Fault::TooManyLabels { max: LABELS_MAX });
         }
-        said.labels += 1;
+        client.labels += 1;
         self.total_len = total_len;
         Ok(())
     }
 
     /// Adds a label of a client; labels ascend.
     pub(super) fn push(&mut self, rank: u32, label: Label, data: Bytes) -> Result<(), Fault> {
-        let said = &mut self.clients[rank as usize];
-        if label <= said.last_label {
-            return Err(Fault::Label { label, before: said.last_label });
+        let client = &mut self.clients[rank as usize];
+        if label <= client.last_label {
+            return Err(Fault::Label { label, before: client.last_label });
         }
-        said.last_label = label;
-        said.items.push_back((label, data));
+        client.last_label = label;
+        client.items.push_back((label, data));
         Ok(())
     }
 
@@ -79,22 +79,24 @@ impl Exchange {
 
     /// The clients for which the others wait.
     pub(super) fn waiting_for(&self) -> Vec<u32> {
-        let silent = (0..).zip(&self.clients).filter(|(_, said)| said.items.is_empty() && !said.is_done);
+        let silent =
+            (0..).zip(&self.clients).filter(|(_, client)| client.items.is_empty() && !client.is_done);
         silent.map(|(rank, _)| rank).collect()
     }
 
     /// The next complete label.
     pub(super) fn pop(&mut self) -> Option<Emission> {
-        if !self.clients.iter().all(|said| said.is_done || !said.items.is_empty()) {
+        if !self.clients.iter().all(|client| client.is_done || !client.items.is_empty()) {
             return None;
         }
-        let least = self.clients.iter().filter_map(|said| said.items.front()).map(|(label, _)| *label).min();
+        let least =
+            self.clients.iter().filter_map(|client| client.items.front()).map(|(label, _)| *label).min();
         let Some(label) = least else { return Some(Emission::Done) };
         let mut mask = 0u32;
         let mut parts = Vec::new();
-        for (rank, said) in self.clients.iter_mut().enumerate() {
-            if said.items.front().is_some_and(|(own, _)| *own == label)
-                && let Some((_, data)) = said.items.pop_front()
+        for (rank, client) in self.clients.iter_mut().enumerate() {
+            if client.items.front().is_some_and(|(own, _)| *own == label)
+                && let Some((_, data)) = client.items.pop_front()
             {
                 mask |= 1 << rank;
                 parts.push(data);
