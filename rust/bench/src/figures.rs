@@ -126,6 +126,15 @@ const fn speed(title: &'static str, least: f64, ours: usize, theirs: usize) -> T
     Target { title, quantity: Quantity::Speed(ours, theirs), limit: Limit::Least(least) }
 }
 
+const fn reported(title: &'static str, quantity: Quantity) -> Target {
+    Target { title, quantity, limit: Limit::None }
+}
+
+/// Contestants of two ranks each.
+const fn of_two(parts: &'static [Part], targets: &'static [Target]) -> Comparison {
+    Comparison { ranks: 2, parts, targets }
+}
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
@@ -150,11 +159,10 @@ pub const TRANSPORTS: [Transport; 4] =
 /// Round trips of arrays by buffers and directly, beside C.
 macro_rules! trip {
     ($arrays:literal, $arrays_most:literal, $direct:literal, $direct_most:literal, $octets:expr) => {
-        Comparison {
-            ranks: 2,
-            parts: &[(Ours, Arrays, $octets), (Ours, Direct, $octets), (Theirs, Arrays, $octets)],
-            targets: &[ratio($arrays, $arrays_most, 0, 2), ratio($direct, $direct_most, 1, 2)],
-        }
+        of_two(
+            &[(Ours, Arrays, $octets), (Ours, Direct, $octets), (Theirs, Arrays, $octets)],
+            &[ratio($arrays, $arrays_most, 0, 2), ratio($direct, $direct_most, 1, 2)],
+        )
     };
 }
 
@@ -162,62 +170,52 @@ macro_rules! trip {
 /// beside C.
 macro_rules! rewritten {
     ($views:literal, $direct:literal, $octets:expr) => {
-        Comparison {
-            ranks: 2,
-            parts: &[(Ours, Sum, $octets), (Ours, SumDirect, $octets), (Theirs, Sum, $octets)],
-            targets: &[ratio($views, 0.8, 0, 2), ratio($direct, 0.6, 1, 2)],
-        }
+        of_two(
+            &[(Ours, Sum, $octets), (Ours, SumDirect, $octets), (Theirs, Sum, $octets)],
+            &[ratio($views, 0.8, 0, 2), ratio($direct, 0.6, 1, 2)],
+        )
     };
 }
 
 /// Round trips beside a busy thread, each timed, beside C.
 macro_rules! crowded {
     ($mean:literal, $median:literal, $octets:expr) => {
-        Comparison {
-            ranks: 2,
-            parts: &[(Ours, Timed, $octets), (Theirs, Timed, $octets)],
-            targets: &[ratio($mean, 1.0, 0, 1), median($median, 1.0, 0, 1)],
-        }
+        of_two(
+            &[(Ours, Timed, $octets), (Theirs, Timed, $octets)],
+            &[ratio($mean, 1.0, 0, 1), median($median, 1.0, 0, 1)],
+        )
     };
 }
 
 const SHM: &[Comparison] = &[
     late!("shm, 1 MiB, sender computes, late, ns", SendCompute, MIB),
     late!("shm, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Theirs, Arrays, 8), (Ours, Direct, 8)],
-        targets: &[
+    of_two(
+        &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Theirs, Arrays, 8), (Ours, Direct, 8)],
+        &[
             ratio("8 B, array to array", 1.25, 0, 2),
             ratio("8 B, buffer to buffer", 0.8, 1, 2),
             ratio("8 B, direct", 0.95, 3, 2),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Buffers, 8), (Baseline, Buffers, 8), (Aeron, Buffers, 8)],
-        targets: &[
+    ),
+    of_two(
+        &[(Ours, Buffers, 8), (Baseline, Buffers, 8), (Aeron, Buffers, 8)],
+        &[
             ratio("8 B, buffer to buffer, baseline", 1.3, 0, 1),
             ratio("8 B, buffer to buffer, Aeron IPC", 1.2, 0, 2),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Arrays, 64 * KIB), (Baseline, Arrays, 64 * KIB), (Aeron, Arrays, 64 * KIB)],
-        targets: &[
+    ),
+    of_two(
+        &[(Ours, Arrays, 64 * KIB), (Baseline, Arrays, 64 * KIB), (Aeron, Arrays, 64 * KIB)],
+        &[
             ratio("64 KiB, array to array, baseline", 1.4, 0, 1),
-            Target {
-                title: "64 KiB, array to array, Aeron IPC",
-                quantity: Quantity::Ratio(0, 2),
-                limit: Limit::None,
-            },
+            reported("64 KiB, array to array, Aeron IPC", Quantity::Ratio(0, 2)),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Arrays, MIB), (Baseline, Arrays, MIB)],
-        targets: &[ratio("1 MiB, array to array, baseline", 1.4, 0, 1)],
-    },
+    ),
+    of_two(
+        &[(Ours, Arrays, MIB), (Baseline, Arrays, MIB)],
+        &[ratio("1 MiB, array to array, baseline", 1.4, 0, 1)],
+    ),
     trip!("1 KiB, array to array", 1.3, "1 KiB, direct", 1.0, KIB),
     trip!("8 KiB, array to array", 1.0, "8 KiB, direct", 0.7, 8 * KIB),
     trip!("64 KiB, array to array", 0.8, "64 KiB, direct", 0.7, 64 * KIB),
@@ -225,16 +223,15 @@ const SHM: &[Comparison] = &[
     trip!("1 MiB, array to array", 0.95, "1 MiB, direct", 0.7, MIB),
     trip!("4 MiB, array to array", 0.95, "4 MiB, direct", 0.7, 4 * MIB),
     trip!("16 MiB, array to array", 0.9, "16 MiB, direct", 0.7, 16 * MIB),
-    Comparison {
-        ranks: 2,
-        parts: &[
+    of_two(
+        &[
             (Ours, Buffers, 8),
             (Ours, Buffers, 64 * KIB),
             (Ours, Buffers, MIB),
             (Ours, Buffers, 16 * MIB),
             (Ours, Buffers, 64 * MIB),
         ],
-        targets: &[
+        &[
             Target {
                 title: "hand-over 64 KiB to 64 MiB, flat",
                 quantity: Quantity::Flat(1, 4),
@@ -246,7 +243,7 @@ const SHM: &[Comparison] = &[
                 limit: Limit::Most(1.5),
             },
         ],
-    },
+    ),
     // In the rows above C never rewrites its array, so its lines stay in the receiver's cache.
     rewritten!("8 KiB rewritten and summed up", "8 KiB rewritten and summed up, direct", 8 * KIB),
     rewritten!("64 KiB rewritten and summed up", "64 KiB rewritten and summed up, direct", 64 * KIB),
@@ -254,45 +251,29 @@ const SHM: &[Comparison] = &[
     rewritten!("1 MiB rewritten and summed up", "1 MiB rewritten and summed up, direct", MIB),
     rewritten!("4 MiB rewritten and summed up", "4 MiB rewritten and summed up, direct", 4 * MIB),
     rewritten!("16 MiB rewritten and summed up", "16 MiB rewritten and summed up, direct", 16 * MIB),
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Strided, MIB), (Theirs, Strided, MIB), (Ours, StridedDirect, MIB)],
-        targets: &[
+    of_two(
+        &[(Ours, Strided, MIB), (Theirs, Strided, MIB), (Ours, StridedDirect, MIB)],
+        &[
             ratio("1 MiB, every second double", 0.5, 0, 1),
             ratio("1 MiB, every second double, direct", 0.3, 2, 1),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Random, MIB), (Theirs, Random, MIB), (Ours, RandomDirect, MIB)],
-        targets: &[
-            ratio("1 MiB, random doubles", 0.7, 0, 1),
-            ratio("1 MiB, random doubles, direct", 0.35, 2, 1),
-        ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[
-            (Ours, RateBuffers, 8),
-            (Ours, RateArrays, 8),
-            (Theirs, RateBuffers, 8),
-            (Ours, RateDirect, 8),
-        ],
-        targets: &[
+    ),
+    of_two(
+        &[(Ours, Random, MIB), (Theirs, Random, MIB), (Ours, RandomDirect, MIB)],
+        &[ratio("1 MiB, random doubles", 0.7, 0, 1), ratio("1 MiB, random doubles, direct", 0.35, 2, 1)],
+    ),
+    of_two(
+        &[(Ours, RateBuffers, 8), (Ours, RateArrays, 8), (Theirs, RateBuffers, 8), (Ours, RateDirect, 8)],
+        &[
             ratio("rate of 8 B, buffer to buffer", 1.0, 0, 2),
             ratio("rate of 8 B, array to array", 2.0, 1, 2),
             ratio("rate of 8 B, direct", 1.2, 3, 2),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Busy, 8)],
-        targets: &[
-            Target {
-                title: "rate to a rank that computes, us",
-                quantity: Quantity::Micros(0),
-                limit: Limit::None,
-            },
+    ),
+    of_two(
+        &[(Ours, Busy, 8)],
+        &[
+            reported("rate to a rank that computes, us", Quantity::Micros(0)),
             // The limit allows for the JVM's own threads.
             Target {
                 title: "wake-ups per message to a rank that computes",
@@ -300,16 +281,11 @@ const SHM: &[Comparison] = &[
                 limit: Limit::Most(0.01),
             },
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Objects, 8), (Ours, Serial, 8)],
-        targets: &[ratio("1000 objects against one JVM", 1.1, 0, 1)],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Garbage, 8), (Ours, GarbageDirect, 8)],
-        targets: &[
+    ),
+    of_two(&[(Ours, Objects, 8), (Ours, Serial, 8)], &[ratio("1000 objects against one JVM", 1.1, 0, 1)]),
+    of_two(
+        &[(Ours, Garbage, 8), (Ours, GarbageDirect, 8)],
+        &[
             Target {
                 title: "garbage per send + receive, B",
                 quantity: Quantity::Extra(0),
@@ -322,7 +298,7 @@ const SHM: &[Comparison] = &[
                 limit: Limit::Most(32.0),
             },
         ],
-    },
+    ),
     crowded!("8 B beside a busy thread, mean", "8 B beside a busy thread, median", 8),
     crowded!("64 KiB beside a busy thread, mean", "64 KiB beside a busy thread, median", 64 * KIB),
     Comparison {
@@ -356,16 +332,9 @@ const SHM: &[Comparison] = &[
 const TCP: &[Comparison] = &[
     late!("tcp, 1 MiB, sender computes, late, ns", SendCompute, MIB),
     late!("tcp, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
-    Comparison {
-        ranks: 2,
-        parts: &[
-            (Ours, Arrays, 8),
-            (Ours, Buffers, 8),
-            (Plain, Arrays, 8),
-            (Theirs, Arrays, 8),
-            (Ours, Direct, 8),
-        ],
-        targets: &[
+    of_two(
+        &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Plain, Arrays, 8), (Theirs, Arrays, 8), (Ours, Direct, 8)],
+        &[
             ratio("tcp, 8 B, array to array, plain sockets", 1.15, 0, 2),
             ratio("tcp, 8 B, array to array, Open MPI", 1.0, 0, 3),
             ratio("tcp, 8 B, buffer to buffer, plain sockets", 1.15, 1, 2),
@@ -373,69 +342,48 @@ const TCP: &[Comparison] = &[
             ratio("tcp, 8 B, direct, plain sockets", 1.15, 4, 2),
             ratio("tcp, 8 B, direct, Open MPI", 1.0, 4, 3),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Arrays, 16 * MIB), (Ours, Direct, 16 * MIB), (Plain, Arrays, 16 * MIB)],
-        targets: &[
+    ),
+    of_two(
+        &[(Ours, Arrays, 16 * MIB), (Ours, Direct, 16 * MIB), (Plain, Arrays, 16 * MIB)],
+        &[
             ratio("tcp, 16 MiB, array to array, plain sockets", 1.6, 0, 2),
             ratio("tcp, 16 MiB, direct, plain sockets", 1.6, 1, 2),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[
+    ),
+    of_two(
+        &[
             (Ours, RateBuffers, MIB),
             (Plain, RateArrays, MIB),
             (Theirs, RateArrays, MIB),
             (Ours, RateArrays, MIB),
         ],
-        targets: &[
+        &[
             speed("tcp, bandwidth of 1 MiB, buffers, plain sockets", 0.9, 0, 1),
             speed("tcp, bandwidth of 1 MiB, buffers, Open MPI", 1.0, 0, 2),
-            Target {
-                title: "tcp, bandwidth of 1 MiB, arrays, plain sockets",
-                quantity: Quantity::Speed(3, 1),
-                limit: Limit::None,
-            },
+            reported("tcp, bandwidth of 1 MiB, arrays, plain sockets", Quantity::Speed(3, 1)),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[
+    ),
+    of_two(
+        &[
             (Ours, RateBuffers, 16 * MIB),
             (Plain, RateArrays, 16 * MIB),
             (Theirs, RateArrays, 16 * MIB),
             (Ours, RateArrays, 16 * MIB),
         ],
-        targets: &[
+        &[
             speed("tcp, bandwidth of 16 MiB, buffers, plain sockets", 0.9, 0, 1),
             speed("tcp, bandwidth of 16 MiB, buffers, Open MPI", 1.0, 0, 2),
-            Target {
-                title: "tcp, bandwidth of 16 MiB, arrays, plain sockets",
-                quantity: Quantity::Speed(3, 1),
-                limit: Limit::None,
-            },
+            reported("tcp, bandwidth of 16 MiB, arrays, plain sockets", Quantity::Speed(3, 1)),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[
-            (Ours, RateArrays, 8),
-            (Ours, RateBuffers, 8),
-            (Plain, RateArrays, 8),
-            (Theirs, RateArrays, 8),
-        ],
-        targets: &[
+    ),
+    of_two(
+        &[(Ours, RateArrays, 8), (Ours, RateBuffers, 8), (Plain, RateArrays, 8), (Theirs, RateArrays, 8)],
+        &[
             speed("tcp, rate of 8 B, array to array, one by write", 5.0, 0, 2),
             speed("tcp, rate of 8 B, buffer to buffer, one by write", 5.0, 1, 2),
-            Target {
-                title: "tcp, rate of 8 B, array to array, Open MPI",
-                quantity: Quantity::Speed(0, 3),
-                limit: Limit::None,
-            },
+            reported("tcp, rate of 8 B, array to array, Open MPI", Quantity::Speed(0, 3)),
         ],
-    },
+    ),
 ];
 
 /// Least number of jobs of more than two ranks, whose medians are the figures, since the scheduler

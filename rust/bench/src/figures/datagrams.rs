@@ -5,7 +5,7 @@ use super::super::outcome::{Sample, median};
 use super::Case::{Arrays, Buffers, Direct, RateArrays, RateBuffers};
 use super::Role::{Aeron, Ours, OverTcp, Plain};
 use super::delay::late;
-use super::{Comparison, KIB, Limit, MIB, Quantity, Target, ratio, speed};
+use super::{Comparison, KIB, Limit, MIB, Quantity, Target, of_two, ratio, reported, speed};
 
 /// Value derived from the counters of ranks over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,20 +50,15 @@ const fn counted(title: &'static str, most: f64, part: usize, count: Count) -> T
     Target { title, quantity: Quantity::Counted(part, count), limit: Limit::Most(most) }
 }
 
-const fn reported(title: &'static str, quantity: Quantity) -> Target {
-    Target { title, quantity, limit: Limit::None }
-}
-
 /// One copy, with an allowance for headers and control messages.
 const ONE_COPY: f64 = 1.01;
 
 pub(super) const UDP: &[Comparison] = &[
     late!("udp, 1 MiB, sender computes, late, ns", SendCompute, MIB),
     late!("udp, 1 KiB, receiver computes, late, ns", RecvCompute, KIB),
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Plain, Arrays, 8), (Ours, Direct, 8)],
-        targets: &[
+    of_two(
+        &[(Ours, Arrays, 8), (Ours, Buffers, 8), (Plain, Arrays, 8), (Ours, Direct, 8)],
+        &[
             ratio("udp, 8 B, array to array, plain sockets", 1.25, 0, 2),
             ratio("udp, 8 B, buffer to buffer, plain sockets", 1.25, 1, 2),
             ratio("udp, 8 B, direct, plain sockets", 1.25, 3, 2),
@@ -71,16 +66,14 @@ pub(super) const UDP: &[Comparison] = &[
             counted("udp, 8 B there and back, retransmitted", 0.0, 1, Count::Retransmitted),
             counted("udp, 8 B there and back, system calls per send", 1.0, 1, Count::SendCalls),
         ],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, Buffers, 8), (Aeron, Buffers, 8)],
-        targets: &[reported("udp, 8 B, buffer to buffer, Aeron UDP", Quantity::Ratio(0, 1))],
-    },
-    Comparison {
-        ranks: 2,
-        parts: &[(Ours, RateBuffers, MIB), (Plain, RateArrays, MIB), (Ours, RateArrays, MIB)],
-        targets: &[
+    ),
+    of_two(
+        &[(Ours, Buffers, 8), (Aeron, Buffers, 8)],
+        &[reported("udp, 8 B, buffer to buffer, Aeron UDP", Quantity::Ratio(0, 1))],
+    ),
+    of_two(
+        &[(Ours, RateBuffers, MIB), (Plain, RateArrays, MIB), (Ours, RateArrays, MIB)],
+        &[
             speed("udp, bandwidth of 1 MiB, buffers, plain sockets", 0.8, 0, 1),
             reported("udp, bandwidth of 1 MiB, arrays, plain sockets", Quantity::Speed(2, 1)),
             counted("udp, stream of 1 MiB, retransmitted", 0.0, 0, Count::Retransmitted),
@@ -88,15 +81,15 @@ pub(super) const UDP: &[Comparison] = &[
             counted("udp, stream of 1 MiB, copies to send", ONE_COPY, 0, Count::CopiesSent),
             counted("udp, stream of 1 MiB, copies to receive", ONE_COPY, 0, Count::CopiesReceived),
         ],
-    },
-    beside_tcp(
+    ),
+    of_two(
         &[(Ours, RateArrays, 8), (Ours, RateBuffers, 8), (OverTcp, RateArrays, 8), (OverTcp, RateBuffers, 8)],
         &[
             reported("udp, rate of 8 B, array to array, ours over tcp", Quantity::Speed(0, 2)),
             reported("udp, rate of 8 B, buffer to buffer, ours over tcp", Quantity::Speed(1, 3)),
         ],
     ),
-    beside_tcp(
+    of_two(
         &[
             (Ours, RateArrays, 64 * KIB),
             (Ours, RateBuffers, 64 * KIB),
@@ -109,10 +102,6 @@ pub(super) const UDP: &[Comparison] = &[
         ],
     ),
 ];
-
-const fn beside_tcp(parts: &'static [super::Part], targets: &'static [Target]) -> Comparison {
-    Comparison { ranks: 2, parts, targets }
-}
 
 #[cfg(test)]
 mod tests {
