@@ -368,15 +368,7 @@ class RoundsTest {
             if (args[0].equals("dropped")) {
                 files = null;
             }
-            try {
-                Comm.init(args);
-            } catch (IllegalStateException e) {
-                System.out.println(e.getMessage());
-                System.out.flush();
-                Runtime.getRuntime().halt(0);
-            }
-            Comm.WORLD.barrier();
-            Comm.finish();
+            JoinInShortage.run(args);
             System.out.println(files == null ? "joined" : "joined with " + files.size());
         }
     }

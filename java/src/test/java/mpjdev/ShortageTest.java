@@ -56,15 +56,7 @@ class ShortageTest {
             if (args[0].equals("dropped")) {
                 mapped = null;
             }
-            try {
-                Comm.init(args);
-            } catch (IllegalStateException e) {
-                System.out.println(e.getMessage());
-                System.out.flush();
-                Runtime.getRuntime().halt(0);
-            }
-            Comm.WORLD.barrier();
-            Comm.finish();
+            JoinInShortage.run(args);
             assertTrue(count > 10, "there was no shortage");
             System.out.println(mapped == null ? "joined" : "joined with " + mapped.size());
         }
