@@ -1,4 +1,4 @@
-//! Lengths of the documents in the root folder, and the width of their prose.
+//! Lengths of the documents in the root folder, the width of their prose, and the form of decision records.
 
 use crate::tree::{documents, none};
 
@@ -47,6 +47,28 @@ fn prose_of_documents_is_not_too_wide() {
         wide.map(|(line, columns)| format!("{}:{line}: {columns} columns", document.path))
     });
     none(findings.collect(), "prose of more than 120 columns; wrap it");
+}
+
+/// Folder of the decision records, and the sections of each.
+const DECISIONS: (&str, [&str; 4]) =
+    ("docs/decisions/", ["## Context", "## Decision", "## Consequences", "## Alternatives"]);
+
+#[test]
+fn decision_records_have_their_sections_and_are_listed() {
+    let (folder, sections) = DECISIONS;
+    let index = format!("{folder}README.md");
+    let list = &documents().iter().find(|document| document.path == index).expect("the list of records").text;
+    let mut findings = Vec::new();
+    for record in documents().iter().filter(|record| record.path.starts_with(folder) && record.path != index)
+    {
+        if !list.contains(&format!("({})", &record.path[folder.len()..])) {
+            findings.push(format!("{}: not in {index}", record.path));
+        }
+        let has = |section: &&str| record.text.lines().any(|line| line.starts_with(section));
+        let missing = sections.iter().filter(|section| !has(section));
+        findings.extend(missing.map(|section| format!("{}: no {section:?}", record.path)));
+    }
+    none(findings, "a decision record without a section, or without a line in the list");
 }
 
 #[test]
