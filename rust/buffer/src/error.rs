@@ -198,7 +198,7 @@ pub enum Damage {
     /// The octets end before the message does.
     #[error("{have} octets, {need} needed")]
     Short {
-        /// Octets that are there.
+        /// Octets that are present.
         have: u64,
         /// Octets that the headers announce.
         need: u64,
@@ -206,7 +206,7 @@ pub enum Damage {
     /// Octets follow the end of the message.
     #[error("{have} octets, the message ends after {need}")]
     Long {
-        /// Octets that are there.
+        /// Octets that are present.
         have: u64,
         /// Octets that the headers announce.
         need: u64,

@@ -204,7 +204,7 @@ impl Comm {
 
     /// Sends a message of which only the headers are written, in standard mode, if it can leave before it is
     /// packed. The caller puts the elements into it then, and publishes them; it calls
-    /// [`send_packed`](Self::send_packed) now and then, and once at the end. `None` if not: nothing has
+    /// [`send_packed`](Self::send_packed) after each part, and once at the end. `None` if not: nothing has
     /// happened, and [`isend`](Self::isend) sends the message once it is packed.
     ///
     /// # Errors

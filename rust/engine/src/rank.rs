@@ -105,7 +105,7 @@ impl Comm {
     /// same over a C MPI. Blocks.
     ///
     /// # Errors
-    /// Undelivered messages; interrupted. This rank has finished all the same.
+    /// Undelivered messages; interrupted. This rank has finished nevertheless.
     pub fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let mut last_barrier =
             |wait_control: &mut dyn WaitControl| self.start_last_barrier().finish(wait_control).map(drop);

@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(zeroed::<i32>(3).expect("memory"), [0; 3]);
     }
 
-    /// If the JVM returns nothing and throws nothing, Java gets an error all the same.
+    /// If the JVM returns nothing and throws nothing, Java gets an error nevertheless.
     #[test]
     fn failure_without_a_pending_exception_is_an_out_of_memory_error() {
         assert_eq!(Failure::from(Fault::Pending).java_class(), JavaClass::OutOfMemory);

@@ -1,4 +1,4 @@
-//! Jobs whose ranks are threads of one test, over each transport, as if each rank were a process of its own.
+//! Jobs whose ranks are threads of one test, over each transport. A rank behaves as a process of its own.
 //!
 //! No product code uses them. [`mpjdev_bootstrap::job::local`] makes the jobs of `runThreads`.
 #![forbid(unsafe_code)]

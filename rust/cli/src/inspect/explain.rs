@@ -46,9 +46,9 @@ pub struct Section<'a> {
     pub header: SectionHeader,
     /// The octets of its header.
     pub head: &'a [u8],
-    /// Its data, as many octets as are there.
+    /// Its data, as many octets as are present.
     pub data: &'a [u8],
-    /// The octets behind the data, as many as are there.
+    /// The octets behind the data, as many as are present.
     pub padding: &'a [u8],
     encoding: Encoding,
 }
@@ -62,7 +62,7 @@ pub struct Secondary<'a> {
     pub len: usize,
     /// The octets of the header.
     pub head: &'a [u8],
-    /// The payload, as many octets as are there.
+    /// The payload, as many octets as are present.
     pub payload: &'a [u8],
 }
 
@@ -96,7 +96,7 @@ impl<'a> Explanation<'a> {
         self.primary_len
     }
 
-    /// The secondary header and payload, if the header is there and sound.
+    /// The secondary header and payload, if the header is present and sound.
     pub fn secondary(&self) -> Option<&Secondary<'a>> {
         self.secondary.as_ref()
     }
@@ -235,14 +235,14 @@ impl<'a> Iterator for Sections<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The elements whose octets are there, in order; none for objects.
+    /// The elements whose octets are present, in order; none for objects.
     pub fn values(&self) -> impl Iterator<Item = Value> + use<'a> {
         let (element, encoding) = (self.header.element, self.encoding);
         // A section of objects has no octets; its pieces only need a size above 0.
         self.data.chunks_exact(element.size().max(1)).map(move |e| Value::decode(e, element, encoding))
     }
 
-    /// Number of elements whose octets are there.
+    /// Number of elements whose octets are present.
     pub fn present(&self) -> usize {
         match self.header.element.size() {
             0 => self.header.count,

@@ -372,8 +372,8 @@ fn lone_loopback(tables: &Tables) -> Option<(u32, IpAddr)> {
     addresses().find(|(_, ip)| mixed && auth::is_loopback(*ip))
 }
 
-/// Connects to the startup server. Blocks. Retries for `connect_time` while connections are refused, since the
-/// server may start later.
+/// Connects to the startup server. Blocks. Retries for `connect_time` while connections are refused, since
+/// the server may start later.
 fn connect(server: &str, connect_time: Duration) -> Result<Link, JoinError> {
     let begun = Instant::now();
     loop {

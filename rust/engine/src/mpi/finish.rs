@@ -22,7 +22,7 @@ impl Rank {
     ///
     /// # Errors
     /// A message is undelivered: its receiver has finished without it, or is about to finish and has not
-    /// taken it within the grace period. Interrupted. This rank has finished all the same.
+    /// taken it within the grace period. Interrupted. This rank has finished nevertheless.
     pub fn finish(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         self.await_makers(wait_control);
         if self.finishing.swap(true, Ordering::Relaxed) {

@@ -170,7 +170,7 @@ impl PacketEngine {
     /// # Errors
     /// A message is undelivered: its receiver has finished without it, or showed no heartbeat within the
     /// grace period. With foreign ranks: a rank of the job has failed, has finished without the others, or
-    /// does not take part. The job has failed; interrupted. This rank has finished all the same.
+    /// does not take part. The job has failed; interrupted. This rank has finished nevertheless.
     pub fn finish(
         &self,
         last_barrier: Option<&mut LastBarrier<'_>>,

@@ -42,7 +42,7 @@ pub(crate) struct Receive {
     pub(crate) post: Option<PostId>,
     /// Memory that an inline message may be copied to.
     pub(crate) spare: Option<mpjdev_buffer::Slab>,
-    /// Whether it takes a message before all octets are there.
+    /// Whether it takes a message before all octets have arrived.
     pub(crate) accept: Accept,
     /// World ranks of the communicator for a receive from any source: it fails when no other member is left.
     /// `None` for a given source.

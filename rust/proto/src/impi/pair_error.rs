@@ -89,7 +89,7 @@ pub enum ProtocolError {
         /// The value in the packet.
         drqid: u64,
     },
-    /// A message whose length changes on the way.
+    /// A message whose length changes on its path.
     #[error("packet msglen {found} is not the {expected} that its message began with")]
     Msglen {
         /// The value in the packet.

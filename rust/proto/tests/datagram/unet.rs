@@ -222,7 +222,7 @@ fn finish_waits_for_unacknowledged_messages() {
     assert_eq!(machine.poll_transmit(), again('a', 0, None));
     assert_eq!(machine.handle_packet(110, numbers(Some(1), Some(2))), Ok(Event::Deliver));
     assert_eq!(machine.outcome(), Some(Outcome::Complete));
-    assert_eq!((machine.poll_transmit(), machine.poll_transmit()), (pure_ack(2), None), "owed all the same");
+    assert_eq!((machine.poll_transmit(), machine.poll_transmit()), (pure_ack(2), None), "owed nevertheless");
     assert_eq!((released(&mut machine).as_str(), machine.next_timeout_ns()), ("ab", None));
     machine.check_invariants();
 }

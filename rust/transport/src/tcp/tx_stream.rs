@@ -54,7 +54,7 @@ pub(super) struct PeerSession {
     /// Arriving messages that are not complete, by token.
     pub(super) arrivals: HashMap<u64, IncomingMessage<ArrivalId>>,
     /// Flow control of a foreign rank: whether its messages fill more memory than allowed, the number of
-    /// packets that are acknowledged all the same, and the number of its long messages that are matched and
+    /// packets that are acknowledged nevertheless, and the number of its long messages that are matched and
     /// in flight.
     is_full: bool,
     granted: i64,

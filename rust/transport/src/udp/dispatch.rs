@@ -91,8 +91,8 @@ impl Reader {
         }
     }
 
-    /// Answers a peer that uses a connection that is over or unknown to this rank. `closing_reset` is that of a
-    /// closed one.
+    /// Answers a peer that uses a connection that is over or unknown to this rank. `closing_reset` is that of
+    /// a closed one.
     #[cold]
     fn answer(
         &mut self,

@@ -120,7 +120,7 @@ abstract class ArrayMessages {
      * Sends elements of one array and receives into another (MPI_Sendrecv). Blocks until both are done. Ranks
      * that exchange messages do not wait for each other's receives. Both arrays may be the same, and the
      * elements may overlap: they are captured before the receive. If the receive fails, the message is sent
-     * all the same.
+     * nevertheless.
      *
      * @param from array to send from
      * @param fromOff index of the first element to send

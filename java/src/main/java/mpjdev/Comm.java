@@ -125,9 +125,9 @@ public class Comm extends PatchArrayMessages {
      *
      * @throws UndeliveredException if messages have not left this rank because a receiver sent no heartbeat
      *     or has failed, if the receiver's machine has not acknowledged them for some seconds (TCP, UDP), or
-     *     if a synchronous send was not received. The rank has ended all the same
+     *     if a synchronous send was not received. The rank has ended nevertheless
      * @throws PeerFailedException in a job with ranks of another implementation, if a rank has failed or does
-     *     not call it. The rank has ended all the same
+     *     not call it. The rank has ended nevertheless
      */
     public static void finish() {
         Ranks.finish();

@@ -115,7 +115,7 @@ final class ThreadRanks {
             why = "rank " + rank + " threw " + t.getClass().getName();
             why = "rank " + rank + " threw " + t;
         } catch (Throwable e) {
-            // The exception has no usable text, or memory is full. The abort below must happen all the same.
+            // The exception has no usable text, or memory is full. The abort below must happen nevertheless.
         } finally {
             Native.abort(world.handle(), why);
         }

@@ -31,7 +31,7 @@ pub(super) struct Data {
     pub(super) stream: bool,
 }
 
-/// The headers of an mpjdev message, as far as they are there.
+/// The headers of an mpjdev message, as far as they are present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Message {
     pub(super) encoding: &'static str,
@@ -39,7 +39,7 @@ pub(super) struct Message {
     pub(super) sections: Vec<Section>,
     /// Whether there may be more sections.
     pub(super) more_sections: bool,
-    /// Octets of the secondary payload, if its header is there.
+    /// Octets of the secondary payload, if its header is present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) secondary_len: Option<usize>,
     /// Whether the secondary payload travels in a message of its own.

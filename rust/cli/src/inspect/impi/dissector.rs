@@ -378,7 +378,7 @@ impl Dissector {
         }
     }
 
-    /// Shows a packet with truncated data, if its header is there, and returns the damage.
+    /// Shows a packet with truncated data, if its header is present, and returns the damage.
     fn close_packet(&mut self, direction: Option<Direction>, queue: &ByteQueue) -> String {
         let Some((header, data)) = queue.octets().split_first_chunk::<HEADER_LEN>() else {
             return short(queue.len(), "header", HEADER_LEN);

@@ -341,7 +341,7 @@ public final class Native {
     /**
      * Ends the rank of this communicator. Blocks until its sends are delivered, and prints the warning of
      * unreceived messages. {@link NativeFailure#UNDELIVERED} names messages that could not be delivered; the
-     * rank has ended all the same.
+     * rank has ended nevertheless.
      */
     public static native void finish(long comm);
 
