@@ -50,7 +50,7 @@ pub(crate) static LOCAL: TransportFixture =
 
 /// Ranks as threads, every limit bites.
 pub(crate) static LOCAL_TINY: TransportFixture =
-    TransportFixture { name: "local, tiny limits", config: Config::tiny, connect: local, lacks: &[] };
+    TransportFixture { name: "local, tiny limits", config: tiny_limits, connect: local, lacks: &[] };
 
 /// Ranks as threads that exchange physical messages.
 pub(crate) static PHYSICAL: TransportFixture = TransportFixture {
@@ -63,7 +63,7 @@ pub(crate) static PHYSICAL: TransportFixture = TransportFixture {
 /// Ranks as threads that exchange physical messages, every limit bites.
 pub(crate) static PHYSICAL_TINY: TransportFixture = TransportFixture {
     name: "local, physical messages, tiny limits",
-    config: || Config { message_oriented: true, ..Config::tiny() },
+    config: || Config { message_oriented: true, ..tiny_limits() },
     connect: local,
     lacks: &[],
 };
@@ -90,7 +90,7 @@ pub(crate) static SHM: TransportFixture =
 /// Ranks over shared memory, every limit bites.
 pub(crate) static SHM_TINY: TransportFixture = TransportFixture {
     name: "shared memory, tiny limits",
-    config: Config::tiny,
+    config: tiny_limits,
     connect: shm,
     lacks: ELSEWHERE,
 };
@@ -106,7 +106,7 @@ pub(crate) static TCP: TransportFixture = TransportFixture {
 /// Ranks behind TCP connections, in the draft's dialect, every limit bites.
 pub(crate) static TCP_TINY: TransportFixture = TransportFixture {
     name: "TCP, draft, tiny limits",
-    config: Config::tiny,
+    config: tiny_limits,
     connect: |ranks, config, pool| {
         let terms = Terms { dialect: Dialect::Draft, maxdatalen: 16, ackmark: 1, hiwater: 1 };
         tcp(ranks, config, terms, pool)
@@ -126,7 +126,7 @@ pub(crate) static UDP: TransportFixture = TransportFixture {
 /// flight at most.
 pub(crate) static UDP_TINY: TransportFixture = TransportFixture {
     name: "UDP, tiny limits",
-    config: Config::tiny,
+    config: tiny_limits,
     connect: |ranks, config, pool| udp(jobs(ranks, tiny()), config, pool),
     lacks: &[COPIED[0], KEPT, (Ability::Bulk, "every 64 octets wait for the acks of those before")],
 };
@@ -193,7 +193,7 @@ pub(crate) static SITES: TransportFixture = TransportFixture {
 /// Sites of three ranks, every limit bites.
 pub(crate) static SITES_TINY: TransportFixture = TransportFixture {
     name: "sites, tiny limits",
-    config: Config::tiny,
+    config: tiny_limits,
     connect: |ranks, config, pool| {
         let terms = Terms { maxdatalen: 16, ackmark: 1, hiwater: 1, ..Terms::default() };
         sites(ranks, per_site(ranks, 3), config, terms, pool)
@@ -203,6 +203,11 @@ pub(crate) static SITES_TINY: TransportFixture = TransportFixture {
 
 const APART: &[(Ability, &str)] =
     &[(Ability::SharesMemory, "the sender's memory is mapped at another address, or messages are copied")];
+
+/// Limits so small that every queue is full, every credit used up and every tag taken twice.
+pub(crate) fn tiny_limits() -> Config {
+    Config { queue_cells: 2, inline_max: 16, credit: 1, tag_ub: 32_767, ..Config::default() }
+}
 
 /// Ranks of a site, so that several ranks are on several sites.
 fn per_site(ranks: usize, most: usize) -> usize {

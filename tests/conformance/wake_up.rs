@@ -19,6 +19,7 @@ use mpjdev_transport::{PacketSource, Transport, local};
 use crate::rank_harness::{RankHarness, amount, from, run};
 use crate::test_message::TestMessage;
 use crate::transport_fixtures::TransportFixture;
+use crate::transport_fixtures::tiny_limits;
 
 static SLEEPERS: TransportFixture = TransportFixture {
     name: "local, without slices",
@@ -49,7 +50,7 @@ static SHM_SLEEPERS: TransportFixture = TransportFixture {
 /// Packets often wait for room, and a rank that makes room has to wake its peer.
 static TINY_SHM_SLEEPERS: TransportFixture = TransportFixture {
     name: "shared memory, tiny limits, without slices",
-    config: || sleeping(Config::tiny()),
+    config: || sleeping(tiny_limits()),
     connect: crate::transport_fixtures::shm,
     lacks: &[],
 };
@@ -65,7 +66,7 @@ static TCP_SLEEPERS: TransportFixture = TransportFixture {
 /// Every packet waits until the one before it is acked.
 static TINY_TCP_SLEEPERS: TransportFixture = TransportFixture {
     name: "TCP, tiny limits, without slices",
-    config: || sleeping(Config::tiny()),
+    config: || sleeping(tiny_limits()),
     connect: |ranks, config, pool| (crate::transport_fixtures::TCP_TINY.connect)(ranks, config, pool),
     lacks: &[],
 };
@@ -80,7 +81,7 @@ static SITES_SLEEPERS: TransportFixture = TransportFixture {
 
 static TINY_SITES_SLEEPERS: TransportFixture = TransportFixture {
     name: "sites, tiny limits, without slices",
-    config: || sleeping(Config::tiny()),
+    config: || sleeping(tiny_limits()),
     connect: |ranks, config, pool| (crate::transport_fixtures::SITES_TINY.connect)(ranks, config, pool),
     lacks: &[],
 };
@@ -96,7 +97,7 @@ static UDP_SLEEPERS: TransportFixture = TransportFixture {
 /// At most three packets are in flight.
 static TINY_UDP_SLEEPERS: TransportFixture = TransportFixture {
     name: "UDP, tiny limits, without slices",
-    config: || sleeping(Config::tiny()),
+    config: || sleeping(tiny_limits()),
     connect: |ranks, config, pool| (crate::transport_fixtures::UDP_TINY.connect)(ranks, config, pool),
     lacks: &[],
 };

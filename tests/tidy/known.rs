@@ -2,14 +2,13 @@
 //! shrink.
 
 /// Public items that only tests or benchmarks use, each with its purpose.
-pub(crate) const UNUSED_ITEMS: [(&str, &str); 7] = [
-    ("tiny", "limits for the conformance suite"),
+pub(crate) const UNUSED_ITEMS: [(&str, &str); 6] = [
     ("is_resting", "a state that tests wait for"),
     ("clear_doorbells", "a loss of hints that tests cause"),
     ("clear_epoch", "a loss of hints that tests cause"),
     ("udp_socket", "the socket that tests disturb"),
     ("close_peer", "a failed peer that tests cause"),
-    ("is_truncated", "the result of a system call that tests compare"),
+    ("jobs", "ranks of one process, which tests connect"),
 ];
 
 /// Edges between modules that lead up or sideways.

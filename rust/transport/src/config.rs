@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Tunables of a rank. The defaults are for real work; [`Config::tiny`] reaches every limit, for tests.
+/// Tunables of a rank. The defaults are for real work; tests set smaller limits.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Cells of a rank's incoming queue, a power of two.
@@ -81,11 +81,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Limits so small that every queue is full, every credit used up and every tag taken twice.
-    pub fn tiny() -> Self {
-        Config { queue_cells: 2, inline_max: 16, credit: 1, tag_ub: 32_767, ..Config::default() }
-    }
-
     /// Configuration of a job with this many ranks on this machine. With more ranks than processors, a
     /// polling thread may hold the processor of the rank that it waits for, so waits yield almost at once.
     pub fn for_ranks(self, ranks: usize) -> Self {

@@ -23,11 +23,6 @@ pub struct Arrived {
 }
 
 impl Arrived {
-    /// Whether octets are lost because the room was too small.
-    pub fn is_truncated(&self) -> bool {
-        self.sent_len > self.len
-    }
-
     /// Ranges of the complete datagrams in the room, in order. A datagram may be empty.
     pub fn datagrams(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let Arrived { len, sent_len, .. } = *self;
