@@ -294,10 +294,14 @@ fn ranks_finish_without_waiting_for_the_deadline() {
 
 #[test]
 fn lengths_that_no_datagram_can_have_are_refused() {
+    let source: Arc<dyn SlabSource> = HeapPool::new(1 << 20);
     for datagram_len_max in [0, 40, 65_508, 1 << 20] {
         let terms = Terms { datagram_len_max, ..Terms::default() };
-        let refused = mpjdev_testing::udp_jobs(2, terms).expect_err("no such datagrams");
-        assert!(refused.to_string().contains(&datagram_len_max.to_string()), "{refused}");
+        let ranks = mpjdev_testing::udp_jobs(2, terms).map_err(|error| error.to_string()).and_then(|jobs| {
+            mpjdev_testing::udp(jobs, Config::default(), &source).map_err(|error| error.to_string())
+        });
+        let refused = ranks.expect_err("no such datagrams");
+        assert!(refused.contains(&datagram_len_max.to_string()), "{refused}");
     }
 }
 
