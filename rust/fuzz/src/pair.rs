@@ -141,7 +141,7 @@ impl Model {
             4 | 13 => Packet { srqid, ..incoming(PacketType::Cancel) },
             14 if b & 1 == 0 => Packet { srqid: token, ..incoming(PacketType::CancelYes) },
             14 => Packet { srqid: token, ..incoming(PacketType::CancelNo) },
-            _ => self.nonsense(a, b),
+            _ => self.invalid_packet(a, b),
         }
     }
 
@@ -155,7 +155,7 @@ impl Model {
     }
 
     /// A packet with extreme numbers or other processes.
-    fn nonsense(&self, a: u8, b: u8) -> Packet {
+    fn invalid_packet(&self, a: u8, b: u8) -> Packet {
         let number = [0, 1, u64::MAX, u64::MAX - 1, 1 << 32, 1 << 63, 255, (1 << 32) - 1][usize::from(b) % 8];
         let kind = PacketType::from_code(u32::from(a) % 8, Dialect::Final).expect("eight types");
         let src = if b >= 240 { OURS } else { THEIRS };

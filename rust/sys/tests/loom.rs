@@ -123,11 +123,11 @@ fn is_ready_returns_while_the_consumer_pops() {
         put(&queue, 1);
         put(&queue, 2);
         let other = queue.clone();
-        let asker = thread::spawn(move || {
+        let requester = thread::spawn(move || {
             other.is_ready();
         });
         assert_eq!(take(&mut right, 2), [1, 2]);
-        asker.join().unwrap();
+        requester.join().unwrap();
         assert!(!queue.is_ready());
     });
 }
@@ -353,7 +353,7 @@ fn one_wake_ends_both_sleeps() {
 fn wakes_of_two_threads_reach_one_sleeper() {
     explore(3, || {
         let shared = Arc::new((Futex::new(), [AtomicBool::new(false), AtomicBool::new(false)]));
-        let ringers = [0, 1].map(|i| {
+        let wakers = [0, 1].map(|i| {
             let shared = shared.clone();
             thread::spawn(move || {
                 shared.1[i].store(true, Relaxed);
@@ -362,7 +362,7 @@ fn wakes_of_two_threads_reach_one_sleeper() {
         });
         sleep_until(&shared.0, &shared.1[0]);
         sleep_until(&shared.0, &shared.1[1]);
-        ringers.into_iter().for_each(|r| r.join().unwrap());
+        wakers.into_iter().for_each(|r| r.join().unwrap());
     });
 }
 

@@ -188,7 +188,7 @@ impl<'p, 'a> Incoming<'p, 'a> {
         };
         if let Some(victim) = (0..self.pending.len()).max_by_key(|i| rank(*i)) {
             let number = self.pending[victim].host;
-            self.refuse(victim, Refusal::Crowded { number });
+            self.refuse(victim, Refusal::Evicted { number });
         }
     }
 

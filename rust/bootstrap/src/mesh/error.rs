@@ -207,7 +207,7 @@ pub enum Refusal {
     },
     /// Too many connections had not proved their number, and this one was closed to make room.
     #[error("too many unidentified connections")]
-    Crowded {
+    Evicted {
         /// The number that it sent, if any.
         number: Option<u32>,
     },
@@ -233,7 +233,7 @@ impl Refusal {
             | Refusal::Fault { number, .. } => Some(number),
             Refusal::Slow { number }
             | Refusal::Closed { number }
-            | Refusal::Crowded { number }
+            | Refusal::Evicted { number }
             | Refusal::System { number, .. } => number,
         }
     }

@@ -65,8 +65,8 @@ proptest! {
     fn index_checks_name_the_first_index_outside(
         indices in prop::collection::vec(-4..12i32, 0..9), base in -3..4i64, length in 0..10usize
     ) {
-        let culprit = indices.iter().position(|&i| !(0..length as i64).contains(&(i64::from(i) + base)));
-        match (check_indices(&indices, base, length, 5), culprit) {
+        let wrong = indices.iter().position(|&i| !(0..length as i64).contains(&(i64::from(i) + base)));
+        match (check_indices(&indices, base, length, 5), wrong) {
             (Ok(()), None) => {}
             (Err(BufferError::Index { index, position, length: l }), Some(at)) => {
                 prop_assert_eq!(index, i64::from(indices[at]) + base);

@@ -123,6 +123,6 @@ fn directions_above_the_limit_are_reported_once() {
     let text: String = (1..6000).map(|number| format!("# host {number} to host 0\n00\n")).collect();
     let found = json(text.as_bytes(), speaking(Dialect::Final));
     let all = found["items"].as_array().expect("a list");
-    let crowded = all.iter().filter(|item| item["error"] == "more than 4096 directions").count();
-    assert_eq!((crowded, &found["damages"]), (1, &serde_json::json!(4097)));
+    let refused = all.iter().filter(|item| item["error"] == "more than 4096 directions").count();
+    assert_eq!((refused, &found["damages"]), (1, &serde_json::json!(4097)));
 }

@@ -237,19 +237,19 @@ fn job_ends_with_status_124_at_its_timeout() {
 
 #[test]
 fn signal_is_forwarded_and_ranks_are_killed_after_the_grace() {
-    let polite = "trap 'echo ended; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
-    let job = Job::new(&["-n", "2", "--grace", "60", "sh", "-c", polite]);
+    let handles_term = "trap 'echo ended; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+    let job = Job::new(&["-n", "2", "--grace", "60", "sh", "-c", handles_term]);
     let child = job.start();
     let (status, out, _) = signalled(&job, child, "ready", 2, &[Signal::TERM]);
     assert_eq!((status, out.matches("ended").count()), (0, 2), "{out}");
 
-    let stubborn = "trap '' TERM INT; echo ready; while :; do sleep 0.01; done";
-    let job = Job::new(&["-n", "2", "--grace", "0.2", "sh", "-c", stubborn]);
+    let ignores_term = "trap '' TERM INT; echo ready; while :; do sleep 0.01; done";
+    let job = Job::new(&["-n", "2", "--grace", "0.2", "sh", "-c", ignores_term]);
     let (status, _, _) = signalled(&job, job.start(), "ready", 2, &[Signal::INT]);
     assert_eq!(status, 137);
 
     // A second signal kills at once. Two signals of one kind may arrive as one.
-    let job = Job::new(&["-n", "2", "--grace", "1000", "sh", "-c", stubborn]);
+    let job = Job::new(&["-n", "2", "--grace", "1000", "sh", "-c", ignores_term]);
     let (status, _, _) = signalled(&job, job.start(), "ready", 2, &[Signal::TERM, Signal::INT]);
     assert_eq!(status, 137);
 }

@@ -115,7 +115,7 @@ impl Plan {
     }
 
     /// Kills the victim at its time; false if the job ends before.
-    fn strike(&self, job: &mut Child, out: &mut impl BufRead, text: &mut String) -> bool {
+    fn kill_at_random(&self, job: &mut Child, out: &mut impl BufRead, text: &mut String) -> bool {
         for _ in 0..self.lines {
             if out.read_line(text).expect("UTF-8") == 0 {
                 break;
@@ -175,13 +175,13 @@ impl Plan {
             err.read_to_string(&mut text).map(|_| text).expect("UTF-8")
         });
         let mut text = String::new();
-        let is_struck = self.strike(&mut job, &mut out, &mut text);
+        let is_killed = self.kill_at_random(&mut job, &mut out, &mut text);
         out.read_to_string(&mut text).expect("UTF-8");
         let errors = errors.join().expect("no panic");
         let status = job.wait().expect("our child").code();
         let result = std::panic::catch_unwind(|| {
             assert!(begun.elapsed() < DEADLINE, "it took {:?}", begun.elapsed());
-            if is_struck {
+            if is_killed {
                 self.check(status, &text, &errors);
             } else {
                 assert_eq!((status, errors.as_str()), (Some(0), ""));
@@ -189,7 +189,7 @@ impl Plan {
             nothing_is_left(folder);
         });
         if result.is_err() {
-            panic!("{self:?}: status {status:?}, struck {is_struck}\n{text}{errors}");
+            panic!("{self:?}: status {status:?}, killed {is_killed}\n{text}{errors}");
         }
     }
 }

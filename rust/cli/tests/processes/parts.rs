@@ -21,7 +21,7 @@ use mpjdev_engine::{Comm, Config, Mode, RecvFrom, Uninterruptible};
 use kills::until;
 
 /// This process as a rank.
-struct Party {
+struct TestRank {
     world: Comm,
     source: Arc<dyn SlabSource>,
 }
@@ -52,16 +52,16 @@ impl PortRelay for Firewall {
     }
 }
 
-fn join() -> Result<Party, job::JoinError> {
+fn join() -> Result<TestRank, job::JoinError> {
     join_with(Config::default())
 }
 
-fn join_with(config: Config) -> Result<Party, job::JoinError> {
+fn join_with(config: Config) -> Result<TestRank, job::JoinError> {
     let private = HeapPool::new(1 << 30);
     let firewall = Firewall::from_environment();
     let relay = firewall.as_ref().map(|firewall| firewall as &dyn PortRelay);
     let joined = job::join_through(relay, config, &private, &mut Uninterruptible)?.expect("a launcher");
-    Ok(Party { world: joined.world, source: joined.source })
+    Ok(TestRank { world: joined.world, source: joined.source })
 }
 
 /// Plays a part; the exit status is 0 on success.
@@ -80,55 +80,55 @@ pub(crate) fn play(part: &str) -> ExitCode {
     if part == "finishes-behind-a-cut-soon" {
         config.finish_timeout = Duration::from_secs(1);
     }
-    let party = match join_with(config) {
-        Ok(party) => party,
+    let rank = match join_with(config) {
+        Ok(rank) => rank,
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::FAILURE;
         }
     };
     match part {
-        "ring" => party.ring(&SIZES),
-        "long-ring" => party.ring(&[&SIZES[..], &[64 << 20]].concat()),
-        "exchange" => party.exchange(300),
-        "short-exchange" => party.exchange(28),
-        "gathers" => party.gathers(),
-        "addresses" => party.prints_addresses(),
-        "keeps" => party.prints_open_files(),
-        "large-and-small" => party.sends_large_and_small(false),
-        "large-and-small-by-two-threads" => party.sends_large_and_small(true),
-        "computes" => party.computes(1),
-        "computes-far" => party.computes(party.world.size() as i32 - 1),
-        "killed" => party.killed(),
-        "killed-beside-traffic" => party.killed_beside_traffic(),
-        "narrows" => party.sends_while_the_way_narrows(),
-        "sends-while-stopped" => party.sends_while_stopped(),
-        "stopped" => return party.stopped(),
-        "outlives" | "outlives-and-exits-7" => party.outlives(),
+        "ring" => rank.ring(&SIZES),
+        "long-ring" => rank.ring(&[&SIZES[..], &[64 << 20]].concat()),
+        "exchange" => rank.exchange(300),
+        "short-exchange" => rank.exchange(28),
+        "gathers" => rank.gathers(),
+        "addresses" => rank.prints_addresses(),
+        "keeps" => rank.prints_open_files(),
+        "large-and-small" => rank.sends_large_and_small(false),
+        "large-and-small-by-two-threads" => rank.sends_large_and_small(true),
+        "computes" => rank.computes(1),
+        "computes-far" => rank.computes(rank.world.size() as i32 - 1),
+        "killed" => rank.killed(),
+        "killed-beside-traffic" => rank.killed_beside_traffic(),
+        "narrows" => rank.sends_while_the_way_narrows(),
+        "sends-while-stopped" => rank.sends_while_stopped(),
+        "stopped" => return rank.stopped(),
+        "outlives" | "outlives-and-exits-7" => rank.outlives(),
         "outlives-and-leaves" => {
-            party.outlives();
-            if party.world.rank() == 1 {
+            rank.outlives();
+            if rank.world.rank() == 1 {
                 return ExitCode::SUCCESS;
             }
         }
-        "sleeps-or-computes" => return party.sleeps_or_computes(),
-        "stays-away" => return party.stays_away(),
-        "fails-meanwhile" => return party.fails_meanwhile(),
-        "leaves" if party.world.rank() == 1 => return ExitCode::SUCCESS,
-        "joins-and-waits" => party.waits(),
-        "barriers" => return party.barriers(None),
-        "rank-1-leaves-barriers" => return party.barriers(Some(1)),
-        "rank-2-leaves-barriers" => return party.barriers(Some(2)),
-        "needs-the-other-site" => return party.needs_the_other_site(),
-        "finishes-behind-a-cut" | "finishes-behind-a-cut-soon" => return party.finishes_behind_a_cut(),
-        "needs-rank-1" => return party.needs_rank_1(),
-        "detects-failure-of-rank-1" => party.detects_failure_of_rank_1(),
-        "joins-again" => return party.joins_again(),
+        "sleeps-or-computes" => return rank.sleeps_or_computes(),
+        "stays-away" => return rank.stays_away(),
+        "fails-meanwhile" => return rank.fails_meanwhile(),
+        "leaves" if rank.world.rank() == 1 => return ExitCode::SUCCESS,
+        "joins-and-waits" => rank.waits(),
+        "barriers" => return rank.barriers(None),
+        "rank-1-leaves-barriers" => return rank.barriers(Some(1)),
+        "rank-2-leaves-barriers" => return rank.barriers(Some(2)),
+        "needs-the-other-site" => return rank.needs_the_other_site(),
+        "finishes-behind-a-cut" | "finishes-behind-a-cut-soon" => return rank.finishes_behind_a_cut(),
+        "needs-rank-1" => return rank.needs_rank_1(),
+        "detects-failure-of-rank-1" => rank.detects_failure_of_rank_1(),
+        "joins-again" => return rank.joins_again(),
         "says-and-joins" => println!("joined"),
         "leaves" | "once" => {}
         other => panic!("no part {other}"),
     }
-    party.finish();
+    rank.finish();
     ExitCode::from(if part == "outlives-and-exits-7" { 7 } else { 0 })
 }
 
@@ -145,18 +145,18 @@ fn rounds(count: usize) -> ExitCode {
     };
     let mut most = 0;
     for round in 0..count {
-        let party = join().expect("a rank");
-        let (me, all) = (party.world.rank(), party.world.size() as u32);
-        let kept = party.write(100_000, round as u64);
-        let sent = party.world.isend(&kept, ((me + 1) % all) as i32, 5, Mode::Standard).expect("isend");
+        let rank = join().expect("a rank");
+        let (me, all) = (rank.world.rank(), rank.world.size() as u32);
+        let kept = rank.write(100_000, round as u64);
+        let sent = rank.world.isend(&kept, ((me + 1) % all) as i32, 5, Mode::Standard).expect("isend");
         let from = RecvFrom { source: Some(((me + all - 1) % all) as i32), tag: Some(5) };
-        let (_, message) = party.world.recv(from, 100_000, None, &mut Uninterruptible).expect("recv");
-        sent.into_iter().for_each(|id| drop(party.world.wait(id, None, &mut Uninterruptible).expect("wait")));
-        party.finish();
-        drop(party);
+        let (_, message) = rank.world.recv(from, 100_000, None, &mut Uninterruptible).expect("recv");
+        sent.into_iter().for_each(|id| drop(rank.world.wait(id, None, &mut Uninterruptible).expect("wait")));
+        rank.finish();
+        drop(rank);
         // Messages outlive their session.
-        Party::check(&message, 100_000, round as u64);
-        Party::check(&kept, 100_000, round as u64);
+        TestRank::check(&message, 100_000, round as u64);
+        TestRank::check(&kept, 100_000, round as u64);
         drop((message, kept));
         if round == 0 {
             most = holds();
@@ -181,7 +181,7 @@ fn twice() -> ExitCode {
     ExitCode::from(u8::from(good != 1))
 }
 
-fn kill_myself() {
+fn kill_this_process() {
     let own = rustix::process::getpid();
     rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("it is us");
 }
@@ -201,7 +201,7 @@ impl SpawnInheriting for Command {
 const SIZES: [usize; 8] = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20];
 const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
-impl Party {
+impl TestRank {
     fn finish(&self) {
         self.world.finish(&mut Uninterruptible).expect("all is delivered");
     }
@@ -231,7 +231,7 @@ impl Party {
         if self.world.rank() == 1 {
             let from = RecvFrom { source: Some(0), tag: None };
             self.world.recv(from, 8, None, &mut Uninterruptible).expect_err("rank 0 finishes");
-            kill_myself();
+            kill_this_process();
         }
         self.finish();
         println!("{}", join().err().expect("rank 1 has died"));
@@ -380,7 +380,7 @@ impl Party {
             1 => {
                 let from = RecvFrom { source: Some(0), tag: Some(1) };
                 self.world.recv(from, 8, None, &mut Uninterruptible).expect("rank 0 waits");
-                kill_myself();
+                kill_this_process();
             }
             _ => println!("2: done"),
         }

@@ -334,7 +334,7 @@ fn flood_of_silent_connections_does_not_block_the_mesh() {
             flood[..200 - limits.pending_max - 1].iter().for_each(wait_until_closed);
         });
         flood.iter().for_each(wait_until_closed);
-        assert!(refusals(&warnings).contains(&Refusal::Crowded { number: None }), "{warnings:?}");
+        assert!(refusals(&warnings).contains(&Refusal::Evicted { number: None }), "{warnings:?}");
     }
 }
 

@@ -21,12 +21,12 @@ enum Answer {
 
 /// A rank's side of the sockets.
 #[derive(Debug)]
-struct Asker {
+struct JoiningRank {
     line: OwnedFd,
     answers: Option<OwnedFd>,
 }
 
-impl Asker {
+impl JoiningRank {
     fn hello(&mut self, rank: usize) {
         let (answers, theirs) = control::socket_pair().expect("sockets");
         rustix::io::ioctl_fionbio(&answers, true).expect("a socket");
@@ -61,26 +61,27 @@ impl Asker {
 
 /// A member list and its ranks.
 #[derive(Debug)]
-struct Scene {
+struct Fixture {
     members: MemberList,
-    askers: Vec<Asker>,
+    ranks: Vec<JoiningRank>,
     /// Turns of the monitor before a site grants the world. One launcher without sites grants it at once.
     grant_after: usize,
     turns: usize,
 }
 
-impl Scene {
-    fn new(ranks: usize, extent: Extent, grant_after: usize) -> Scene {
+impl Fixture {
+    fn new(ranks: usize, extent: Extent, grant_after: usize) -> Fixture {
         let mut members = MemberList::new(ranks as u32, extent);
-        let line = |rank| Asker { line: members.control_socket(rank).expect("a socket"), answers: None };
-        let askers = (0..ranks as u32).map(line).collect();
-        Scene { members, askers, grant_after, turns: 0 }
+        let line =
+            |rank| JoiningRank { line: members.control_socket(rank).expect("a socket"), answers: None };
+        let ranks = (0..ranks as u32).map(line).collect();
+        Fixture { members, ranks, grant_after, turns: 0 }
     }
 
     fn send(&mut self, step: Step) {
         match step.is_cancel {
-            true => self.askers[step.rank].cancel(step.rank),
-            false => self.askers[step.rank].hello(step.rank),
+            true => self.ranks[step.rank].cancel(step.rank),
+            false => self.ranks[step.rank].hello(step.rank),
         }
         if step.takes_turn {
             self.turn();
@@ -95,14 +96,14 @@ impl Scene {
         }
         if self.turns == self.grant_after + 1 && self.members.extent != Extent::Memory {
             let file = || control::socket_pair().expect("sockets").0;
-            let listeners = self.askers.iter().map(|_| file()).collect();
+            let listeners = self.ranks.iter().map(|_| file()).collect();
             self.members.grant_world(WorldGrant { description: file(), listeners, shares_memory: false });
         }
         self.members.answer();
     }
 
     fn answers(&self) -> Vec<Answer> {
-        self.askers.iter().map(Asker::answer).collect()
+        self.ranks.iter().map(JoiningRank::answer).collect()
     }
 }
 
@@ -140,10 +141,10 @@ fn ranks_join_all_or_none_in_every_order_of_hello_cancel_and_welcome() {
         for order in orders(script) {
             for (extent, grant_after) in extents {
                 let what = format!("{extent:?}, granted after {grant_after}: {order:?}");
-                let mut scene = Scene::new(script.len(), extent, grant_after);
-                order.iter().for_each(|step| scene.send(*step));
-                (0..=grant_after).for_each(|_| scene.turn());
-                let joined = check(&mut scene, script, &what);
+                let mut fixture = Fixture::new(script.len(), extent, grant_after);
+                order.iter().for_each(|step| fixture.send(*step));
+                (0..=grant_after).for_each(|_| fixture.turn());
+                let joined = check(&mut fixture, script, &what);
                 seen[usize::from(joined)] += 1;
             }
         }
@@ -153,8 +154,8 @@ fn ranks_join_all_or_none_in_every_order_of_hello_cancel_and_welcome() {
 
 /// Whether all have joined. If not, none has joined, and all join when the cancelled ranks send a Hello
 /// again.
-fn check(scene: &mut Scene, script: &[Vec<bool>], what: &str) -> bool {
-    let answers = scene.answers();
+fn check(fixture: &mut Fixture, script: &[Vec<bool>], what: &str) -> bool {
+    let answers = fixture.answers();
     if answers.iter().all(|answer| *answer == Answer::Joined) {
         return true;
     }
@@ -163,44 +164,44 @@ fn check(scene: &mut Scene, script: &[Vec<bool>], what: &str) -> bool {
         assert_eq!(*answer, expected, "rank {rank} of {what}");
     }
     let again = (0..answers.len()).filter(|rank| answers[*rank] == Answer::Cancelled);
-    again.for_each(|rank| scene.askers[rank].hello(rank));
-    (0..=scene.grant_after + 1).for_each(|_| scene.turn());
+    again.for_each(|rank| fixture.ranks[rank].hello(rank));
+    (0..=fixture.grant_after + 1).for_each(|_| fixture.turn());
     for (rank, before) in answers.iter().enumerate() {
-        assert_eq!(scene.askers[rank].answer(), Answer::Joined, "rank {rank}, {before:?} before, of {what}");
+        assert_eq!(fixture.ranks[rank].answer(), Answer::Joined, "rank {rank}, {before:?} before, of {what}");
     }
     false
 }
 
 #[test]
 fn cancelled_rank_is_reported_as_late() {
-    let mut scene = Scene::new(3, Extent::Memory, 0);
+    let mut fixture = Fixture::new(3, Extent::Memory, 0);
     for rank in [0, 1] {
-        scene.send(Step { rank, is_cancel: false, takes_turn: true });
+        fixture.send(Step { rank, is_cancel: false, takes_turn: true });
     }
-    scene.send(Step { rank: 1, is_cancel: true, takes_turn: true });
-    assert!(scene.members.overdue_at(Duration::ZERO).is_some());
-    assert_eq!(scene.members.overdue(), Some(vec![1, 2]));
+    fixture.send(Step { rank: 1, is_cancel: true, takes_turn: true });
+    assert!(fixture.members.overdue_at(Duration::ZERO).is_some());
+    assert_eq!(fixture.members.overdue(), Some(vec![1, 2]));
 }
 
 #[test]
 fn cancel_before_hello_after_joining_or_by_another_process_is_ignored() {
-    let mut scene = Scene::new(2, Extent::Memory, 0);
+    let mut fixture = Fixture::new(2, Extent::Memory, 0);
     // No rank has sent a Hello.
-    scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
-    scene.send(Step { rank: 0, is_cancel: false, takes_turn: true });
-    scene.members.handle_cancel(0, Pid::INIT);
-    assert!(!scene.members.is_busy(), "the process has sent no Hello");
-    scene.send(Step { rank: 1, is_cancel: false, takes_turn: true });
+    fixture.send(Step { rank: 0, is_cancel: true, takes_turn: true });
+    fixture.send(Step { rank: 0, is_cancel: false, takes_turn: true });
+    fixture.members.handle_cancel(0, Pid::INIT);
+    assert!(!fixture.members.is_busy(), "the process has sent no Hello");
+    fixture.send(Step { rank: 1, is_cancel: false, takes_turn: true });
     // Both ranks have joined.
-    scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
-    assert_eq!(scene.answers(), [Answer::Joined; 2]);
+    fixture.send(Step { rank: 0, is_cancel: true, takes_turn: true });
+    assert_eq!(fixture.answers(), [Answer::Joined; 2]);
 }
 
 #[test]
 fn cancel_after_the_end_of_another_rank_gets_one_refusal() {
-    let mut scene = Scene::new(2, Extent::Memory, 0);
-    scene.send(Step { rank: 0, is_cancel: false, takes_turn: true });
-    scene.members.handle_program_end(1);
-    scene.send(Step { rank: 0, is_cancel: true, takes_turn: true });
-    assert_eq!(scene.askers[0].answer(), Answer::Refused(Refusal::Ended(1)));
+    let mut fixture = Fixture::new(2, Extent::Memory, 0);
+    fixture.send(Step { rank: 0, is_cancel: false, takes_turn: true });
+    fixture.members.handle_program_end(1);
+    fixture.send(Step { rank: 0, is_cancel: true, takes_turn: true });
+    assert_eq!(fixture.ranks[0].answer(), Answer::Refused(Refusal::Ended(1)));
 }

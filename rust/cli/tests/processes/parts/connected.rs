@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use mpjdev_engine::Uninterruptible;
 
-use super::Party;
+use super::TestRank;
 
 /// States of a TCP socket as Linux writes them.
 const ESTABLISHED: &str = "01";
@@ -51,7 +51,7 @@ pub(super) fn untaken_len(peer: Ipv4Addr) -> u64 {
     sockets().iter().filter(|socket| socket.peer == peer).map(|socket| socket.untaken_len).sum()
 }
 
-impl Party {
+impl TestRank {
     /// Local and remote addresses of its connections.
     pub(super) fn prints_addresses(&self) {
         self.world.barrier(&mut Uninterruptible).expect("barrier");

@@ -6,7 +6,7 @@ use mpjdev_engine::{DeviceError, Mode, RecvFrom, Uninterruptible};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::kills::until;
-use super::{Party, kill_myself};
+use super::{TestRank, kill_this_process};
 
 /// Time for which a rank is stopped.
 const STOPPED: Duration = Duration::from_secs(3);
@@ -15,7 +15,7 @@ const SIZES: [usize; 4] = [16, 1000, 40_000, 300_000];
 /// Their number.
 const COUNT: usize = 120;
 
-impl Party {
+impl TestRank {
     /// Rank 1 is killed while ranks 0 and 2 exchange messages without parking.
     pub(super) fn killed_beside_traffic(&self) {
         let me = self.world.rank();
@@ -24,7 +24,7 @@ impl Party {
             // The other ranks exchange messages by then.
             let from = RecvFrom { source: Some(0), tag: Some(3) };
             self.world.recv(from, 8, None, &mut Uninterruptible).expect("rank 0 has begun");
-            kill_myself();
+            kill_this_process();
         }
         let other = 2 - me as i32;
         let of_other = RecvFrom { source: Some(other), tag: None };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mpjdev_engine::{Config, DeviceError, Mode, RecvFrom, Uninterruptible};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use super::{Party, join_with};
+use super::{TestRank, join_with};
 
 /// Number of exchanges between all pairs.
 pub(crate) const ROUNDS: u64 = 15;
@@ -26,19 +26,19 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Exchanges messages with all others, and continues without those that fail.
 pub(crate) fn exchanges() -> ExitCode {
     let config = Config { credit: CREDIT, ..Config::default() };
-    let party = match join_with(config) {
-        Ok(party) => party,
+    let rank = match join_with(config) {
+        Ok(rank) => rank,
         Err(error) => {
             println!("{}: {error}", super::rank());
             println!("{}: done", super::rank());
             return ExitCode::SUCCESS;
         }
     };
-    let me = party.world.rank();
+    let me = rank.world.rank();
     println!("{me}: joined");
-    let mut others: Vec<u32> = (0..party.world.size() as u32).filter(|rank| *rank != me).collect();
+    let mut others: Vec<u32> = (0..rank.world.size() as u32).filter(|rank| *rank != me).collect();
     for round in 0..ROUNDS {
-        others.retain(|other| match party.exchange_once(*other, round) {
+        others.retain(|other| match rank.exchange_once(*other, round) {
             Ok(()) => true,
             Err(error) => {
                 println!("{me}: {error}");
@@ -50,7 +50,7 @@ pub(crate) fn exchanges() -> ExitCode {
         println!("{me}: round {round}");
     }
     // Messages to a failed rank are not delivered.
-    match party.world.finish(&mut Uninterruptible) {
+    match rank.world.finish(&mut Uninterruptible) {
         Ok(()) => {}
         Err(error @ (DeviceError::Undelivered { .. } | DeviceError::PeerFailed { .. })) => {
             println!("{me}: {error}");
@@ -61,7 +61,7 @@ pub(crate) fn exchanges() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-impl Party {
+impl TestRank {
     fn exchange_once(&self, other: u32, round: u64) -> Result<(), DeviceError> {
         let octets = SIZES[round as usize % SIZES.len()];
         let seed = |rank: u32| u64::from(rank) << 32 | round;

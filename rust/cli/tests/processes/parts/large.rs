@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use mpjdev_engine::{Mode, RecvFrom, Uninterruptible};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use super::Party;
+use super::TestRank;
 use super::connected::untaken_len;
 use super::kills::until;
 
@@ -35,7 +35,7 @@ fn from(source: i32, tag: i32) -> RecvFrom {
     RecvFrom { source: Some(source), tag: Some(tag) }
 }
 
-impl Party {
+impl TestRank {
     /// Rank 0 sends a large message to rank 1, which is stopped before it has received the whole. Meanwhile
     /// rank 0 exchanges small messages with rank 2, on the same thread or beside a thread that waits for rank
     /// 1.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use mpjdev_engine::{Mode, RecvFrom, Uninterruptible};
 
 use super::kills::until;
-use super::{Party, join, kill_myself};
+use super::{TestRank, join, kill_this_process};
 
-impl Party {
+impl TestRank {
     /// Waits until the job is ended.
     pub(super) fn waits(&self) {
         println!("joined");
@@ -24,7 +24,7 @@ impl Party {
                 let from = RecvFrom { source: Some(rank), tag: Some(1) };
                 self.world.recv(from, 8, None, &mut Uninterruptible).expect("it has left the barrier");
             }
-            kill_myself();
+            kill_this_process();
         }
         self.world.send(&self.write(8, 0), 1, 1, Mode::Standard, &mut Uninterruptible).expect("send");
         if self.world.rank() == 0 {
@@ -87,7 +87,7 @@ impl Party {
     pub(super) fn detects_failure_of_rank_1(&self) {
         self.world.barrier(&mut Uninterruptible).expect("barrier");
         if self.world.rank() == 1 {
-            kill_myself();
+            kill_this_process();
         }
         let begun = Instant::now();
         let from = RecvFrom { source: Some(1), tag: None };
