@@ -27,7 +27,7 @@ use std::marker::PhantomData;
 use thiserror::Error;
 
 pub use address::Address;
-pub use receive::{Arrived, receive, receive_one};
+pub use receive::{Arrived, receive, receive_from, receive_one};
 pub use send::{GsoBatch, send};
 
 pub use crate::stream::Part;

@@ -14,8 +14,8 @@ use mpjdev_sys::datagram::options::{
     Buffers, buffers, memory, never_fragment, path_mtu, set_buffers, set_gro,
 };
 use mpjdev_sys::datagram::{
-    Address, Arrived, BATCH_MAX, GsoBatch, LEN_MAX, Obstacle, Part, Run, SEGMENTS_MAX, receive, receive_one,
-    send,
+    Address, Arrived, BATCH_MAX, GsoBatch, LEN_MAX, Obstacle, Part, Run, SEGMENTS_MAX, receive, receive_from,
+    receive_one, send,
 };
 
 /// Deadline of every step.
@@ -183,11 +183,13 @@ fn datagram_longer_than_its_buffer_is_truncated_with_its_length() {
     let (ours, theirs) = pair();
     let memory = words(64);
     let runs = [Run::from(&b"0123456789"[..])];
-    for _ in 0..3 {
+    for _ in 0..4 {
         send(ours.as_fd(), &[GsoBatch::single(&runs)]).expect("sent");
     }
+    let arrived = patiently(|| receive_from(theirs.as_fd(), Part::new(&memory, 0, 4)));
+    assert_eq!((arrived.len, arrived.sent_len, arrived.from), (4, 10, Some(address(&ours))));
     assert_eq!(patiently(|| receive_one(theirs.as_fd(), Part::new(&memory, 8, 4))), 10);
-    assert_eq!(octets(&memory, 16), b"\0\0\0\0\0\0\0\x000123\0\0\0\0");
+    assert_eq!(octets(&memory, 16), b"0123\0\0\0\x000123\0\0\0\0");
     let (arrived, text) = next(&theirs, 4);
     assert_eq!((arrived.len, arrived.sent_len, &text[..]), (4, 10, &b"0123"[..]));
     assert!(is_truncated(&arrived));

@@ -105,6 +105,23 @@ pub fn receive_one(socket: BorrowedFd<'_>, room: Part<'_>) -> Result<usize, Obst
     usize::try_from(len).map_err(|_| Obstacle::last(false))
 }
 
+/// As [`receive_one`], and describes the datagram with its sender.
+///
+/// # Errors
+/// As of [`receive`].
+pub fn receive_from(socket: BorrowedFd<'_>, room: Part<'_>) -> Result<Arrived, Obstacle> {
+    let (vector, mut source) = (room.vector(), Source::EMPTY);
+    let mut source_len = size_of::<Source>() as libc::socklen_t;
+    // SAFETY: as in `receive_one`; the address and its length live until the call returns.
+    let len = unsafe {
+        let (fd, source, source_len) = (socket.as_raw_fd(), &raw mut source, &raw mut source_len);
+        libc::syscall(libc::SYS_recvfrom, fd, vector.iov_base, vector.iov_len, FLAGS, source, source_len)
+    };
+    let sent_len = usize::try_from(len).map_err(|_| Obstacle::last(false))?;
+    let from = source.address().filter(|_| source_len > 0);
+    Ok(Arrived { len: sent_len.min(room.len()), sent_len, segment_len: sent_len, from })
+}
+
 /// The system returns the length that was sent, not the octets that fit the room.
 const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
 

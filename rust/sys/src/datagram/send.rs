@@ -36,11 +36,12 @@ impl<'a> GsoBatch<'a> {
 /// datagrams in one.
 pub fn send(socket: BorrowedFd<'_>, batches: &[GsoBatch<'_>]) -> Result<usize, Obstacle> {
     assert!((1..=BATCH_MAX).contains(&batches.len()), "{} GSO batches", batches.len());
-    if let [GsoBatch { to: None, runs: [run], segment_len: None }] = batches {
-        // SAFETY: the octets are borrowed for the length of the call and are only read.
+    if let [GsoBatch { to, runs: [run], segment_len: None }] = batches {
+        let (to, to_len) = to.map_or((std::ptr::null(), 0), Address::raw);
+        // SAFETY: the octets and the address are borrowed for the length of the call and are only read.
         let sent = unsafe {
-            let (at, nowhere) = (run.vector.iov_base, std::ptr::null::<libc::c_void>());
-            libc::syscall(libc::SYS_sendto, socket.as_raw_fd(), at, run.len(), FLAGS, nowhere, 0)
+            let (fd, at) = (socket.as_raw_fd(), run.vector.iov_base);
+            libc::syscall(libc::SYS_sendto, fd, at, run.len(), FLAGS, to, to_len)
         };
         return if sent < 0 { Err(Obstacle::last(false)) } else { Ok(1) };
     }

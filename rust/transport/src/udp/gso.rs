@@ -15,6 +15,8 @@ use super::retransmit_buffer::Store;
 
 /// Most datagrams that are collected.
 const DATAGRAMS_MAX: usize = SEGMENTS_MAX;
+/// Octets of a datagram that is copied to be one run, for which there is a faster system call.
+const JOINED_MAX: usize = 256;
 /// Most unsuccessful calls for one collection. A call fails when the network reports errors of earlier
 /// datagrams.
 const FAILED_CALLS_MAX: u32 = 8;
@@ -206,10 +208,35 @@ impl Outgoing {
     /// first batch that it has refused, and the reason.
     fn send(&self, socket: BorrowedFd<'_>, store: &Store) -> Result<usize, (usize, Obstacle)> {
         // Preparing a GSO batch costs as much as a system call, and mostly a single datagram leaves.
-        match self.pieces.len() {
-            1 => self.send_up_to::<1, 2>(socket, store),
+        match &self.pieces[..] {
+            [piece] if piece.len() <= JOINED_MAX => self.send_joined(piece, socket, store),
+            [_] => self.send_up_to::<1, 2>(socket, store),
             _ => self.send_up_to::<DATAGRAMS_MAX, { 2 * DATAGRAMS_MAX }>(socket, store),
         }
+    }
+
+    /// Sends a short datagram.
+    fn send_joined(
+        &self,
+        piece: &Piece,
+        socket: BorrowedFd<'_>,
+        store: &Store,
+    ) -> Result<usize, (usize, Obstacle)> {
+        let mut octets = [0; JOINED_MAX];
+        let octets = &mut octets[..piece.len()];
+        match (&piece.whole, piece.body) {
+            (Some(whole), _) => octets.copy_from_slice(whole),
+            (None, body) => {
+                let (head, rest) = octets.split_at_mut(piece.head_len);
+                head.copy_from_slice(&piece.head[..piece.head_len]);
+                if let Some(body) = body {
+                    store.read(body.token, body.offset as usize, rest);
+                }
+            }
+        }
+        let runs = [Run::from(&octets[..])];
+        let batch = GsoBatch { to: self.address.as_ref(), runs: &runs, segment_len: None };
+        datagram::send(socket, &[batch]).map_err(|obstacle| (1, obstacle))
     }
 
     /// Sends at most `N` datagrams, in `RUNS` runs of octets.

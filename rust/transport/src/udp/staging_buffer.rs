@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use mpjdev_buffer::octets::{copy_in, copy_out};
 use mpjdev_proto::datagram::reliable::message_rx::{ArrivalId, Delivery};
 use mpjdev_proto::datagram::reliable::time::{MICROSECOND, Nanos};
-use mpjdev_sys::datagram::{Arrived, Obstacle, Part, receive};
+use mpjdev_sys::datagram::{Arrived, Obstacle, Part, options, receive, receive_from};
 use mpjdev_sys::memory::Memory;
 
 use super::placement::{Expected, HEAD_LEN};
@@ -20,6 +20,10 @@ const ROOM_LEN: usize = 64 << 10;
 /// Most rooms that one call fills.
 const ROOMS: usize = 16;
 
+/// Short datagrams that arrive one by one before the kernel stops joining datagrams, and the longest of them.
+/// A socket without GSO batches is polled with a faster system call.
+const SINGLES: u32 = 64;
+const SINGLE_MAX: usize = 2048;
 /// Most octets that a wrong prediction may cost to copy before the next datagram is predicted anew.
 const CHEAP: usize = 1 << 10;
 /// Time after a poll that emptied the socket in which the socket counts as empty: a waiting thread polls, and
@@ -72,6 +76,9 @@ pub(super) struct StagingBuffer {
     /// more than was filled: an unfilled room shows that the socket is empty. After an empty poll it gets
     /// one.
     wanted: usize,
+    /// Whether datagrams may arrive as GSO batches, and the short ones that have arrived one by one.
+    are_joined: bool,
+    singles: u32,
     /// Whether the last poll has emptied the socket, as far as known, and its time.
     is_drained: bool,
     filled_at: Nanos,
@@ -102,6 +109,8 @@ impl StagingBuffer {
             room: 0,
             done: 0,
             wanted: 1,
+            are_joined: true,
+            singles: 0,
             is_drained: true,
             filled_at: 0,
             early,
@@ -127,7 +136,7 @@ impl StagingBuffer {
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn poll(&mut self, socket: BorrowedFd<'_>, now: Nanos) -> io::Result<bool> {
+    pub(super) fn poll(&mut self, socket: BorrowedFd<'_>, now: impl FnOnce() -> Nanos) -> io::Result<bool> {
         if !self.is_empty() {
             return Ok(true);
         }
@@ -141,6 +150,10 @@ impl StagingBuffer {
         let wanted = if expected.is_some() { 1 } else { self.wanted };
         let received = match expected {
             Some(expected) => receive(socket, &[&room_around(words, expected)], arrived),
+            None if wanted == 1 && !self.are_joined => receive_from(socket, room(words, 0)).map(|one| {
+                arrived[0] = one;
+                1
+            }),
             None if wanted == 1 => receive(socket, &[&[room(words, 0)]], arrived),
             None => {
                 let parts: [[Part<'_>; 1]; ROOMS] = std::array::from_fn(|at| [room(words, at)]);
@@ -154,8 +167,9 @@ impl StagingBuffer {
                 // After a single unpredicted datagram the socket is most likely empty. Another poll would
                 // delay the thread that waits for it.
                 self.is_drained = count < wanted || (count == 1 && self.expected.is_none());
-                self.filled_at = now;
+                self.filled_at = now();
                 self.wanted = if count < wanted { count + 1 } else { 2 * count }.min(ROOMS);
+                self.choose_joining(socket);
                 self.land();
                 Ok(true)
             }
@@ -166,6 +180,20 @@ impl StagingBuffer {
             }
             Err(Obstacle::System(error)) => Err(error),
             Err(obstacle) => Err(io::Error::other(obstacle)),
+        }
+    }
+
+    /// Makes the kernel join datagrams, unless short ones arrive one by one. A batch that arrives during the
+    /// change counts as damaged, and is retransmitted.
+    fn choose_joining(&mut self, socket: BorrowedFd<'_>) {
+        let first = &self.arrived[0];
+        let is_single = self.count == 1 && first.len <= SINGLE_MAX && first.segment_len == first.sent_len;
+        self.singles = if is_single { self.singles.saturating_add(1) } else { 0 };
+        let are_wanted = self.singles < SINGLES;
+        if are_wanted != self.are_joined {
+            self.are_joined = are_wanted;
+            // A kernel that cannot join datagrams delivers them one by one.
+            let _ = options::set_gro(socket, are_wanted);
         }
     }
 
@@ -358,7 +386,7 @@ mod tests {
         let early: Vec<Early> = (0..40).map(|at| (from, vec![at; 20 + usize::from(at)])).collect();
         let mut stage = StagingBuffer::new(1, early).expect("memory");
         let (socket, mut taken) = (std::net::UdpSocket::bind("127.0.0.1:0").expect("a port"), 0);
-        while stage.poll(std::os::fd::AsFd::as_fd(&socket), 0).expect("no error") {
+        while stage.poll(std::os::fd::AsFd::as_fd(&socket), || 0).expect("no error") {
             while let Some(staged) = stage.take() {
                 let mut octets = vec![0; staged.len];
                 copy_out(stage.words(), staged.at, &mut octets);
@@ -367,6 +395,27 @@ mod tests {
             }
         }
         assert_eq!(taken, 40);
+    }
+
+    #[test]
+    fn datagrams_are_not_joined_while_short_ones_arrive_one_by_one() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        sender.connect(receiver.local_addr().expect("bound")).expect("an address");
+        let from = sender.local_addr().ok();
+        let mut stage = stage(&[]);
+        let mut exchange = |octets: &[u8]| {
+            sender.send(octets).expect("sent");
+            while !stage.poll(std::os::fd::AsFd::as_fd(&receiver), || 0).expect("no error") {
+                std::thread::yield_now();
+            }
+            let staged = stage.take().expect("one");
+            assert_eq!((staged.from, staged.len), (from, octets.len()));
+            stage.are_joined
+        };
+        let are_joined: Vec<bool> = (0..=SINGLES).map(|_| exchange(&[7; 40])).collect();
+        assert_eq!(are_joined.iter().filter(|are_joined| **are_joined).count(), SINGLES as usize - 1);
+        assert!(!exchange(&[]) && exchange(&[7; SINGLE_MAX + 1]), "a long one ends the run");
     }
 
     #[test]
