@@ -49,7 +49,7 @@ impl PacketSource for UdpSource {
             if n >= most || !may_have_more {
                 break;
             }
-            if !transport.fill(&mut stage, now) {
+            if !transport.fill(&mut stage, || now) {
                 is_drained = true;
                 break;
             }

@@ -13,6 +13,9 @@ use super::staging_buffer::StagingBuffer;
 use super::transport::UdpTransport;
 use crate::{Header, Incoming, Kind, PacketHandler, PeerState};
 
+/// Empty polls for each check of the timers. A poll takes less than a microsecond, the shortest timer many.
+const TIMED_POLLS: u32 = 8;
+
 /// Events of the state machine of a peer.
 #[derive(Debug, Default)]
 pub(super) struct PeerEvents {
@@ -37,12 +40,13 @@ impl UdpTransport {
         self.send_waiting();
         // The thread that holds the stage does the work.
         let Some(mut stage) = self.stage.try_lock() else { return false };
-        let now = self.timers.now();
-        if self.fill(&mut stage, now) {
+        if self.fill(&mut stage, || self.timers.now()) {
             self.is_staged.store(true, Release);
             return true;
         }
-        self.timers.is_due(now)
+        let polls = self.polls.load(Relaxed);
+        self.polls.store(polls.wrapping_add(1), Relaxed);
+        polls.is_multiple_of(TIMED_POLLS) && self.timers.are_armed() && self.timers.is_due(self.timers.now())
     }
 
     /// Whether a wait has ended because of a liveness connection.
@@ -51,7 +55,7 @@ impl UdpTransport {
     }
 
     /// Reads datagrams from the socket. Returns whether the stage has some.
-    pub(super) fn fill(&self, stage: &mut StagingBuffer, now: Nanos) -> bool {
+    pub(super) fn fill(&self, stage: &mut StagingBuffer, now: impl FnOnce() -> Nanos) -> bool {
         if self.expecting.load(Relaxed) != 0 {
             let peer = self.peer_of(self.expecting.swap(0, Relaxed) - 1);
             stage.expect(peer.and_then(|peer| peer.session().expected.take()));

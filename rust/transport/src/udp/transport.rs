@@ -54,6 +54,8 @@ pub struct UdpTransport {
     pub(super) stage: Mutex<StagingBuffer>,
     /// The staging buffer has datagrams.
     pub(super) is_staged: AtomicBool,
+    /// Empty polls.
+    pub(super) polls: AtomicU32,
     /// 1 more than the peer with a new prediction; 0 when the staging buffer has the current one.
     pub(super) expecting: AtomicU32,
     pub(super) liveness: LivenessConnections,
@@ -115,6 +117,7 @@ impl UdpTransport {
             ids: Ids::new(&ids),
             timers,
             is_staged: AtomicBool::new(false),
+            polls: AtomicU32::new(0),
             expecting: AtomicU32::new(0),
             liveness,
             has_finished: AtomicBool::new(false),
