@@ -75,8 +75,13 @@ pub fn bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     if let [Part { vector, .. }] = parts {
+        // As in `receive`, the raw call is no cancellation point.
         // SAFETY: the octets are borrowed for the length of the call and are only read.
-        return done(unsafe { libc::send(socket.as_raw_fd(), vector.iov_base, vector.iov_len, flags) });
+        return done(unsafe {
+            let nowhere = std::ptr::null::<libc::c_void>();
+            let (fd, at, len) = (socket.as_raw_fd(), vector.iov_base, vector.iov_len);
+            libc::syscall(libc::SYS_sendto, fd, at, len, flags, nowhere, 0) as libc::ssize_t
+        });
     }
     let message = header(parts);
     // SAFETY: the header refers to the parts, whose octets are borrowed for the length of the call and are

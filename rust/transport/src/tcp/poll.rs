@@ -56,8 +56,13 @@ impl TcpTransport {
         if self.poll_channel(self.hot.load(Relaxed)) {
             return true;
         }
-        let is_turn = self.polls.fetch_add(1, Relaxed).is_multiple_of(HOT_POLLS);
-        self.channels.len() > 1 && is_turn && self.poll_channels()
+        if self.channels.len() == 1 {
+            return false;
+        }
+        // A count that another thread overwrites moves the turn.
+        let polls = self.polls.load(Relaxed);
+        self.polls.store(polls.wrapping_add(1), Relaxed);
+        polls.is_multiple_of(HOT_POLLS) && self.poll_channels()
     }
 
     /// Reads the channels with events.
