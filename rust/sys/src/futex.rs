@@ -96,28 +96,28 @@ impl Futex {
 /// The model checker has no futex. This one never times out, so that a lost wake is a deadlock, which the
 /// checker reports.
 #[cfg(loom)]
-mod model {
+pub(crate) mod model {
     use super::{AtomicU32, SeqCst};
     use loom::sync::{Condvar, Mutex};
 
     #[derive(Debug)]
-    pub(super) struct Futex {
+    pub(crate) struct Futex {
         /// As in the kernel: the comparison of the word and the sleep are one step for a waking thread.
         queue: Mutex<()>,
         woken: Condvar,
     }
 
     impl Futex {
-        pub(super) fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Futex { queue: Mutex::new(()), woken: Condvar::new() }
         }
 
-        pub(super) fn wake_all(&self) {
+        pub(crate) fn wake_all(&self) {
             drop(self.queue.lock().expect("no panic under the lock"));
             self.woken.notify_all();
         }
 
-        pub(super) fn wait(&self, word: &AtomicU32, seen: u32) {
+        pub(crate) fn wait(&self, word: &AtomicU32, seen: u32) {
             let queue = self.queue.lock().expect("no panic under the lock");
             if word.load(SeqCst) == seen {
                 drop(self.woken.wait(queue).expect("no panic under the lock"));

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::lock_order::order::{HeldLock, Order};
-use crate::sync::{AtomicU64, LockRank, Mutex, OnceLock, UnsafeCell};
+use crate::sync::{AtomicU64, LockRank, Mutex, OnceLock, UnsafeCell, yield_now};
 
 /// Slots of one chunk. Chunks are allocated as they are needed and never move.
 const CHUNK: usize = if cfg!(loom) { 1 } else { 1024 };
@@ -246,16 +246,6 @@ impl<T> HandleTable<T> {
             _ => Err(HandleError::Stale),
         }
     }
-}
-
-#[cfg(not(loom))]
-fn yield_now() {
-    std::thread::yield_now();
-}
-
-#[cfg(loom)]
-fn yield_now() {
-    loom::thread::yield_now();
 }
 
 /// A value in exclusive use.

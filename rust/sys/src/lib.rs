@@ -3,6 +3,7 @@
 //! Everything here is safe to call. Each file states which few lines the compiler does not check, and why
 //! they are sound. No code in this crate knows what a message is.
 
+pub(crate) mod barrier;
 #[cfg(not(loom))]
 pub mod child;
 #[cfg(not(loom))]
@@ -16,6 +17,7 @@ pub mod memory;
 #[cfg(not(loom))]
 pub mod mpi;
 pub mod queue;
+pub mod raw_lock;
 #[cfg(not(loom))]
 pub mod segment;
 #[cfg(not(loom))]
@@ -49,6 +51,11 @@ pub mod sync {
         thread_local,
     };
 
+    #[cfg(loom)]
+    pub(crate) use loom::thread::yield_now;
+    #[cfg(not(loom))]
+    pub(crate) use std::thread::yield_now;
+
     /// `std`'s cell with the interface of the model checker's.
     #[cfg(not(loom))]
     #[derive(Debug, Default)]
@@ -63,6 +70,10 @@ pub mod sync {
         #[inline(always)]
         pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())
+        }
+
+        pub(crate) fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut()
         }
     }
 }

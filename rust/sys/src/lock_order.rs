@@ -6,12 +6,6 @@
 //! nothing, and a mutex has no room for its rank there. No mutex is poisoned.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{PoisonError, TryLockError};
-
-#[cfg(loom)]
-use loom::sync as inner;
-#[cfg(not(loom))]
-use std::sync as inner;
 
 use order::{HeldLock, Order};
 
@@ -81,26 +75,20 @@ impl<T> Mutex<T> {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.order.check();
-        let guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        MutexGuard { guard, _held: self.order.hold() }
+        MutexGuard { guard: self.inner.lock(), _held: self.order.hold() }
     }
 
     /// Takes the lock; `None` if a thread holds it.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        let guard = match self.inner.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        Some(MutexGuard { guard, _held: self.order.hold() })
+        Some(MutexGuard { guard: self.inner.try_lock()?, _held: self.order.hold() })
     }
 
     /// The value, which no other thread can reach.
     #[cfg(not(loom))]
     pub fn get_mut(&mut self) -> &mut T {
-        self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.inner.get_mut()
     }
 }
 
@@ -109,6 +97,14 @@ impl<T> Mutex<T> {
 pub struct MutexGuard<'a, T> {
     guard: inner::MutexGuard<'a, T>,
     _held: HeldLock,
+}
+
+impl<T> MutexGuard<'_, T> {
+    /// Whether another thread waits for the lock.
+    #[inline(always)]
+    pub fn is_wanted(&self) -> bool {
+        self.guard.is_wanted()
+    }
 }
 
 impl<T> Deref for MutexGuard<'_, T> {
@@ -124,6 +120,136 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
+    }
+}
+
+/// A mutex without a rank.
+#[cfg(not(loom))]
+mod inner {
+    use std::fmt;
+    use std::ops::{Deref, DerefMut};
+
+    use crate::raw_lock::RawLock;
+    use crate::sync::UnsafeCell;
+
+    pub(super) struct Mutex<T> {
+        lock: RawLock,
+        value: UnsafeCell<T>,
+    }
+
+    // SAFETY: the value is reached by the thread that has the lock, or through an exclusive reference. So T
+    // moves between threads but is never shared.
+    unsafe impl<T: Send> Sync for Mutex<T> {}
+
+    impl<T> Mutex<T> {
+        pub(super) const fn new(value: T) -> Self {
+            Mutex { lock: RawLock::new(), value: UnsafeCell::new(value) }
+        }
+
+        #[inline(always)]
+        pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+            self.lock.lock();
+            MutexGuard { mutex: self }
+        }
+
+        #[inline(always)]
+        pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.lock.try_lock().then(|| MutexGuard { mutex: self })
+        }
+
+        pub(super) fn get_mut(&mut self) -> &mut T {
+            self.value.get_mut()
+        }
+    }
+
+    impl<T> fmt::Debug for Mutex<T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.lock.fmt(f)
+        }
+    }
+
+    #[derive(Debug)]
+    pub(super) struct MutexGuard<'a, T> {
+        mutex: &'a Mutex<T>,
+    }
+
+    impl<T> MutexGuard<'_, T> {
+        #[inline(always)]
+        pub(super) fn is_wanted(&self) -> bool {
+            self.mutex.lock.is_wanted()
+        }
+    }
+
+    impl<T> Deref for MutexGuard<'_, T> {
+        type Target = T;
+
+        #[inline(always)]
+        fn deref(&self) -> &T {
+            // SAFETY: this thread has the lock until the guard is dropped.
+            self.mutex.value.with_mut(|value| unsafe { &*value })
+        }
+    }
+
+    impl<T> DerefMut for MutexGuard<'_, T> {
+        #[inline(always)]
+        fn deref_mut(&mut self) -> &mut T {
+            // SAFETY: as above, and `&mut self` keeps the thread from taking a second reference.
+            self.mutex.value.with_mut(|value| unsafe { &mut *value })
+        }
+    }
+
+    impl<T> Drop for MutexGuard<'_, T> {
+        #[inline(always)]
+        fn drop(&mut self) {
+            self.mutex.lock.unlock();
+        }
+    }
+}
+
+/// The model checker's mutex: [`RawLock`](crate::raw_lock::RawLock) has a model of its own.
+#[cfg(loom)]
+mod inner {
+    use std::ops::{Deref, DerefMut};
+
+    #[derive(Debug)]
+    pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(super) fn new(value: T) -> Self {
+            Mutex(loom::sync::Mutex::new(value))
+        }
+
+        pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+            MutexGuard(self.0.lock().expect("no panic under the lock"))
+        }
+
+        pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok().map(MutexGuard)
+        }
+    }
+
+    #[derive(Debug)]
+    pub(super) struct MutexGuard<'a, T>(loom::sync::MutexGuard<'a, T>);
+
+    impl<T> MutexGuard<'_, T> {
+        /// A thread that waits is not seen: the holder then keeps the lock no longer than it would.
+        pub(super) fn is_wanted(&self) -> bool {
+            true
+        }
+    }
+
+    impl<T> Deref for MutexGuard<'_, T> {
+        type Target = T;
+
+        fn deref(&self) -> &T {
+            &self.0
+        }
+    }
+
+    impl<T> DerefMut for MutexGuard<'_, T> {
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.0
+        }
     }
 }
 
@@ -222,8 +348,8 @@ pub(crate) mod order {
 /// A release build pays nothing for the order.
 #[cfg(all(not(debug_assertions), not(loom)))]
 const _: () = {
-    assert!(size_of::<Mutex<u64>>() == size_of::<std::sync::Mutex<u64>>());
-    assert!(size_of::<MutexGuard<'_, u64>>() == size_of::<std::sync::MutexGuard<'_, u64>>());
+    assert!(size_of::<Mutex<u64>>() == size_of::<inner::Mutex<u64>>());
+    assert!(size_of::<MutexGuard<'_, u64>>() == size_of::<inner::MutexGuard<'_, u64>>());
 };
 
 #[cfg(all(test, not(loom)))]
@@ -301,6 +427,6 @@ mod tests {
     #[cfg(not(debug_assertions))]
     #[test]
     fn mutex_of_a_release_build_is_as_large_as_the_plain_one() {
-        assert_eq!(size_of::<Mutex<u32>>(), size_of::<std::sync::Mutex<u32>>());
+        assert_eq!(size_of::<Mutex<u32>>(), size_of::<inner::Mutex<u32>>());
     }
 }

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use crate::barrier;
 use crate::sync::{Arc, AtomicBool, AtomicU64, LockRank, Mutex, UnsafeCell, fence};
 
 /// The slot of one thread.
@@ -220,57 +221,6 @@ impl<T> Drop for CacheGuard<'_, T> {
         if self.slot.is_wanted.load(Relaxed) {
             self.drop_wanted();
         }
-    }
-}
-
-/// Asymmetric barrier: one side costs nothing, the other one a system call.
-mod barrier {
-    #[cfg(not(loom))]
-    use std::sync::atomic::AtomicBool;
-    #[cfg(not(loom))]
-    use std::sync::atomic::Ordering::Relaxed;
-    use std::sync::atomic::Ordering::SeqCst;
-
-    use crate::sync::fence;
-
-    /// The system makes all processors pass a barrier. False until that is known: a superfluous fence is
-    /// harmless.
-    #[cfg(not(loom))]
-    static IS_ASYMMETRIC: AtomicBool = AtomicBool::new(false);
-
-    /// Asks the system, once.
-    pub(super) fn prepare() {
-        #[cfg(not(loom))]
-        {
-            use rustix::thread::{MembarrierCommand, membarrier};
-            static ASKED: std::sync::Once = std::sync::Once::new();
-            ASKED.call_once(|| {
-                let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-                IS_ASYMMETRIC.store(registered, SeqCst);
-            });
-        }
-    }
-
-    /// The side of an owner.
-    #[inline(always)]
-    pub(super) fn light() {
-        #[cfg(not(loom))]
-        if IS_ASYMMETRIC.load(Relaxed) {
-            return std::sync::atomic::compiler_fence(SeqCst);
-        }
-        fence(SeqCst);
-    }
-
-    /// The side of the taking thread. Returns false without a barrier: then the owners drop their values
-    /// themselves.
-    pub(super) fn heavy() -> bool {
-        #[cfg(not(loom))]
-        if IS_ASYMMETRIC.load(SeqCst) {
-            use rustix::thread::{MembarrierCommand, membarrier};
-            return membarrier(MembarrierCommand::PrivateExpedited).is_ok();
-        }
-        fence(SeqCst);
-        true
     }
 }
 

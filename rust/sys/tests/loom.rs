@@ -14,19 +14,61 @@ mod explore;
 
 use std::time::Duration;
 
-use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use mpjdev_sys::futex::Futex;
 use mpjdev_sys::handle_table::{HandleError, HandleTable};
 use mpjdev_sys::queue::{Consumer, Queue};
+use mpjdev_sys::raw_lock::RawLock;
 use mpjdev_sys::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_sys::wake_request::WakeRequest;
 
 use explore::explore;
 
 const NEVER: Duration = Duration::MAX;
+
+// ---- The lock
+
+/// Adds 1 under the lock. The value is written with loads and stores that the lock alone keeps apart.
+fn add(lock: &RawLock, value: &AtomicU32) {
+    lock.lock();
+    value.store(value.load(Relaxed) + 1, Relaxed);
+    lock.unlock();
+}
+
+/// A thread that goes to sleep while the owner releases the lock is woken: the model's sleeps never time out.
+#[test]
+fn lock_keeps_two_threads_apart_and_wakes_the_sleeper() {
+    explore(3, || {
+        let shared = Arc::new((RawLock::new(), AtomicU32::new(0)));
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || (0..2).for_each(|_| add(&shared.0, &shared.1)))
+        };
+        add(&shared.0, &shared.1);
+        other.join().unwrap();
+        assert_eq!(shared.1.load(Relaxed), 3);
+        assert!(!shared.0.is_wanted() && shared.0.try_lock() && !shared.0.try_lock());
+    });
+}
+
+#[test]
+fn each_sleeper_of_a_lock_is_woken() {
+    explore(2, || {
+        let shared = Arc::new((RawLock::new(), AtomicU32::new(0)));
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || add(&shared.0, &shared.1))
+            })
+            .collect();
+        add(&shared.0, &shared.1);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(shared.1.load(Relaxed), 3);
+    });
+}
 
 // ---- The queue
 
