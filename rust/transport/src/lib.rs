@@ -374,6 +374,26 @@ pub trait PacketSource: Debug + Send {
     /// that violates the protocol is ignored from then on, if sources are not trusted.
     fn receive(&mut self, most: usize, each: &mut PacketHandler<'_>) -> usize;
 
+    /// Whether [`take_short`](Self::take_short) can take messages.
+    fn takes_short(&self) -> bool {
+        false
+    }
+
+    /// Polls for the next packet of one source, at most `polls` times, with a heartbeat. If it is an eager
+    /// message of this context and tag with its octets in the packet, and they fit `to`, takes it: copies the
+    /// octets and returns their number. Otherwise nothing has changed.
+    fn take_short(
+        &mut self,
+        source: u32,
+        context: u64,
+        tag: i32,
+        to: &[AtomicU64],
+        polls: u32,
+    ) -> Option<usize> {
+        let _ = (source, context, tag, to, polls);
+        None
+    }
+
     /// From now on also polls ranks that have finished or died, without a hint of theirs. Hints may be lost,
     /// and a rank that has ended repeats none.
     fn poll_ended(&mut self) {}

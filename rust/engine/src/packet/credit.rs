@@ -238,6 +238,14 @@ impl CreditTable {
         Released { report, ends_backpressure }
     }
 
+    /// Charges and releases an eager message of `len` octets that is matched at once. Returns the matched
+    /// octets when they are due to be reported to the source. No message of the source is unmatched.
+    #[inline]
+    pub(crate) fn pass(&mut self, source: u32, len: usize) -> Option<u64> {
+        let charge = CreditCharge { credit: len as u64 + CREDIT_OVERHEAD, memory: 0, token: None };
+        self.sources[source as usize].release(&charge, self.limit)
+    }
+
     /// Counts a sent packet that asks for a match ack.
     #[inline]
     pub(crate) fn note_unanswered(&mut self, dest: u32) {

@@ -57,6 +57,8 @@ pub(crate) struct State {
     /// An unexpected message may still be packed: such a message has arrived since the queue was empty.
     pub(super) had_packing: bool,
     pub(super) seen_epoch: u32,
+    /// Polls for short messages of a source, of which some poll all sources.
+    pub(super) short_count: u32,
     /// Polls, of which debug builds check some.
     polls: u32,
     /// The end of this rank.
@@ -110,6 +112,8 @@ pub struct PacketEngine {
     /// Count of empty tests and probes.
     pub(super) empty_polls: plain::AtomicU32,
     pub(super) oversubscription: Oversubscription,
+    /// Whether short messages are taken one by one from the queue of their source.
+    pub(super) takes_short: bool,
     /// Whether messages are copied, by rank; empty where none are.
     remote: Box<[bool]>,
     /// Batches of packets per poll: more packets than all queues hold.
@@ -141,6 +145,7 @@ impl PacketEngine {
             waiters: Waiters::default(),
             had_packing: false,
             seen_epoch: transport.epoch(),
+            short_count: 0,
             polls: 0,
             end: RankEnd::new(rank),
         };
@@ -153,6 +158,7 @@ impl PacketEngine {
             },
             transport,
             source,
+            takes_short: packet_source.takes_short(),
             core: Mutex::new(LockRank::Engine, Core { packet_source, state }),
             signals: Signals::default(),
             queued_count: QueuedCount::default(),

@@ -8,14 +8,31 @@
 use std::cell::Cell;
 
 use mpjdev_buffer::Message;
-use mpjdev_proto::envelope::Selector;
+use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
+use mpjdev_proto::envelope::{Envelope, Selector};
 
-use crate::operation::{Accept, FastRecv};
+use crate::operation::{Accept, FastRecv, damaged};
 use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::recv::UnpostedRecv;
 
 /// Packets for other receives that are handled before the lock is released.
 const OTHERS: usize = 16;
+/// Polls for a short message before the thread checks for other events.
+const POLLS: u32 = 8;
+/// Short messages in sequence after which the packets of all sources are handled.
+const SHORT_MAX: u32 = 64;
+
+impl State {
+    /// Whether a receive may take the next message of a source without the packets of others.
+    #[inline(always)]
+    fn takes_next(&mut self) -> bool {
+        self.short_count = self.short_count.wrapping_add(1);
+        !self.end.has_begun()
+            && self.outbox.is_empty()
+            && self.recv_queue.is_empty()
+            && !self.short_count.is_multiple_of(SHORT_MAX)
+    }
+}
 
 impl PacketEngine {
     /// Spins for a message and stores it in `place`. The caller posts a receive when no message was taken.
@@ -31,9 +48,15 @@ impl PacketEngine {
         if self.config.message_oriented || self.transport.epoch() != 0 || self.oversubscription.is_active() {
             return FastRecv::Unavailable;
         }
+        let mut pauses = self.config.spins;
+        if self.takes_short
+            && let Some(message) = place
+            && let Some(taken) = self.take_short(selector, capacity, message, &mut pauses)
+        {
+            return taken;
+        }
         let mut unposted =
             UnpostedRecv { selector, capacity, accept, place, outcome: None, must_post: Cell::new(false) };
-        let mut pauses = self.config.spins;
         // The first poll receives at once: to ask whether a packet is ready costs as much.
         loop {
             match self.take_next(&mut unposted) {
@@ -52,6 +75,46 @@ impl PacketEngine {
                 std::hint::spin_loop();
             }
         }
+    }
+
+    /// Spins for a short message from a given source with a given tag, under the lock, which the thread gives
+    /// up when another one wants it. `None` when the message does not go this way; `pauses` are left then.
+    ///
+    /// The next message of the source is the one if there are no other receives and no unexpected messages.
+    #[inline(always)]
+    fn take_short(
+        &self,
+        selector: Selector,
+        capacity: usize,
+        message: &mut Message,
+        pauses: &mut u32,
+    ) -> Option<FastRecv> {
+        let (source, tag) = (selector.source?, selector.tag?);
+        let room = message.room().min(capacity.saturating_add(MESSAGE_OVERHEAD)) / 8;
+        let words = message.first_words().get(..room)?;
+        let mut core = self.lock();
+        let len = loop {
+            let Core { packet_source, state } = &mut *core;
+            if !state.takes_next() || self.is_remote(source) {
+                return None;
+            }
+            if let Some(len) = packet_source.take_short(source, selector.context, tag, words, POLLS) {
+                if let Some(octets) = state.credit.pass(source, len) {
+                    self.transport.return_credit(source, octets);
+                }
+                break len;
+            }
+            *pauses = pauses.saturating_sub(POLLS);
+            if *pauses == 0 || core.is_wanted() || self.transport.is_ready() {
+                return None;
+            }
+        };
+        drop(core);
+        let envelope = Envelope { context: selector.context, source, tag };
+        Some(match message.receive(len, capacity) {
+            Ok(()) => FastRecv::Done(envelope),
+            Err(error) => damaged(&envelope)(error).into(),
+        })
     }
 
     /// Whether the first matching message has not arrived in full, or is not packed though it has to be. A

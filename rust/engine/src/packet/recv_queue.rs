@@ -59,6 +59,16 @@ impl RecvQueue {
         }
     }
 
+    /// Whether no receive and no message is here, so that the next message of a source is the first one for a
+    /// receive from there.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.matcher.posted_len() == 0
+            && self.matcher.unexpected_len() == 0
+            && self.awaited_seconds.is_empty()
+            && self.foreign_order.is_empty()
+    }
+
     /// Keeps a message that no posted receive takes.
     #[inline]
     pub(crate) fn add_unexpected(&mut self, envelope: Envelope, message: Unexpected) {

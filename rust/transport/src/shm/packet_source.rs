@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::fence;
+use std::sync::atomic::{AtomicU64, fence};
 
 use super::layout::CONSUMED;
 use super::peer::Source;
@@ -47,6 +47,26 @@ impl PacketSource for ShmSource {
         n
     }
 
+    fn takes_short(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn take_short(
+        &mut self,
+        source: u32,
+        context: u64,
+        tag: i32,
+        to: &[AtomicU64],
+        polls: u32,
+    ) -> Option<usize> {
+        self.transport.heartbeat();
+        let from = self.sources.get_mut(source as usize)?.as_mut()?;
+        let taken = from.take_short(context, tag, to, polls);
+        self.transport.publish_position(source, from);
+        taken
+    }
+
     /// Every rank may clear doorbells, so the queues of ended ranks are polled without them.
     fn poll_ended(&mut self) {
         for source in 0..self.sources.len() as u32 {
@@ -62,6 +82,20 @@ impl PacketSource for ShmSource {
             // The job survives a segment that cannot be mapped here: its rank has already ended.
             if self.transport.peer_of(source).is_ok() && self.begin(source) {
                 self.transport.active[word].fetch_or(bit, Release);
+            }
+        }
+    }
+}
+
+impl ShmTransport {
+    /// Publishes this rank's position in the queue of a source, if it has changed. Skipped lines count as
+    /// well.
+    #[inline(always)]
+    fn publish_position(&self, source: u32, from: &mut Source) {
+        if let Some(position) = from.new_position() {
+            self.about(source, CONSUMED).store(position, Release);
+            if from.must_notify_room() {
+                self.notify_room(source);
             }
         }
     }
@@ -149,13 +183,7 @@ impl ShmSource {
             let Some(from) = &mut self.sources[source as usize] else { break };
             from.flush_returns();
             let next = from.next(|header, body| each(source, header, body));
-            // Skipped lines count as well.
-            if let Some(position) = from.new_position() {
-                self.transport.about(source, CONSUMED).store(position, Release);
-                if from.must_notify_room() {
-                    self.transport.notify_room(source);
-                }
-            }
+            self.transport.publish_position(source, from);
             match next {
                 Ok(true) => n += 1,
                 Ok(false) => break,

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::sync::{Arc, OnceLock};
 
+use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{Slab, SlabMemory};
 use mpjdev_sys::memory::LINE;
 use mpjdev_sys::segment::{Segment, Writers};
@@ -20,7 +21,7 @@ use super::layout::{
 use super::pool::SegmentPool;
 use super::ring::{self, Consumer, LEAST_OCTETS};
 use super::segment_fault::{Damage, PacketFault, SegmentFault};
-use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, PACKING, parse_form};
+use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, PACKING, form, parse_form};
 use crate::config::TOKEN_LEN;
 use crate::pool::LEAD;
 use crate::{Header, Incoming, Kind, Payload, PeerState, ProtocolViolation};
@@ -349,6 +350,31 @@ impl Source {
         self.checked = self.consumer.position();
         fence(SeqCst);
         self.peer.waits_for_room()
+    }
+
+    /// Takes the next packet if it is an eager message of this context and tag with its octets in the record,
+    /// and they fit `to`: copies them and returns their number. Polls at most `polls` times. Finds no damage:
+    /// [`next`](Self::next) does.
+    #[inline]
+    pub(super) fn take_short(
+        &mut self,
+        context: u64,
+        tag: i32,
+        to: &[AtomicU64],
+        mut polls: u32,
+    ) -> Option<usize> {
+        let Source { peer, consumer, .. } = self;
+        let ring = peer.ring();
+        while !Consumer::is_ready_at(ring, consumer.position()) {
+            polls = polls.checked_sub(1)?;
+            std::hint::spin_loop();
+        }
+        let (head, words) = consumer.peek(ring).ok()??;
+        let is_it = (head.form, head.tag, head.context) == (form(Kind::Eager, INLINE), tag, context);
+        let to = to.get(..words.len()).filter(|_| is_it)?;
+        copy_words(words, 0, to, 0, head.len);
+        consumer.pass(&head);
+        Some(head.len)
     }
 
     /// Passes the next packet to `each`, which accepts or rejects it. Returns false when the queue is empty.

@@ -1,6 +1,7 @@
 //! Tests of two ranks, one of which writes invalid words into the memory that it may write.
 
 mod loans;
+mod short;
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,0 +1,40 @@
+//! Tests of short messages that a receive takes from the queue of their source.
+
+use std::sync::atomic::AtomicU64;
+
+use super::{Kind, PacketSource, Rank, ranks};
+use crate::config::INLINE_MAX;
+
+/// Sender, receiver that polls the queue of the sender, and memory for a message.
+fn pair() -> (Rank, Rank, Vec<AtomicU64>) {
+    let mut ranks = ranks(2);
+    let (Some(sender), Some(mut receiver)) = (ranks.pop(), ranks.pop()) else { panic!("two ranks") };
+    assert!(sender.send(0, 64));
+    assert_eq!(receiver.receive(), [80]);
+    (sender, receiver, (0..INLINE_MAX / 8).map(|_| AtomicU64::new(0)).collect())
+}
+
+#[test]
+fn short_message_is_taken_by_its_own_receive_alone() {
+    let (sender, mut receiver, words) = pair();
+    let all = words.len();
+    let take = |receiver: &mut Rank, source, context, tag, room: usize| {
+        receiver.packet_source.take_short(source, context, tag, &words[..room], 3)
+    };
+    for _ in 0..100 {
+        assert_eq!(take(&mut receiver, 1, 0, 0, all), None, "there is none");
+        assert!(sender.send(0, 64));
+        for (source, context, tag, room) in
+            [(0, 0, 0, all), (2, 0, 0, all), (1, 1, 0, all), (1, 0, 1, all), (1, 0, 0, 9)]
+        {
+            let taken = take(&mut receiver, source, context, tag, room);
+            assert_eq!(taken, None, "{source} {context} {tag} {room}");
+        }
+        assert_eq!(take(&mut receiver, 1, 0, 0, 10), Some(80));
+        for (kind, octets) in [(Kind::Synchronous, 64), (Kind::Eager, 5000)] {
+            assert!(sender.send_as(kind, 0, octets));
+            assert_eq!(take(&mut receiver, 1, 0, 0, all), None, "{kind:?} {octets}");
+            assert_eq!(receiver.receive().len(), 1);
+        }
+    }
+}
