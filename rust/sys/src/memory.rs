@@ -106,6 +106,19 @@ impl Drop for Run {
     }
 }
 
+/// Fetches the cache line of a word that is read soon, without waiting for it.
+#[inline(always)]
+pub fn prefetch(word: &AtomicU64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, whatever the address; this one is a word's.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
+}
+
 fn layout(len: usize) -> Layout {
     Layout::from_size_align(len, LINE).expect("lengths are checked before")
 }

@@ -374,6 +374,7 @@ impl Source {
         let to = to.get(..words.len()).filter(|_| is_it)?;
         copy_words(words, 0, to, 0, head.len);
         consumer.pass(&head);
+        consumer.prefetch(ring);
         Some(head.len)
     }
 

@@ -19,6 +19,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use mpjdev_sys::memory::prefetch;
+
 use super::segment_fault::Damage;
 use crate::config::INLINE_MAX;
 
@@ -216,6 +218,14 @@ impl Consumer {
             let head = Head { form, tag: (second >> 32) as i32, context, len };
             return Ok(Some((head, &ring[at + HEADER..][..len.div_ceil(8)])));
         }
+    }
+
+    /// Fetches the first line of the next record, which may be there already. Meanwhile the receiver returns
+    /// to its program.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, ring: &[AtomicU64]) {
+        let at = (self.next & (lines_of(ring) - 1)) as usize * LINE;
+        prefetch(&ring[at]);
     }
 
     /// Passes the record that [`peek`](Self::peek) returned.
