@@ -16,6 +16,7 @@ use mpjdev_buffer::{Message, SectionHeader, SlabSource, Type, layout, sole_secti
 use mpjdev_engine::config::Config;
 use mpjdev_engine::handle_table::HandleTable;
 use mpjdev_engine::lock_order::{LockRank, Mutex};
+use mpjdev_engine::thread_cache::{ThreadCache, ThreadCaches};
 use mpjdev_engine::{Accept, Comm, Mode, PacketEngine, RecvFrom};
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::shm::{self, StatusPage};
@@ -47,7 +48,7 @@ pub struct Count {
     pub native_calls: u32,
     /// Handles that are locked and released: a compare-and-swap and a store each.
     pub handles: u32,
-    /// Mutexes that are locked and released: a compare-and-swap and a swap each.
+    /// Mutexes that are locked and released: a compare-and-swap and a store each.
     pub mutexes: u32,
     /// Spin locks that are locked and released: a compare-and-swap and a store each.
     pub spin_locks: u32,
@@ -77,22 +78,22 @@ const fn step(what: &'static str, count: Count) -> Step {
 
 /// Steps of a written message from buffer to buffer.
 pub const BUFFERS: [Step; 6] = [
-    step("send: communicator and buffer", Count { native_calls: 1, handles: 2, ..NONE }),
+    step("send: communicator and buffer", Count { native_calls: 1, handles: 1, ..NONE }),
     step("send: credit", Count { updates: 1, ..NONE }),
     step("send: record in the queue", Count { mutexes: 1, lines: 1, ..NONE }),
     step("send: does the receiver sleep", Count { fences: 1, ..NONE }),
-    step("recv: communicator and buffer", Count { native_calls: 1, handles: 2, ..NONE }),
-    step("recv: poll, match, copy", Count { mutexes: 1, lines: 1, ..NONE }),
+    step("recv: communicator and buffer", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("recv: lock, poll, match, copy", Count { mutexes: 1, lines: 1, ..NONE }),
 ];
 
 /// Steps of a message from array to array without a buffer.
 pub const DIRECT: [Step; 6] = [
-    step("send: communicator", Count { native_calls: 1, handles: 1, ..NONE }),
+    step("send: communicator", Count { native_calls: 1, ..NONE }),
     step("send: pack, credit", Count { updates: 1, ..NONE }),
     step("send: record in the queue", Count { mutexes: 1, lines: 1, ..NONE }),
     step("send: does the receiver sleep", Count { fences: 1, ..NONE }),
-    step("recv: communicator", Count { native_calls: 1, handles: 1, ..NONE }),
-    step("recv: poll, match, copy, unpack", Count { mutexes: 1, lines: 1, ..NONE }),
+    step("recv: communicator", Count { native_calls: 1, ..NONE }),
+    step("recv: lock, poll, match, copy, unpack", Count { mutexes: 1, lines: 1, ..NONE }),
 ];
 
 /// Steps of a written message from buffer to buffer over the baseline.
@@ -233,6 +234,9 @@ pub fn sum(steps: &[Step]) -> Count {
 
 impl Costs {
     fn measure(native_call: Option<f64>) -> Result<Costs, BenchError> {
+        // As in a process of Java: its first message makes the release of a mutex cheap.
+        let caches = ThreadCaches::new();
+        ThreadCache::new(&caches).store(1, ());
         let lock = AtomicU32::new(0);
         let word = AtomicU64::new(0);
         let mutex = Mutex::new(LockRank::Leaf, 0_u64);
@@ -385,11 +389,11 @@ mod tests {
     fn sum_has_all_steps_and_its_cost_is_that_of_the_kinds() {
         let total = sum(&BUFFERS);
         let expected =
-            Count { native_calls: 2, handles: 4, mutexes: 2, updates: 1, fences: 1, lines: 2, ..NONE };
+            Count { native_calls: 2, handles: 2, mutexes: 2, updates: 1, fences: 1, lines: 2, ..NONE };
         assert_eq!(total, expected);
         let costs = Costs { native_call: Some(1e5), line: Some(1e4), ..COSTS };
-        assert!((costs.of(total) - 211_124.0).abs() < 1e-6, "{}", costs.of(total));
-        assert!((COSTS.of(total) - 1124.0).abs() < 1e-6, "unknown costs are 0");
+        assert!((costs.of(total) - 211_122.0).abs() < 1e-6, "{}", costs.of(total));
+        assert!((COSTS.of(total) - 1122.0).abs() < 1e-6, "unknown costs are 0");
     }
 
     #[test]
