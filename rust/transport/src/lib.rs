@@ -222,12 +222,42 @@ pub enum PeerState {
     Failed(String),
 }
 
+/// Outcome of the attempt to send a short message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShortSend {
+    /// It is sent.
+    Sent,
+    /// The prepaid credit does not suffice.
+    Unpaid,
+    /// It is not possible now; [`Transport::try_send`] may be.
+    Unavailable,
+}
+
 /// The sending side of a rank's transport, and its sleep.
 pub trait Transport: Debug + Send + Sync {
     /// Sends a packet to a rank of the world, without blocking. Returns false if its queue is full; this rank
     /// is then woken when there is room. A message whose sender waits for its match goes by reference,
     /// whatever its length.
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool;
+
+    /// Sends a short message eagerly to a rank that was sent to before: the first `len` octets of these
+    /// words. Its credit charge was [prepaid](Self::prepay).
+    fn try_send_short(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        words: &[AtomicU64],
+        len: usize,
+    ) -> ShortSend {
+        let _ = (dest, context, tag, words, len);
+        ShortSend::Unavailable
+    }
+
+    /// Adds octets that the caller has charged to the credit at a rank, for short messages.
+    fn prepay(&self, dest: u32, octets: u64) {
+        let _ = (dest, octets);
+    }
 
     /// Withdraws the request for room at a rank: no packet waits for it any more.
     fn cancel_room_request(&self, dest: u32) {

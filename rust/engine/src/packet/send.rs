@@ -4,7 +4,7 @@ use mpjdev_buffer::{Message, SlabError};
 use mpjdev_proto::context::is_collective;
 use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, SPARSE_FACTOR};
 use mpjdev_transport::wait::WaitControl;
-use mpjdev_transport::{Header, Kind, Outgoing, Payload, fits_with_token, goes_inline};
+use mpjdev_transport::{Header, Kind, Outgoing, Payload, ShortSend, fits_with_token, goes_inline};
 
 use crate::error::DeviceError;
 use crate::operation::Mode;
@@ -12,6 +12,11 @@ use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::outbox::Queued;
 use crate::packet::requests::Work;
 use crate::request::{Completed, RequestId};
+
+/// Part of the credit at a rank that is charged at once for short messages.
+const PREPAID_PART: u64 = 1024;
+/// Octets below which nothing is prepaid: the largest short message, and some more.
+const PREPAID_MIN: u64 = 2048;
 
 impl PacketEngine {
     /// Sends a message and waits until the send is complete.
@@ -72,6 +77,10 @@ impl PacketEngine {
         if self.is_physical(dest) {
             return self.start_physical(dest, context, tag, message, mode);
         }
+        let is_short = mode == Mode::Standard && goes_inline(message, self.config.inline_max);
+        if is_short && self.queued_count.get() == 0 && self.send_short(dest, context, tag, message) {
+            return Ok(None);
+        }
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
         if mode == Mode::Standard
             && (goes_inline(message, self.config.inline_max) || self.can_send_by_reference(message))
@@ -85,6 +94,31 @@ impl PacketEngine {
     pub(crate) fn can_send_by_reference(&self, message: &Message) -> bool {
         self.transport.can_send_by_reference(message.first_slab())
             && message.second_slab().is_none_or(|slab| self.transport.can_send_by_reference(slab))
+    }
+
+    /// Sends a short message directly through the transport, with prepaid credit. Returns false if that is
+    /// not possible.
+    #[inline(always)]
+    fn send_short(&self, dest: u32, context: u64, tag: i32, message: &Message) -> bool {
+        let (words, len) = (message.first_words(), message.first_len());
+        loop {
+            match self.transport.try_send_short(dest, context, tag, words, len) {
+                ShortSend::Sent => return true,
+                ShortSend::Unpaid if self.prepay(dest) => {}
+                ShortSend::Unpaid | ShortSend::Unavailable => return false,
+            }
+        }
+    }
+
+    /// Charges the credit for short messages to come; false when little credit is left.
+    #[cold]
+    fn prepay(&self, dest: u32) -> bool {
+        let octets = self.config.credit / PREPAID_PART;
+        let is_charged = octets >= PREPAID_MIN && self.take_credit(dest, octets - CREDIT_OVERHEAD);
+        if is_charged {
+            self.transport.prepay(dest, octets);
+        }
+        is_charged
     }
 
     /// Sends directly through the transport, unless queued packets must not be overtaken.

@@ -1,7 +1,7 @@
 //! Sending side of a rank, and its view of the other ranks, each through the transport that reaches it.
 
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use mpjdev_buffer::Slab;
 use super::net_poll::NetPollPolicy;
 use crate::shm::{ProgressFutex, ShmTransport};
 use crate::tcp::TcpTransport;
-use crate::{Header, Outgoing, PeerState, Transport, Unacked};
+use crate::{Header, Outgoing, PeerState, ShortSend, Transport, Unacked};
 
 /// Sending side of one rank.
 #[derive(Debug)]
@@ -106,6 +106,22 @@ impl Transport for HybridTransport {
     #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
         to_rank!(self.try_send(dest, header, body))
+    }
+
+    #[inline]
+    fn try_send_short(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        words: &[AtomicU64],
+        len: usize,
+    ) -> ShortSend {
+        to_rank!(self.try_send_short(dest, context, tag, words, len))
+    }
+
+    fn prepay(&self, dest: u32, octets: u64) {
+        to_rank!(self.prepay(dest, octets))
     }
 
     fn cancel_room_request(&self, dest: u32) {

@@ -14,8 +14,8 @@ use super::ring::{Head, LINE, Producer};
 use super::send_queue::{SendQueue, Unsent};
 use super::transport::ShmTransport;
 use super::{BY_REFERENCE, HEADED, IN_TWO, INLINE, NOTHING, PACKING, form};
-use crate::config::TOKEN_LEN;
-use crate::{Header, Kind, Outgoing, Payload, fits_with_token, goes_inline};
+use crate::config::{CREDIT_OVERHEAD, TOKEN_LEN};
+use crate::{Header, Kind, Outgoing, Payload, ShortSend, fits_with_token, goes_inline};
 
 /// The body of a packet.
 enum QueuedPacket<'a> {
@@ -37,7 +37,7 @@ impl ShmTransport {
         }
         let send_queue = place.get_or_init(|| {
             let producer = Producer::new(self.queue_lines);
-            Mutex::new(LockRank::SendSide, SendQueue { producer, loans: SlabLoans::default() })
+            Mutex::new(LockRank::SendSide, SendQueue { producer, loans: SlabLoans::default(), prepaid: 0 })
         });
         Ok(send_queue.lock())
     }
@@ -91,29 +91,46 @@ impl ShmTransport {
         Some(Part { slab, chunk: place(slab, &self.pool)?, len })
     }
 
-    /// Fast path of a small message to a rank that was sent to before. `None` when the path is unavailable or
-    /// the queue has no room.
+    /// Sends a short message to a rank that was sent to before. The queue's lock guards its credit too: an
+    /// atomic update of its own would take as long as the lock.
     #[inline]
-    pub(super) fn send_inline(&self, dest: u32, header: &Header, body: Outgoing<'_>) -> Option<bool> {
-        let Outgoing::Message(message) = body else { return None };
-        if header.kind != Kind::Eager || !goes_inline(message, self.inline_max) {
-            return None;
-        }
-        let (peer, send_queue) = (self.peers[dest as usize].get()?, self.send_queues[dest as usize].get()?);
+    pub(super) fn send_short(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        words: &[AtomicU64],
+        len: usize,
+    ) -> ShortSend {
+        let (Some(peer), Some(send_queue)) =
+            (self.peers[dest as usize].get(), self.send_queues[dest as usize].get())
+        else {
+            return ShortSend::Unavailable;
+        };
         let mut send_queue = send_queue.lock();
-        let (words, len) = (message.first_words(), message.first_len());
-        let head = Head { form: form(Kind::Eager, INLINE), tag: header.tag, context: header.context, len };
+        let Some(prepaid) = send_queue.prepaid.checked_sub(len as u64 + CREDIT_OVERHEAD) else {
+            return ShortSend::Unpaid;
+        };
+        let head = Head { form: form(Kind::Eager, INLINE), tag, context, len };
         let consumed = || peer.consumed();
-        let sent = send_queue
-            .producer
-            .push(self.queue_to(dest), head, consumed, |to| copy_words(words, 0, to, 0, len));
+        let ring = self.queue_to(dest);
+        let sent = send_queue.producer.push(ring, head, consumed, |to| copy_words(words, 0, to, 0, len));
         if sent != Ok(true) {
-            return None;
+            return ShortSend::Unavailable;
         }
+        send_queue.prepaid = prepaid;
         self.note_room(dest);
         drop(send_queue);
         self.notify(dest);
-        Some(true)
+        ShortSend::Sent
+    }
+
+    /// Adds charged octets for short messages.
+    #[cold]
+    pub(super) fn prepay_short(&self, dest: u32, octets: u64) {
+        if let Some(send_queue) = self.send_queues[dest as usize].get() {
+            send_queue.lock().prepaid += octets;
+        }
     }
 
     /// Puts a packet into the queue. Returns false when there is no room.
@@ -121,7 +138,7 @@ impl ShmTransport {
         let peer = self.peer_of(dest)?;
         let Some(packet) = self.queued_packet(header.kind, body) else { return Err(Unsent::Outside) };
         let mut send_queue = self.lock_send_queue(dest)?;
-        let SendQueue { producer, loans } = &mut *send_queue;
+        let SendQueue { producer, loans, .. } = &mut *send_queue;
         let ring = self.queue_to(dest);
         let consumed = || peer.consumed();
         let token = (header.kind != Kind::Eager).then_some(header.token);

@@ -13,6 +13,8 @@ use super::segment_fault::{Damage, SegmentFault};
 pub(super) struct SendQueue {
     pub(super) producer: Producer,
     pub(super) loans: SlabLoans,
+    /// Octets that are charged to the credit of this rank there, for short messages to come.
+    pub(super) prepaid: u64,
 }
 
 /// Reason why a packet cannot be sent.

@@ -24,7 +24,7 @@ use super::send_queue::{SendQueue, Unsent};
 use super::status_page::set_failed;
 use crate::config::Config;
 use crate::loopback::Loopback;
-use crate::{Header, Outgoing, PeerState, Transport, Unacked};
+use crate::{Header, Outgoing, PeerState, ShortSend, Transport, Unacked};
 
 /// Sending side of one rank.
 #[derive(Debug)]
@@ -198,10 +198,23 @@ impl Reclaim for ShmTransport {
 impl Transport for ShmTransport {
     #[inline]
     fn try_send(&self, dest: u32, header: Header, body: Outgoing<'_>) -> bool {
-        if let Some(sent) = self.send_inline(dest, &header, body) {
-            return sent;
-        }
         self.send_slowly(dest, header, body)
+    }
+
+    #[inline]
+    fn try_send_short(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        words: &[AtomicU64],
+        len: usize,
+    ) -> ShortSend {
+        self.send_short(dest, context, tag, words, len)
+    }
+
+    fn prepay(&self, dest: u32, octets: u64) {
+        self.prepay_short(dest, octets);
     }
 
     fn cancel_room_request(&self, dest: u32) {

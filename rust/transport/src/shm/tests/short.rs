@@ -2,8 +2,9 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::{Kind, PacketSource, Rank, ranks};
-use crate::config::INLINE_MAX;
+use super::{Kind, PacketSource, Rank, Transport, message, ranks};
+use crate::ShortSend;
+use crate::config::{CREDIT_OVERHEAD, INLINE_MAX};
 
 /// Sender, receiver that polls the queue of the sender, and memory for a message.
 fn pair() -> (Rank, Rank, Vec<AtomicU64>) {
@@ -37,4 +38,19 @@ fn short_message_is_taken_by_its_own_receive_alone() {
             assert_eq!(receiver.receive().len(), 1);
         }
     }
+}
+
+#[test]
+fn short_message_is_sent_with_prepaid_credit_alone() {
+    let (sender, mut receiver, _) = pair();
+    let message = message(sender.pool.clone(), 64);
+    let send = |dest| sender.transport.try_send_short(dest, 0, 0, message.first_words(), message.first_len());
+    assert_eq!(send(0), ShortSend::Unpaid);
+    sender.transport.prepay(0, 2 * (80 + CREDIT_OVERHEAD));
+    assert_eq!([send(0), send(0), send(0)], [ShortSend::Sent, ShortSend::Sent, ShortSend::Unpaid]);
+    assert_eq!(receiver.receive(), [80, 80]);
+    sender.transport.prepay(0, 1 << 20);
+    let sent = (0..).take_while(|_| send(0) == ShortSend::Sent).count();
+    assert_eq!(send(0), ShortSend::Unavailable, "there is no room");
+    assert_eq!(receiver.receive(), vec![80; sent.min(100)]);
 }
