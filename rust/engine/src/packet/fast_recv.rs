@@ -77,8 +77,9 @@ impl PacketEngine {
         }
     }
 
-    /// Spins for a short message from a given source with a given tag, under the lock, which the thread gives
-    /// up when another one wants it. `None` when the message does not go this way; `pauses` are left then.
+    /// Spins for a short message from a given source with a given tag, under the lock, which the thread
+    /// releases when another one wants it. `None` when the message does not take this path; `pauses` are left
+    /// then.
     ///
     /// The next message of the source is the one if there are no other receives and no unexpected messages.
     #[inline(always)]
