@@ -40,6 +40,37 @@ abstract class PointToPoint extends CommCore {
         send(buf, offset, count, datatype, dest, tag, false);
     }
 
+    /**
+     * Sends a message in synchronous mode (MPI-1.1, section 3.4): blocks until a receive has matched it.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @throws MPIException as {@link #Send}
+     */
+    public void Ssend(Object buf, int offset, int count, Datatype datatype, int dest, int tag) throws MPIException {
+        send(buf, offset, count, datatype, dest, tag, true);
+    }
+
+    /**
+     * Sends a message in ready mode (MPI-1.1, section 3.4). It is a send in standard mode, so a receive need
+     * not be posted.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @throws MPIException as {@link #Send}
+     */
+    public void Rsend(Object buf, int offset, int count, Datatype datatype, int dest, int tag) throws MPIException {
+        send(buf, offset, count, datatype, dest, tag, false);
+    }
+
     private void send(Object buf, int offset, int count, Datatype datatype, int dest, int tag, boolean synchronous) {
         if (dest == MPI.PROC_NULL) {
             return;
