@@ -118,6 +118,9 @@ public final class MPI {
     /** The communicator of all ranks, between {@link #Init} and {@link #Finalize}; null before and after. */
     public static Intracomm COMM_WORLD;
 
+    /** A void request. */
+    public static final Request REQUEST_NULL = new Request();
+
     /** Number of processors of this machine that the JVM may use. */
     public static final int NUM_OF_PROCESSORS = Runtime.getRuntime().availableProcessors();
 

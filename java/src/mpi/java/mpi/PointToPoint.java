@@ -111,6 +111,84 @@ abstract class PointToPoint extends CommCore {
         }
     }
 
+    /**
+     * Starts a send in standard mode. Does not block. The array may be changed as soon as the call returns.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @return the request
+     * @throws MPIException as {@link #Send}
+     */
+    public Request Isend(Object buf, int offset, int count, Datatype datatype, int dest, int tag)
+            throws MPIException {
+        return isend(new Request(), buf, offset, count, datatype, dest, tag, false);
+    }
+
+    /**
+     * Starts a send in synchronous mode: it is done when a receive has matched it. Does not block.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @return the request
+     * @throws MPIException as {@link #Send}
+     */
+    public Request Issend(Object buf, int offset, int count, Datatype datatype, int dest, int tag)
+            throws MPIException {
+        return isend(new Request(), buf, offset, count, datatype, dest, tag, true);
+    }
+
+    /**
+     * Starts a send in ready mode, which is one in standard mode. Does not block.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @return the request
+     * @throws MPIException as {@link #Send}
+     */
+    public Request Irsend(Object buf, int offset, int count, Datatype datatype, int dest, int tag)
+            throws MPIException {
+        return isend(new Request(), buf, offset, count, datatype, dest, tag, false);
+    }
+
+    final Request isend(Request into, Object buf, int offset, int count, Datatype datatype, int dest, int tag,
+            boolean synchronous) {
+        if (dest == MPI.PROC_NULL) {
+            return into.begin(new Status());
+        }
+        try {
+            Object array = datatype.arrayOf(buf, count);
+            int off = buf == null ? 0 : offset;
+            return into.begin(startSend(array, off, count, datatype, dest, tag, synchronous));
+        } catch (RuntimeException e) {
+            throw Failures.ofMessage(e, datatype, count, tag);
+        } finally {
+            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(datatype);
+        }
+    }
+
+    private long startSend(Object array, int off, int count, Datatype datatype, int dest, int tag,
+            boolean synchronous) {
+        int length = datatype.lengthOf(array);
+        int element = datatype.element;
+        if (datatype.unit == 0) {
+            return Native.isendTyped(handle(), datatype.handle(), array, length, element, off, count, dest, tag, synchronous);
+        }
+        return Native.isendArray(handle(), array, length, element, off, datatype.elements(count), dest, tag, synchronous);
+    }
+
     // ---- Receiving
 
     /**
@@ -179,5 +257,45 @@ abstract class PointToPoint extends CommCore {
         long envelope = Native.recvTyped(handle(), type, array, length, element, off, count, source, wanted(tag),
                 status);
         return status.received(envelope, datatype);
+    }
+
+    /**
+     * Posts a receive. Does not block. The array belongs to the request until it is void; a wait or a test
+     * stores the elements.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items that fit
+     * @param datatype datatype of the items
+     * @param source source, or {@link MPI#ANY_SOURCE}
+     * @param tag tag, or {@link MPI#ANY_TAG}
+     * @return the request
+     * @throws MPIException if an argument is invalid or the items reach outside the array
+     */
+    public Request Irecv(Object buf, int offset, int count, Datatype datatype, int source, int tag)
+            throws MPIException {
+        return irecv(new Request(), buf, offset, count, datatype, source, tag);
+    }
+
+    final Request irecv(Request into, Object buf, int offset, int count, Datatype datatype, int source, int tag) {
+        try {
+            if (source == MPI.PROC_NULL) {
+                return into.begin(Status.ofNull(datatype));
+            }
+            Object array = datatype.arrayOf(buf, count);
+            int off = buf == null ? 0 : offset;
+            int length = datatype.lengthOf(array);
+            long request = datatype.unit == 0
+                    ? Native.irecvTyped(handle(), datatype.handle(), array, length, datatype.element, off, count, source,
+                            wanted(tag))
+                    : Native.irecvArray(handle(), array, length, datatype.element, off, datatype.elements(count), source,
+                            wanted(tag));
+            return into.begin(request, array, length, datatype);
+        } catch (RuntimeException e) {
+            throw Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag);
+        } finally {
+            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(datatype);
+        }
     }
 }

@@ -22,6 +22,8 @@ public class Status extends NativeStatus {
     /** Datatype of the receive; null in an empty status. */
     private Datatype datatype;
 
+    private boolean isCancelled;
+
     /** Makes an empty status. */
     public Status() {}
 
@@ -73,6 +75,19 @@ public class Status extends NativeStatus {
      */
     public int Get_elements(Datatype type) throws MPIException {
         return isOf(type) ? numEls : MPI.UNDEFINED;
+    }
+
+    /**
+     * Returns whether the operation was cancelled.
+     *
+     * @return whether {@link Request#Cancel} came before a message
+     */
+    public boolean Test_cancelled() {
+        return isCancelled;
+    }
+
+    final void setCancelled() {
+        isCancelled = true;
     }
 
     private boolean isOf(Datatype type) {

@@ -1,0 +1,401 @@
+package mpi;
+
+import java.lang.ref.Reference;
+import java.util.ArrayList;
+import java.util.List;
+import mpjdev.core.Backoff;
+import mpjdev.core.Native;
+import mpjdev.core.NativeFailure;
+import mpjdev.core.PendingRequest;
+
+/**
+ * A send or a receive that was started (MPI-1.1, section 3.7).
+ *
+ * <p>A request is active until a wait or a test has returned its status; then it is void. Two threads may not
+ * use one request at once. The garbage collector frees an unreachable request: its send continues, and its
+ * receive stores nothing. A wait throws if its thread is interrupted; the request stays active then, and the
+ * thread interrupted.
+ */
+public class Request {
+    private static final long FOREVER = -1;
+
+    /** The native request; null once the operation is done. */
+    private PendingRequest pending;
+    /** The array of a receive; null for a send. */
+    private Object array;
+    private int length;
+    private Datatype datatype;
+    /** Result of a receive that is done; null if there is none. */
+    private Status status;
+    /** Failure of the operation, an MPIException or an OutOfMemoryError; null if there is none. */
+    private Throwable failure;
+    private boolean active;
+
+    Request() {}
+
+    /** Begins a send; the handle is 0 if it is done. */
+    final Request begin(long handle) {
+        return begin(handle, null, 0, null);
+    }
+
+    /** Begins a receive into an array. */
+    final Request begin(long handle, Object into, int room, Datatype type) {
+        array = into;
+        length = room;
+        datatype = type;
+        active = true;
+        pending = handle == 0 ? null : new PendingRequest(this, handle);
+        return this;
+    }
+
+    /** Begins an operation that is done at once. */
+    final Request begin(Status done) {
+        active = true;
+        status = done;
+        return this;
+    }
+
+    // ---- One request
+
+    /**
+     * Waits until the operation is done. Blocks. The request is void afterwards.
+     *
+     * @return source, tag and number of items of a received message; an empty status for a send and for a
+     *     void request
+     * @throws MPIException if the operation has failed
+     */
+    public Status Wait() throws MPIException {
+        finish();
+        return take(MPI.UNDEFINED);
+    }
+
+    /**
+     * Tests whether the operation is done. Does not block. If it is, the request is void afterwards.
+     *
+     * @return the status as of {@link #Wait}; null if the operation is not done
+     * @throws MPIException if the operation has failed
+     */
+    public Status Test() throws MPIException {
+        return poll() ? take(MPI.UNDEFINED) : null;
+    }
+
+    /**
+     * Returns whether the request is void.
+     *
+     * @return true unless the request is active
+     */
+    public boolean Is_null() {
+        return !active;
+    }
+
+    /**
+     * Cancels a receive that no message has matched (MPI-1.1, section 3.8). Does not block. A send is never
+     * cancelled. A wait or a test has to follow; {@link Status#Test_cancelled} tells the outcome.
+     *
+     * @throws MPIException if this rank has ended
+     */
+    public void Cancel() throws MPIException {
+        PendingRequest resource = pending;
+        if (resource == null || array == null) {
+            return;
+        }
+        try {
+            Native.cancel(resource.handle());
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private void finish() {
+        PendingRequest resource = pending;
+        if (resource == null) {
+            return;
+        }
+        if (Backoff.isVirtual()) {
+            Backoff backoff = new Backoff();
+            while (!poll()) {
+                backoff.pause();
+            }
+            return;
+        }
+        Status into = result();
+        try {
+            settle(array == null ? Native.await(resource.handle(), FOREVER, into)
+                    : Native.awaitArray(resource.handle(), array, length, datatype.element, FOREVER, into));
+        } catch (RuntimeException e) {
+            settle(e);
+        } catch (OutOfMemoryError e) {
+            fail(e);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Returns whether the operation is done, and stores its result. */
+    private boolean poll() {
+        PendingRequest resource = pending;
+        if (resource == null) {
+            return true;
+        }
+        Status into = result();
+        try {
+            long result = array == null ? Native.test(resource.handle(), into)
+                    : Native.testArray(resource.handle(), array, length, datatype.element, into);
+            if (result == Native.PENDING) {
+                return false;
+            }
+            settle(result);
+        } catch (RuntimeException e) {
+            settle(e);
+        } catch (OutOfMemoryError e) {
+            fail(e);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+        return true;
+    }
+
+    /** Returns the status that native code fills. Each test of an operation fills the same one. */
+    private Status result() {
+        if (status == null) {
+            status = new Status();
+        }
+        return status;
+    }
+
+    private void settle(long result) {
+        if (array != null) {
+            status.received(result, datatype);
+        }
+        pending.release();
+        done();
+    }
+
+    /** Stores a failure of the operation. The failure of a wait only is thrown. */
+    private void settle(RuntimeException e) {
+        int code = e instanceof NativeFailure ? ((NativeFailure) e).code() : 0;
+        if (code == NativeFailure.INTERRUPTED) {
+            throw Failures.of(e);
+        }
+        if (code == NativeFailure.CANCELLED) {
+            status.setCancelled();
+            pending.close();
+            done();
+        } else {
+            fail(Failures.of(e));
+        }
+    }
+
+    private void fail(Throwable thrown) {
+        failure = thrown;
+        pending.close();
+        done();
+    }
+
+    private void done() {
+        pending = null;
+        array = null;
+    }
+
+    /** Makes the request void. Returns its status, or throws its failure. */
+    private Status take(int index) {
+        Status taken = status == null ? new Status() : status;
+        Throwable thrown = failure;
+        active = false;
+        status = null;
+        failure = null;
+        if (thrown instanceof Error) {
+            throw (Error) thrown;
+        }
+        if (thrown != null) {
+            throw (MPIException) thrown;
+        }
+        taken.index = index;
+        return taken;
+    }
+
+    // ---- Several requests
+
+    /**
+     * Waits until one of several operations is done. Blocks. It skips null and void requests.
+     *
+     * @param requests requests of one rank
+     * @return the status of the first that is done, with its index; an empty status of index
+     *     {@link MPI#UNDEFINED} if no request is active
+     * @throws MPIException if that operation has failed
+     */
+    public static Status Waitany(Request[] requests) throws MPIException {
+        Status done = Testany(requests);
+        Backoff backoff = done == null ? new Backoff() : null;
+        while (done == null) {
+            awaitAny(requests, backoff);
+            done = Testany(requests);
+        }
+        return done;
+    }
+
+    /**
+     * Tests whether one of several operations is done. Does not block. It skips null and void requests.
+     *
+     * @param requests requests of one rank
+     * @return as {@link #Waitany}; null if no operation is done
+     * @throws MPIException if that operation has failed
+     */
+    public static Status Testany(Request[] requests) throws MPIException {
+        boolean anyActive = false;
+        for (int i = 0; i < given(requests).length; i++) {
+            Request request = requests[i];
+            if (request != null && request.active) {
+                if (request.poll()) {
+                    return request.take(i);
+                }
+                anyActive = true;
+            }
+        }
+        return anyActive ? null : new Status();
+    }
+
+    /**
+     * Waits until all operations are done. Blocks.
+     *
+     * @param requests requests of one rank
+     * @return a status for each request, with its index; null for null, an empty one for a void request
+     * @throws MPIException the first failure in the order of the array, with the others as suppressed ones,
+     *     after all operations are done
+     */
+    public static Status[] Waitall(Request[] requests) throws MPIException {
+        for (Request request : given(requests)) {
+            if (request != null) {
+                request.finish();
+            }
+        }
+        return takeAll(requests);
+    }
+
+    /**
+     * Tests whether all operations are done. Does not block.
+     *
+     * @param requests requests of one rank
+     * @return as {@link #Waitall}; null if an operation is not done, and all requests stay active then
+     * @throws MPIException as {@link #Waitall}
+     */
+    public static Status[] Testall(Request[] requests) throws MPIException {
+        boolean all = true;
+        for (Request request : given(requests)) {
+            all &= request == null || request.poll();
+        }
+        return all ? takeAll(requests) : null;
+    }
+
+    /**
+     * Waits until at least one of several operations is done. Blocks. It skips null and void requests.
+     *
+     * @param requests requests of one rank
+     * @return statuses of all operations that are done, with their indexes in ascending order; none if no
+     *     request is active
+     * @throws MPIException the first failure among them, with the others as suppressed ones
+     */
+    public static Status[] Waitsome(Request[] requests) throws MPIException {
+        Status[] done = Testsome(requests);
+        Backoff backoff = done.length == 0 ? new Backoff() : null;
+        while (done.length == 0 && anyActive(requests)) {
+            awaitAny(requests, backoff);
+            done = Testsome(requests);
+        }
+        return done;
+    }
+
+    /**
+     * Tests which of several operations are done. Does not block. It skips null and void requests.
+     *
+     * @param requests requests of one rank
+     * @return as {@link #Waitsome}; none if no operation is done
+     * @throws MPIException as {@link #Waitsome}
+     */
+    public static Status[] Testsome(Request[] requests) throws MPIException {
+        List<Status> done = new ArrayList<>();
+        Throwable first = null;
+        for (int i = 0; i < given(requests).length; i++) {
+            if (requests[i] != null && requests[i].active && requests[i].poll()) {
+                try {
+                    done.add(requests[i].take(i));
+                } catch (MPIException | OutOfMemoryError e) {
+                    first = joined(first, e);
+                }
+            }
+        }
+        rethrow(first);
+        return done.toArray(new Status[0]);
+    }
+
+    private static Request[] given(Request[] requests) {
+        if (requests == null) {
+            throw new MPIException(MPI.ERR_ARG, "the array of requests is null", null);
+        }
+        return requests;
+    }
+
+    private static boolean anyActive(Request[] requests) {
+        for (Request request : requests) {
+            if (request != null && request.active) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Waits until an operation is done; another one may be done before. */
+    private static void awaitAny(Request[] requests, Backoff backoff) {
+        if (Backoff.isVirtual()) {
+            backoff.pause();
+            return;
+        }
+        long[] handles = new long[requests.length];
+        for (int i = 0; i < requests.length; i++) {
+            PendingRequest resource = requests[i] == null ? null : requests[i].pending;
+            handles[i] = resource == null ? 0 : resource.handle();
+        }
+        try {
+            Native.awaitAny(handles, handles.length, handles.length, FOREVER);
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            Reference.reachabilityFence(requests);
+        }
+    }
+
+    private static Status[] takeAll(Request[] requests) {
+        Status[] all = new Status[requests.length];
+        Throwable first = null;
+        for (int i = 0; i < requests.length; i++) {
+            if (requests[i] != null) {
+                try {
+                    all[i] = requests[i].take(i);
+                } catch (MPIException | OutOfMemoryError e) {
+                    first = joined(first, e);
+                }
+            }
+        }
+        rethrow(first);
+        return all;
+    }
+
+    private static Throwable joined(Throwable first, Throwable next) {
+        if (first == null) {
+            return next;
+        }
+        first.addSuppressed(next);
+        return first;
+    }
+
+    private static void rethrow(Throwable first) {
+        if (first instanceof Error) {
+            throw (Error) first;
+        }
+        if (first != null) {
+            throw (MPIException) first;
+        }
+    }
+}
