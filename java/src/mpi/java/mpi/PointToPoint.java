@@ -298,4 +298,79 @@ abstract class PointToPoint extends CommCore {
             Reference.reachabilityFence(datatype);
         }
     }
+
+    // ---- Both
+
+    /**
+     * Sends a message and receives one (MPI-1.1, section 3.10). Blocks. Either peer may be
+     * {@link MPI#PROC_NULL}. Both parts may use one array: the elements are captured before any is stored.
+     *
+     * @param sendbuf array of {@code sendtype}'s base type; null if {@code sendcount} is 0
+     * @param sendoffset index of its first element
+     * @param sendcount number of items to send
+     * @param sendtype datatype of the items to send
+     * @param dest destination
+     * @param sendtag tag of the message to send
+     * @param recvbuf array of {@code recvtype}'s base type; null if {@code recvcount} is 0
+     * @param recvoffset index of its first element
+     * @param recvcount number of items that fit
+     * @param recvtype datatype of the received items
+     * @param source source, or {@link MPI#ANY_SOURCE}
+     * @param recvtag tag, or {@link MPI#ANY_TAG}
+     * @return source, tag and number of items of the received message
+     * @throws MPIException as {@link #Send} and {@link #Recv}
+     */
+    public Status Sendrecv(Object sendbuf, int sendoffset, int sendcount, Datatype sendtype, int dest, int sendtag,
+            Object recvbuf, int recvoffset, int recvcount, Datatype recvtype, int source, int recvtag)
+            throws MPIException {
+        if (source == MPI.PROC_NULL || dest == MPI.PROC_NULL || Backoff.isVirtual()) {
+            Request sent = Isend(sendbuf, sendoffset, sendcount, sendtype, dest, sendtag);
+            Status status = Recv(recvbuf, recvoffset, recvcount, recvtype, source, recvtag);
+            sent.Wait();
+            return status;
+        }
+        try {
+            Object from = sendtype.arrayOf(sendbuf, sendcount);
+            int fromOff = sendbuf == null ? 0 : sendoffset;
+            int fromLength = sendtype.lengthOf(from);
+            Object to = recvtype.arrayOf(recvbuf, recvcount);
+            int toOff = recvbuf == null ? 0 : recvoffset;
+            int toLength = recvtype.lengthOf(to);
+            Status status = new Status();
+            long envelope = sendtype.unit == 0 || recvtype.unit == 0
+                    ? Native.sendrecvTyped(handle(), sendtype.handle(), from, fromLength, sendtype.element, fromOff, sendcount,
+                            dest, sendtag, recvtype.handle(), to, toLength, recvtype.element, toOff, recvcount, source,
+                            wanted(recvtag), status)
+                    : Native.sendrecvArray(handle(), from, fromLength, sendtype.element, fromOff,
+                            sendtype.elements(sendcount), dest, sendtag, to, toLength, recvtype.element, toOff,
+                            recvtype.elements(recvcount), source, wanted(recvtag), status);
+            return status.received(envelope, recvtype);
+        } catch (RuntimeException e) {
+            int worst = recvtag == MPI.ANY_TAG ? sendtag : Math.min(sendtag, recvtag);
+            throw Failures.ofMessage(e, sendtype == null ? sendtype : recvtype, Math.min(sendcount, recvcount), worst);
+        } finally {
+            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(sendtype);
+            Reference.reachabilityFence(recvtype);
+        }
+    }
+
+    /**
+     * Sends a message and receives one into the same elements (MPI-1.1, section 3.10). Blocks.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items to send, and that fit
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param sendtag tag of the message to send
+     * @param source source, or {@link MPI#ANY_SOURCE}
+     * @param recvtag tag, or {@link MPI#ANY_TAG}
+     * @return source, tag and number of items of the received message
+     * @throws MPIException as {@link #Sendrecv}
+     */
+    public Status Sendrecv_replace(Object buf, int offset, int count, Datatype datatype, int dest, int sendtag,
+            int source, int recvtag) throws MPIException {
+        return Sendrecv(buf, offset, count, datatype, dest, sendtag, buf, offset, count, datatype, source, recvtag);
+    }
 }
