@@ -373,4 +373,84 @@ abstract class PointToPoint extends CommCore {
             int source, int recvtag) throws MPIException {
         return Sendrecv(buf, offset, count, datatype, dest, sendtag, buf, offset, count, datatype, source, recvtag);
     }
+
+    // ---- Persistent requests
+
+    /**
+     * Makes a persistent request for sends in standard mode (MPI-1.1, section 3.9).
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @return the request, void until it is started
+     * @throws MPIException if the buffer is not one of the datatype
+     */
+    public Prequest Send_init(Object buf, int offset, int count, Datatype datatype, int dest, int tag)
+            throws MPIException {
+        return persistent(buf, offset, count, datatype, dest, tag, Prequest.Kind.SEND);
+    }
+
+    /**
+     * Makes a persistent request for sends in synchronous mode.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @return the request, void until it is started
+     * @throws MPIException if the buffer is not one of the datatype
+     */
+    public Prequest Ssend_init(Object buf, int offset, int count, Datatype datatype, int dest, int tag)
+            throws MPIException {
+        return persistent(buf, offset, count, datatype, dest, tag, Prequest.Kind.SYNCHRONOUS_SEND);
+    }
+
+    /**
+     * Makes a persistent request for sends in ready mode, which are sends in standard mode.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items
+     * @param datatype datatype of the items
+     * @param dest destination
+     * @param tag tag, 0 or more
+     * @return the request, void until it is started
+     * @throws MPIException if the buffer is not one of the datatype
+     */
+    public Prequest Rsend_init(Object buf, int offset, int count, Datatype datatype, int dest, int tag)
+            throws MPIException {
+        return persistent(buf, offset, count, datatype, dest, tag, Prequest.Kind.SEND);
+    }
+
+    /**
+     * Makes a persistent request for receives.
+     *
+     * @param buf array of the datatype's base type; null if {@code count} is 0
+     * @param offset index of the first element
+     * @param count number of items that fit
+     * @param datatype datatype of the items
+     * @param source source, or {@link MPI#ANY_SOURCE}
+     * @param tag tag, or {@link MPI#ANY_TAG}
+     * @return the request, void until it is started
+     * @throws MPIException if the buffer is not one of the datatype
+     */
+    public Prequest Recv_init(Object buf, int offset, int count, Datatype datatype, int source, int tag)
+            throws MPIException {
+        return persistent(buf, offset, count, datatype, source, tag, Prequest.Kind.RECEIVE);
+    }
+
+    private Prequest persistent(Object buf, int offset, int count, Datatype datatype, int peer, int tag,
+            Prequest.Kind kind) {
+        try {
+            datatype.lengthOf(datatype.arrayOf(buf, count));
+        } catch (RuntimeException e) {
+            throw Failures.ofMessage(e, datatype, count, 0);
+        }
+        return new Prequest(this, buf, offset, count, datatype, peer, tag, kind);
+    }
 }
