@@ -10,6 +10,8 @@ import mpjdev.core.Waits;
  * <p>Any number of threads may use a communicator at once.
  */
 public class Comm extends PointToPoint {
+    private static final int STATUS_BITS = 255;
+
     Comm(long handle) {
         super(handle);
     }
@@ -107,5 +109,19 @@ public class Comm extends PointToPoint {
      */
     public int Topo_test() {
         return MPI.UNDEFINED;
+    }
+
+    /**
+     * Ends all ranks of the job (MPI-1.1, section 7.5). Does not return.
+     *
+     * @param errorcode exit status of the job, of which a system has the lowest eight bits; 0 becomes 1
+     */
+    public void Abort(int errorcode) {
+        System.out.flush();
+        System.err.println("mpjdev: MPI.Abort(" + errorcode + ") of rank " + Rank());
+        System.err.flush();
+        int status = errorcode & STATUS_BITS;
+        // The launcher ends the other ranks. Shutdown hooks could wait for them.
+        Runtime.getRuntime().halt(status == 0 ? 1 : status);
     }
 }
