@@ -18,8 +18,8 @@ import mpjdev.core.Native;
 public abstract class Datatype {
     /**
      * Code of the base type: 1 to 8 for {@code byte}, {@code char}, {@code short}, {@code boolean},
-     * {@code int}, {@code long}, {@code float} and {@code double}, as in MPJ Express. A datatype without
-     * elements has {@link MPI#UNDEFINED}.
+     * {@code int}, {@code long}, {@code float} and {@code double}, 12 for objects, as in MPJ Express. A
+     * datatype without elements has {@link MPI#UNDEFINED}.
      */
     public final int baseType;
 
@@ -175,7 +175,7 @@ public abstract class Datatype {
     /**
      * Returns the octets of an item.
      *
-     * @return the number of octets that an item takes in a message
+     * @return the number of octets that an item takes in a message; 0 for objects
      */
     public final int getByteSize() {
         return Size() * elementSize;

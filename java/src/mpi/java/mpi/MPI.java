@@ -113,6 +113,9 @@ public final class MPI {
     /** The group without members. */
     public static final Group GROUP_EMPTY = new Group(new int[0], UNDEFINED);
 
+    /** Objects that are serialised; an array of rows is an array of objects. */
+    public static final Datatype OBJECT = new ObjectType();
+
     /** The null communicator. */
     public static final Comm COMM_NULL = null;
     /** The communicator of all ranks, between {@link #Init} and {@link #Finalize}; null before and after. */

@@ -3,6 +3,7 @@ package mpi;
 import java.lang.ref.Reference;
 import mpjdev.core.Backoff;
 import mpjdev.core.Native;
+import mpjdev.core.Resource;
 import mpjdev.core.Waits;
 
 /** Messages between two ranks. */
@@ -79,6 +80,10 @@ abstract class PointToPoint extends CommCore {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
+            if (datatype == MPI.OBJECT) {
+                sendObjects((Object[]) array, off, count, dest, tag, synchronous);
+                return;
+            }
             if (datatype.unit == 0) {
                 sendItems(array, length, off, count, datatype, dest, tag, synchronous);
                 return;
@@ -183,6 +188,9 @@ abstract class PointToPoint extends CommCore {
             boolean synchronous) {
         int length = datatype.lengthOf(array);
         int element = datatype.element;
+        if (datatype == MPI.OBJECT) {
+            return isendObjects((Object[]) array, off, count, dest, tag, synchronous);
+        }
         if (datatype.unit == 0) {
             return Native.isendTyped(handle(), datatype.handle(), array, length, element, off, count, dest, tag, synchronous);
         }
@@ -217,6 +225,9 @@ abstract class PointToPoint extends CommCore {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
+            if (datatype == MPI.OBJECT) {
+                return recvObjects((Object[]) array, off, count, source, wanted(tag));
+            }
             int element = datatype.element;
             Status status = new Status();
             if (datatype.unit == 0) {
@@ -285,6 +296,9 @@ abstract class PointToPoint extends CommCore {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
+            if (datatype == MPI.OBJECT) {
+                return irecvObjects(into, (Object[]) array, off, count, source, wanted(tag));
+            }
             long request = datatype.unit == 0
                     ? Native.irecvTyped(handle(), datatype.handle(), array, length, datatype.element, off, count, source,
                             wanted(tag))
@@ -323,7 +337,8 @@ abstract class PointToPoint extends CommCore {
     public Status Sendrecv(Object sendbuf, int sendoffset, int sendcount, Datatype sendtype, int dest, int sendtag,
             Object recvbuf, int recvoffset, int recvcount, Datatype recvtype, int source, int recvtag)
             throws MPIException {
-        if (source == MPI.PROC_NULL || dest == MPI.PROC_NULL || Backoff.isVirtual()) {
+        boolean hasObjects = sendtype == MPI.OBJECT || recvtype == MPI.OBJECT;
+        if (source == MPI.PROC_NULL || dest == MPI.PROC_NULL || hasObjects || Backoff.isVirtual()) {
             Request sent = Isend(sendbuf, sendoffset, sendcount, sendtype, dest, sendtag);
             Status status = Recv(recvbuf, recvoffset, recvcount, recvtype, source, recvtag);
             sent.Wait();
@@ -372,6 +387,51 @@ abstract class PointToPoint extends CommCore {
     public Status Sendrecv_replace(Object buf, int offset, int count, Datatype datatype, int dest, int sendtag,
             int source, int recvtag) throws MPIException {
         return Sendrecv(buf, offset, count, datatype, dest, sendtag, buf, offset, count, datatype, source, recvtag);
+    }
+
+    // ---- Objects
+
+    private void sendObjects(Object[] source, int off, int count, int dest, int tag, boolean synchronous) {
+        long writer = ObjectMessages.write(source, off, count);
+        try {
+            if (Backoff.isVirtual()) {
+                Waits.await(Native.isend(handle(), writer, dest, tag, synchronous, 0), new Status());
+            } else {
+                Native.send(handle(), writer, dest, tag, synchronous, 0);
+            }
+        } finally {
+            ObjectMessages.release(writer);
+        }
+    }
+
+    private long isendObjects(Object[] source, int off, int count, int dest, int tag, boolean synchronous) {
+        long writer = ObjectMessages.write(source, off, count);
+        try {
+            return Native.isend(handle(), writer, dest, tag, synchronous, 0);
+        } finally {
+            ObjectMessages.release(writer);
+        }
+    }
+
+    private Status recvObjects(Object[] into, int off, int count, int source, int tag) {
+        ObjectMessages.checkRange(into, off, count);
+        long reader = ObjectMessages.newReader();
+        Status status = new Status();
+        try {
+            long envelope = Backoff.isVirtual() ? Waits.await(Native.irecv(handle(), reader, source, tag), status)
+                    : Native.recv(handle(), reader, source, tag, status);
+            return status.receivedObjects(envelope, ObjectMessages.read(reader, into, off, count));
+        } catch (RuntimeException e) {
+            throw ObjectMessages.failure(e);
+        } finally {
+            Native.close(reader);
+        }
+    }
+
+    private Request irecvObjects(Request request, Object[] into, int off, int count, int source, int tag) {
+        ObjectMessages.checkRange(into, off, count);
+        Resource reader = new Resource(request, ObjectMessages.newReader(), Resource.BUFFER);
+        return request.begin(Native.irecv(handle(), reader.handle(), source, tag), reader, into, off, count);
     }
 
     // ---- Persistent requests

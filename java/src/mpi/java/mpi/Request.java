@@ -7,6 +7,7 @@ import mpjdev.core.Backoff;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.PendingRequest;
+import mpjdev.core.Resource;
 
 /**
  * A send or a receive that was started (MPI-1.1, section 3.7).
@@ -24,6 +25,10 @@ public class Request {
     /** The array of a receive; null for a send. */
     private Object array;
     private int length;
+    /** The buffer of a receive of objects, with the part of the array for them; else null. */
+    private Resource reader;
+    private int off;
+    private int count;
     private Datatype datatype;
     /** Result of a receive that is done; null if there is none. */
     private Status status;
@@ -46,6 +51,14 @@ public class Request {
         active = true;
         pending = handle == 0 ? null : new PendingRequest(this, handle);
         return this;
+    }
+
+    /** Begins a receive of objects. */
+    final Request begin(long handle, Resource buffer, Object[] into, int at, int room) {
+        reader = buffer;
+        off = at;
+        count = room;
+        return begin(handle, into, into.length, MPI.OBJECT);
     }
 
     /** Begins an operation that is done at once. */
@@ -122,7 +135,7 @@ public class Request {
         }
         Status into = result();
         try {
-            settle(array == null ? Native.await(resource.handle(), FOREVER, into)
+            settle(array == null || reader != null ? Native.await(resource.handle(), FOREVER, into)
                     : Native.awaitArray(resource.handle(), array, length, datatype.element, FOREVER, into));
         } catch (RuntimeException e) {
             settle(e);
@@ -141,7 +154,7 @@ public class Request {
         }
         Status into = result();
         try {
-            long result = array == null ? Native.test(resource.handle(), into)
+            long result = array == null || reader != null ? Native.test(resource.handle(), into)
                     : Native.testArray(resource.handle(), array, length, datatype.element, into);
             if (result == Native.PENDING) {
                 return false;
@@ -166,7 +179,9 @@ public class Request {
     }
 
     private void settle(long result) {
-        if (array != null) {
+        if (reader != null) {
+            status.receivedObjects(result, ObjectMessages.read(reader.handle(), (Object[]) array, off, count));
+        } else if (array != null) {
             status.received(result, datatype);
         }
         pending.release();
@@ -184,7 +199,7 @@ public class Request {
             pending.close();
             done();
         } else {
-            fail(Failures.of(e));
+            fail(Failures.of(reader == null ? e : ObjectMessages.failure(e)));
         }
     }
 
@@ -197,6 +212,10 @@ public class Request {
     private void done() {
         pending = null;
         array = null;
+        if (reader != null) {
+            reader.close();
+            reader = null;
+        }
     }
 
     /** Makes the request void. Returns its status, or throws its failure. */

@@ -32,6 +32,11 @@ public class Status extends NativeStatus {
         return received((int) (sourceAndTag >> 32), (int) sourceAndTag, setType(type.element), type);
     }
 
+    /** Stores the result of a receive of objects. */
+    final Status receivedObjects(long sourceAndTag, int objects) {
+        return received((int) (sourceAndTag >> 32), (int) sourceAndTag, objects, MPI.OBJECT);
+    }
+
     /** Stores the result of a receive. */
     final Status received(int from, int with, int elements, Datatype type) {
         source = from;
