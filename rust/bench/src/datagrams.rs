@@ -88,7 +88,7 @@ impl UdpEndpoint {
     fn choose(&mut self, command: RunCommand) -> Result<usize, RankError> {
         let cuts = self.link.cuts(command.octets as usize);
         let times = match command.case {
-            Case::Arrays | Case::Direct | Case::Buffers => {
+            Case::Arrays | Case::Direct | Case::Mpi | Case::Buffers => {
                 (TRIAL_LEN / command.octets.max(1)).clamp(1, TRIAL_TIMES)
             }
             _ => 1,

@@ -15,8 +15,8 @@ const BENCH_JAR: &str = "lib/mpjdev-bench.jar";
 const AERON_JARS: [&str; 2] = ["lib/mpjdev-bench-aeron.jar", "lib/aeron-all.jar"];
 /// Library of the baseline, in the folder of the benchmarks.
 const BASELINE: &str = "lib/libmpjdev_baseline.so";
-/// Jar of the library, in the folder of the product.
-const LIBRARY_JAR: &str = "lib/mpjdev.jar";
+/// Jars of the library, in the folder of the product.
+const LIBRARY_JARS: [&str; 2] = ["lib/mpjdev.jar", "lib/mpj.jar"];
 /// The launcher, in the folder of the product.
 const LAUNCHER: &str = "bin/mpjdev";
 
@@ -45,11 +45,11 @@ impl Installation {
         self.of_product(LAUNCHER).unwrap_or_else(|| self.program.clone())
     }
 
-    /// Class path of the Java benchmarks, if both jars exist.
+    /// Class path of the Java benchmarks, if all jars exist.
     pub fn class_path(&self) -> Option<OsString> {
         let bench = self.home()?.join(BENCH_JAR);
-        let jars = [bench.is_file().then_some(bench)?, self.of_product(LIBRARY_JAR)?];
-        env::join_paths(jars).ok()
+        let [mpjdev, mpi] = LIBRARY_JARS.map(|jar| self.of_product(jar));
+        env::join_paths([bench.is_file().then_some(bench)?, mpjdev?, mpi?]).ok()
     }
 
     /// Additions to the class path for Aeron, if both jars exist.
@@ -102,9 +102,10 @@ mod tests {
         let bench = file(&home, BENCH_JAR);
         assert_eq!(installation.class_path(), None, "the library is missing");
         for product in [folder.path().join(PRODUCT), home] {
-            let (launcher, library) = (file(&product, LAUNCHER), file(&product, LIBRARY_JAR));
+            let (launcher, libraries) =
+                (file(&product, LAUNCHER), LIBRARY_JARS.map(|jar| file(&product, jar)));
             assert_eq!(installation.launcher(), launcher);
-            let expected = env::join_paths([&bench, &library]).ok();
+            let expected = env::join_paths([&bench, &libraries[0], &libraries[1]]).ok();
             assert_eq!(installation.class_path(), expected);
         }
     }

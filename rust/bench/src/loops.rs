@@ -118,7 +118,7 @@ impl MeasuredRank {
         }
         match case {
             // Rust has no call that sends an array without a buffer.
-            Case::Arrays | Case::Direct => self.arrays(times)?,
+            Case::Arrays | Case::Direct | Case::Mpi => self.arrays(times)?,
             Case::Timed => return self.timed(times),
             Case::Buffers => self.buffers(times)?,
             Case::RateArrays | Case::RateDirect => self.rate(times, true)?,
@@ -137,6 +137,7 @@ impl MeasuredRank {
             | Case::Serial
             | Case::Garbage
             | Case::GarbageDirect
+            | Case::GarbageMpi
             | Case::SendCompute
             | Case::RecvCompute => {
                 return Err(RankError::Command(format!("{case} is measured in Java")));

@@ -205,7 +205,7 @@ static void ring(int count, long times) {
 
 static void run(const char *name, size_t octets, long times) {
     int count = (int)(octets / sizeof(double)) + extra;
-    if (!strcmp(name, "arrays") || !strcmp(name, "direct") || !strcmp(name, "buffers")) {
+    if (!strcmp(name, "arrays") || !strcmp(name, "direct") || !strcmp(name, "mpi") || !strcmp(name, "buffers")) {
         ping_pong(count, MPI_DOUBLE, times);
     } else if (!strcmp(name, "timed")) {
         timed(count, times);

@@ -37,11 +37,11 @@ pub(super) fn run(endpoint: &mut impl Endpoint, command: RunCommand, times: u64)
     let messages = window(command.octets) as usize;
     for _ in 0..times {
         match (command.case, endpoint.rank()) {
-            (Case::Arrays | Case::Direct | Case::Buffers, 0) => {
+            (Case::Arrays | Case::Direct | Case::Mpi | Case::Buffers, 0) => {
                 endpoint.send()?;
                 endpoint.receive(1)?;
             }
-            (Case::Arrays | Case::Direct | Case::Buffers, _) => {
+            (Case::Arrays | Case::Direct | Case::Mpi | Case::Buffers, _) => {
                 endpoint.receive(1)?;
                 endpoint.send()?;
             }

@@ -28,6 +28,8 @@ pub enum Case {
     Arrays,
     /// Round trip from array to array without a buffer, if the contestant has a call for it.
     Direct,
+    /// As direct, through the calls of package mpi.
+    Mpi,
     /// As direct, each trip timed. The second result is the median, multiplied by the number of trips.
     Timed,
     /// Round trip from buffer to buffer: send and receive of a written message.
@@ -70,13 +72,16 @@ pub enum Case {
     Garbage,
     /// The same without a buffer.
     GarbageDirect,
+    /// The same through the calls of package mpi.
+    GarbageMpi,
 }
 
 impl Case {
     /// All cases.
-    pub const ALL: [Case; 23] = [
+    pub const ALL: [Case; 25] = [
         Case::Arrays,
         Case::Direct,
+        Case::Mpi,
         Case::Timed,
         Case::Buffers,
         Case::Strided,
@@ -98,6 +103,7 @@ impl Case {
         Case::Alltoall,
         Case::Garbage,
         Case::GarbageDirect,
+        Case::GarbageMpi,
     ];
 
     /// Word of the case in a command.
@@ -105,6 +111,7 @@ impl Case {
         match self {
             Case::Arrays => "arrays",
             Case::Direct => "direct",
+            Case::Mpi => "mpi",
             Case::Timed => "timed",
             Case::Buffers => "buffers",
             Case::Strided => "strided",
@@ -126,6 +133,7 @@ impl Case {
             Case::Alltoall => "alltoall",
             Case::Garbage => "garbage",
             Case::GarbageDirect => "garbage-direct",
+            Case::GarbageMpi => "garbage-mpi",
         }
     }
 
@@ -134,6 +142,7 @@ impl Case {
         match self {
             Case::Arrays => "array to array",
             Case::Direct => "array to array, direct",
+            Case::Mpi => "array to array, package mpi",
             Case::Timed => "array to array, mean / median",
             Case::Buffers => "buffer to buffer",
             Case::Strided => "every second double",
@@ -155,6 +164,7 @@ impl Case {
             Case::Alltoall => "all to all",
             Case::Garbage => "garbage",
             Case::GarbageDirect => "garbage, direct",
+            Case::GarbageMpi => "garbage, package mpi",
         }
     }
 
@@ -163,6 +173,7 @@ impl Case {
         match self {
             Case::Arrays
             | Case::Direct
+            | Case::Mpi
             | Case::Timed
             | Case::Buffers
             | Case::Strided
@@ -180,6 +191,7 @@ impl Case {
             | Case::Alltoall
             | Case::Garbage
             | Case::GarbageDirect
+            | Case::GarbageMpi
             | Case::SendCompute
             | Case::RecvCompute => 1,
         }

@@ -34,7 +34,7 @@ pub struct Budget {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 
-    /// Class path of the Java benchmarks [default: mpjdev-bench.jar and mpjdev.jar of the installation]
+    /// Class path of the Java benchmarks [default: the jars of the installation]
     #[arg(long, value_name = "PATH")]
     class_path: Option<OsString>,
 }

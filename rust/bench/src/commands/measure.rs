@@ -96,8 +96,8 @@ pub struct Measure {
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
     ranks: Option<u32>,
 
-    /// Transports of the ranks [default: local,shm; for series and baseline shm; for figures
-    /// shm,tcp,udp,mpi]
+    /// Transports of the ranks [default: local,shm; for series, baseline and mpj shm; for
+    /// figures shm,tcp,udp,mpi]
     #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
 
@@ -118,7 +118,7 @@ pub struct Measure {
     #[arg(long, value_name = "RATE", requires = "impair", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
-    /// Class path of the Java benchmarks [default: mpjdev-bench.jar and mpjdev.jar of the installation]
+    /// Class path of the Java benchmarks [default: the jars of the installation]
     #[arg(long, value_name = "PATH")]
     class_path: Option<OsString>,
 
@@ -447,7 +447,7 @@ impl Measure {
             || self.peer.iter().any(|peer| [PeerKind::Baseline, PeerKind::Aeron].contains(peer));
         if is_java && !is_there {
             return Err(BenchError::Missing(format!(
-                "no Java counterpart at '{}': --class-path names mpjdev-bench.jar and mpjdev.jar",
+                "no Java counterpart at '{}': --class-path names mpjdev-bench.jar, mpjdev.jar and mpj.jar",
                 class_path.display()
             )));
         }
@@ -466,7 +466,10 @@ impl Measure {
         Selection {
             transports: self.transports(),
             is_java: self.java
-                || matches!(self.what, Workload::Figures | Workload::Baseline | Workload::Series),
+                || matches!(
+                    self.what,
+                    Workload::Figures | Workload::Baseline | Workload::Series | Workload::Mpj
+                ),
             // Plain sockets, the baseline and Aeron do not time single trips.
             is_of_two: self.what.is_of_two() && self.busy.is_none() || is_of_figures,
             peers: &self.peer,
@@ -479,7 +482,7 @@ impl Measure {
         match self.what {
             _ if !self.transport.is_empty() => &self.transport,
             Workload::Figures => &figures::TRANSPORTS,
-            Workload::Baseline | Workload::Series => &[Transport::Shm],
+            Workload::Baseline | Workload::Series | Workload::Mpj => &[Transport::Shm],
             _ => &[Transport::Local, Transport::Shm],
         }
     }

@@ -43,6 +43,9 @@ pub enum Command {
     /// Measure the time of one way between two ranks in Java from 8 octets to 64 MiB in steps of 1.4, and
     /// name each step of more than 1.6 x between neighbours
     Series(Measure),
+    /// Measure the time of one way between two ranks in Java through package mpi, beside direct calls of
+    /// mpjdev and C
+    Mpj(Measure),
     /// List the steps of a message of 8 octets over shared memory with their costs on this machine
     Budget(budget::Budget),
     /// Compare Java over shared memory, TCP, UDP and an MPI with its targets, mostly ratios to C under an MPI
@@ -72,6 +75,7 @@ impl Command {
             Command::Ring(measure) => measure.run(Workload::Ring),
             Command::Baseline(measure) => measure.run(Workload::Baseline),
             Command::Series(measure) => measure.run(Workload::Series),
+            Command::Mpj(measure) => measure.run(Workload::Mpj),
             Command::Budget(budget) => budget.run(),
             Command::Figures(measure) => measure.run(Workload::Figures),
             Command::Goodput(measure) => measure.run(Workload::Goodput),

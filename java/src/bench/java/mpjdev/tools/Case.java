@@ -17,6 +17,12 @@ enum Case {
             return new DirectTrips(world, octets);
         }
     },
+    MPI("mpi", "array to array, package mpi", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new MpiTrips(world, octets);
+        }
+    },
     TIMED("timed", "array to array, mean", 2, 8, 64 << 10) {
         @Override
         Work work(Comm world, int octets) {
@@ -135,6 +141,12 @@ enum Case {
         @Override
         Work work(Comm world, int octets) {
             return new Garbage(new ArrayTrips(world, octets));
+        }
+    },
+    GARBAGE_MPI("garbage-mpi", "garbage, package mpi", 1, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Garbage(new MpiTrips(world, octets));
         }
     },
     GARBAGE_DIRECT("garbage-direct", "garbage, direct", 1, 8) {

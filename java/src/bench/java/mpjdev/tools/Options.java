@@ -24,11 +24,11 @@ final class Options {
                          irecv and iwaitall), busy (the receiver computes)
               alltoall   from every rank to every other
               ring       one hop around a ring of all ranks
-              garbage    Java heap that a send and a receive allocate; garbage-direct
+              garbage    Java heap that a send and a receive allocate; garbage-direct, garbage-mpi
               empty      only the start and the end of a job
-            or one of the cases: arrays direct buffers strided strided-direct random random-direct sum
+            or one of the cases: arrays direct mpi buffers strided strided-direct random random-direct sum
             sum-direct objects serial timed rate-arrays rate-direct rate-buffers rate-requests busy garbage
-            garbage-direct
+            garbage-direct garbage-mpi
 
             Options
               --sizes 8,1k,1m    octets of a message, multiples of 8
