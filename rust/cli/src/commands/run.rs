@@ -124,6 +124,10 @@ pub struct Run {
     #[arg(long)]
     keep_going: bool,
 
+    /// Run the ranks of a class or jar with package mpi as threads of one JVM
+    #[arg(long, conflicts_with_all = ["client", "sites", "transport"])]
+    threads: bool,
+
     /// Transport between ranks
     #[arg(long, value_enum, default_value_t = Transport::Auto)]
     transport: Transport,
@@ -275,10 +279,10 @@ impl Run {
         }
         let network = self.network()?;
         // Also in a launcher of sites, which would only see them fail.
-        let program = resolve(&self.program, &Machine)?;
+        let program = resolve(&self.program, self.threads.then_some(self.ranks), &Machine)?;
         let grace = if is_of_sites { self.grace.saturating_add(SITE_GRACE) } else { self.grace };
         Ok(Plan {
-            ranks: self.sites.unwrap_or(self.ranks),
+            ranks: if self.threads { 1 } else { self.sites.unwrap_or(self.ranks) },
             program,
             jar: own_file(LIBRARY_JAR).filter(|_| !is_of_sites),
             job: format!("mpjdev-{}", std::process::id()),

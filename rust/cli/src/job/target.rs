@@ -68,6 +68,12 @@ pub enum TargetError {
         /// The name.
         name: String,
     },
+    /// A command starts no threads of ours.
+    #[error("--threads is for a class or a jar with package mpi, not for the command {name}")]
+    Threads {
+        /// The name.
+        name: String,
+    },
     /// The jar cannot be started.
     #[error("{jar}: {error}")]
     Jar {
@@ -93,6 +99,8 @@ const WITH_VALUE: [&str; 12] = [
     "--limit-modules",
     "--patch-module",
 ];
+/// Main class of a job whose ranks are threads.
+const RANK_THREADS: &str = "mpjdev.core.RankThreads";
 /// Options that give the class path.
 const CLASS_PATH: [&str; 3] = ["-cp", "-classpath", "--class-path"];
 
@@ -100,11 +108,15 @@ const CLASS_PATH: [&str; 3] = ["-cp", "-classpath", "--class-path"];
 ///
 /// Words that begin with a dash before the program's name are options of the JVM; the program is Java then.
 /// Otherwise a name on the PATH or with a slash is a command. `*.jar` is a jar. Any other valid name is a
-/// class.
+/// class. With `threads`, a class runs in as many ranks of one JVM.
 ///
 /// # Errors
-/// There is no program, or none of this name.
-pub fn resolve(words: &[OsString], around: &dyn Surroundings) -> Result<Vec<OsString>, TargetError> {
+/// There is no program, none of this name, or it is a command with `threads`.
+pub fn resolve(
+    words: &[OsString],
+    threads: Option<u32>,
+    around: &dyn Surroundings,
+) -> Result<Vec<OsString>, TargetError> {
     let (jvm, rest) = jvm_options(words)?;
     let Some((name, args)) = rest.split_first() else {
         let last = words.last().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
@@ -113,15 +125,18 @@ pub fn resolve(words: &[OsString], around: &dyn Surroundings) -> Result<Vec<OsSt
     let text = name.to_string_lossy();
     let is_jar = text.ends_with(".jar");
     if jvm.is_empty() && !is_jar && (text.contains('/') || around.is_command(name)) {
-        return Ok(rest.to_vec());
+        return match threads {
+            None => Ok(rest.to_vec()),
+            Some(_) => Err(TargetError::Threads { name: text.into_owned() }),
+        };
     }
     if is_jar {
         let main = around.main_class(Path::new(name));
         let main = main.map_err(|error| TargetError::Jar { jar: text.into_owned(), error })?;
-        return Ok(java(jvm, Some(name), main.into(), args, around));
+        return Ok(java(jvm, Some(name), threaded(main.into(), threads), args, around));
     }
     if is_class_name(&text) {
-        return Ok(java(jvm, None, name.clone(), args, around));
+        return Ok(java(jvm, None, threaded(name.clone(), threads), args, around));
     }
     Err(TargetError::Unknown { name: text.into_owned() })
 }
@@ -139,10 +154,16 @@ fn jvm_options(words: &[OsString]) -> Result<(&[OsString], &[OsString]), TargetE
     Ok(words.split_at(n))
 }
 
+/// The words that start a main class: itself, or behind the class that starts it in each rank.
+fn threaded(main: OsString, threads: Option<u32>) -> Vec<OsString> {
+    let starter = threads.map(|ranks| [RANK_THREADS.into(), ranks.to_string().into()]);
+    starter.into_iter().flatten().chain([main]).collect()
+}
+
 fn java(
     jvm: &[OsString],
     jar: Option<&OsString>,
-    main: OsString,
+    main: Vec<OsString>,
     args: &[OsString],
     around: &dyn Surroundings,
 ) -> Vec<OsString> {
@@ -167,7 +188,7 @@ fn java(
     class_path.extend(around.own_jars());
     line.push("-cp".into());
     line.push(class_path.join(OsStr::new(":")));
-    line.push(main);
+    line.extend(main);
     line.extend(args.iter().cloned());
     line
 }
@@ -212,7 +233,7 @@ mod tests {
 
     fn resolved(line: &str) -> Result<String, TargetError> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        resolve(&words, &Around).map(|l| l.join(OsStr::new(" ")).into_string().unwrap())
+        resolve(&words, None, &Around).map(|l| l.join(OsStr::new(" ")).into_string().unwrap())
     }
 
     const JAVA: &str = "/jdk/bin/java --enable-native-access=ALL-UNNAMED";
@@ -243,6 +264,19 @@ mod tests {
         assert_eq!(resolved("--class-path=out Main").unwrap(), expected);
         let expected = format!("{JAVA} --add-modules x -cp .:{OURS} java");
         assert_eq!(resolved("--add-modules x java").unwrap(), expected, "with JVM options it is Java");
+    }
+
+    #[test]
+    fn class_with_threads_is_started_in_each_rank_of_one_jvm() {
+        let threaded = |line: &str| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            resolve(&words, Some(3), &Around).map(|l| l.join(OsStr::new(" ")).into_string().unwrap())
+        };
+        let expected = format!("{JAVA} -Xss1m -cp .:{OURS} mpjdev.core.RankThreads 3 demo.Main 7");
+        assert_eq!(threaded("-Xss1m demo.Main 7").unwrap(), expected);
+        let expected = format!("{JAVA} -cp app.jar:{OURS} mpjdev.core.RankThreads 3 app.Main");
+        assert_eq!(threaded("app.jar").unwrap(), expected);
+        assert!(matches!(threaded("java Main"), Err(TargetError::Threads { name }) if name == "java"));
     }
 
     #[test]

@@ -360,6 +360,10 @@ fn classes_and_jars_are_started_by_java() {
     assert_eq!(run(&["-n", "1", "demo.Main", "-n", "7"]).1, format!("{java} -cp out demo.Main -n 7\n"));
     assert_eq!(run(&["-n", "1", "-Xmx1g", "-cp", "x", "Main"]).1, format!("{java} -Xmx1g -cp x Main\n"));
     assert_eq!(run(&["-n", "1", &jar, "a"]).1, format!("{java} -cp {jar} app.Main a\n"));
+    let threads = "mpjdev.core.RankThreads 3 Main a";
+    assert_eq!(run(&["-n", "3", "--threads", "Main", "a"]).1, format!("{java} -cp out {threads}\n"));
+    let (status, _, err) = run(&["-n", "3", "--threads", "./program"]);
+    assert!(status == 2 && err.contains("not for the command ./program"), "{err}");
     let (status, _, err) = run(&["-n", "1", &home.path("no.jar")]);
     assert!(status == 2 && err.contains("no.jar: No such file"), "{err}");
 }
