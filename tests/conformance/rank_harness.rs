@@ -155,6 +155,27 @@ impl Job {
     }
 }
 
+/// Rank 0 sends `count` messages with the tags from 0. Rank 1 waits for the last one and receives them in
+/// reverse order.
+pub(crate) fn receive_in_reverse_order(
+    fixture: &TransportFixture,
+    count: usize,
+    message: impl Fn(usize) -> TestMessage + Sync,
+) {
+    run(fixture, 2, |harness| {
+        if harness.rank() == 0 {
+            let send = |i| harness.isend(Mode::Standard, &message(i), 1, i as i32);
+            let sends: Vec<_> = (0..count).map(send).collect();
+            harness.wait_all(sends);
+        } else {
+            harness.probe(from(0, count as i32 - 1));
+            for i in (0..count).rev() {
+                harness.expect(from(0, i as i32), &message(i));
+            }
+        }
+    });
+}
+
 /// Waits for a condition that other threads bring about.
 fn until(holds: impl Fn() -> bool, what: &str) {
     let deadline = Instant::now() + SOON;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use mpjdev_engine::{Mode, RecvFrom};
 
-use crate::rank_harness::{ANY, RankHarness, amount, from, run};
+use crate::rank_harness::{ANY, RankHarness, amount, from, receive_in_reverse_order, run};
 use crate::test_message::TestMessage;
 use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
@@ -113,18 +113,7 @@ fn message_passes_receives_that_do_not_match(fixture: &TransportFixture) {
 /// The unexpected queue grows to all of them first.
 fn messages_of_many_tags_are_received_in_reverse_order(fixture: &TransportFixture) {
     let count = amount(500, 20_000);
-    run(fixture, 2, |harness| {
-        if harness.rank() == 0 {
-            let sends: Vec<_> =
-                (0..count).map(|i| harness.isend(Mode::Standard, &test_message(0, i), 1, i as i32)).collect();
-            harness.wait_all(sends);
-        } else {
-            harness.probe(from(0, count as i32 - 1));
-            for i in (0..count).rev() {
-                harness.expect(from(0, i as i32), &test_message(0, i));
-            }
-        }
-    });
+    receive_in_reverse_order(fixture, count, |i| test_message(0, i));
 }
 
 /// The order of waits differs from the order of posts.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use mpjdev_engine::{DeviceError, Mode, Uninterruptible};
 
-use crate::rank_harness::{ANY, Job, amount, from, run};
+use crate::rank_harness::{ANY, Job, amount, from, receive_in_reverse_order, run};
 use crate::test_message::TestMessage;
 use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
@@ -148,18 +148,7 @@ fn more_split_messages_than_there_are_tags_keep_their_halves(fixture: &Transport
 
 fn split_messages_wait_unexpected_and_are_received_in_reverse_order(fixture: &TransportFixture) {
     let count = amount(200, 5000);
-    run(fixture, 2, |harness| {
-        if harness.rank() == 0 {
-            let sends: Vec<_> =
-                (0..count).map(|i| harness.isend(Mode::Standard, &test_message(0, i), 1, i as i32)).collect();
-            harness.wait_all(sends);
-        } else {
-            harness.probe(from(0, count as i32 - 1));
-            for i in (0..count).rev() {
-                harness.expect(from(0, i as i32), &test_message(0, i));
-            }
-        }
-    });
+    receive_in_reverse_order(fixture, count, |i| test_message(0, i));
 }
 
 /// Pairing numbers are limited where halves are paired by number; elsewhere there is no such limit.
