@@ -2,6 +2,7 @@
 //! the documents list, and the words, widths and names of all files.
 #![forbid(unsafe_code)]
 
+mod charts;
 mod citations;
 mod dependencies;
 mod documents;
