@@ -3,7 +3,7 @@
 //! A lock with sleepers in its word needs a read-modify-write for the release, which waits until the stores
 //! before it have left the processor. Here sleepers are counted beside the word. The owner stores, then reads
 //! the count; a thread counts itself, then reads the word. The fence between both is an asymmetric one
-//! ([`crate::barrier`]): the thread that is about to sleep pays for it, the owner does not.
+//! (`crate::barrier`): the thread that is about to sleep pays for it, the owner does not.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
