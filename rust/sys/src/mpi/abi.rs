@@ -106,8 +106,6 @@ pub(super) trait Abi: 'static {
     const FAMILY: Family;
     const ANY_SOURCE: c_int;
     const ANY_TAG: c_int;
-    /// A destination to which nothing is sent.
-    const PROC_NULL: c_int;
     /// Key of the largest tag.
     const TAG_UB: c_int;
     /// By level, from single on.

@@ -3,7 +3,6 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
 use std::ptr;
-use std::sync::OnceLock;
 
 use libloading::os::unix::Library;
 
@@ -18,8 +17,6 @@ macro_rules! functions {
         /// Addresses of the library's functions, with the types of this family.
         pub(super) struct Functions<A: Abi> {
             objects: Objects<A::Handle>,
-            /// The request of all sends that are complete at once, if they have one.
-            complete_send: OnceLock<Option<u64>>,
             $($field: unsafe extern "C" fn($($arg),*) -> c_int,)*
         }
 
@@ -29,7 +26,6 @@ macro_rules! functions {
             pub(super) fn resolve(library: &Library) -> Result<Self, libloading::Error> {
                 Ok(Functions {
                     objects: A::objects(library)?,
-                    complete_send: OnceLock::new(),
                     $($field: {
                         // SAFETY: this is the function's type in the standard, with this family's types for
                         // handles.
@@ -64,7 +60,6 @@ functions! {
     issend: "MPI_Issend" (*const c_void, c_int, A::Handle, c_int, c_int, A::Handle, *mut A::Handle);
     irecv: "MPI_Irecv" (*mut c_void, c_int, A::Handle, c_int, c_int, A::Handle, *mut A::Handle);
     ibarrier: "MPI_Ibarrier" (A::Handle, *mut A::Handle);
-    wait: "MPI_Wait" (*mut A::Handle, *mut A::Status);
     test: "MPI_Test" (*mut A::Handle, *mut c_int, *mut A::Status);
     get_count: "MPI_Get_count" (*const A::Status, A::Handle, *mut c_int);
     test_cancelled: "MPI_Test_cancelled" (*const A::Status, *mut c_int);
@@ -134,9 +129,6 @@ pub(super) trait Calls: fmt::Debug + Send + Sync {
     /// As for `irecv`.
     unsafe fn imrecv(&self, memory: *mut c_void, len: c_int, message: u64) -> Result<u64, MpiError>;
     fn ibarrier(&self, comm: u64) -> Result<u64, MpiError>;
-    /// Whether a send was complete when it began, without progress of the library. Then the request no longer
-    /// exists.
-    fn was_complete(&self, request: u64) -> bool;
     /// The request no longer exists when it completes, with or without an error.
     fn test(&self, request: u64) -> Result<Option<Seen>, MpiError>;
     /// As `test`, of a send, or of a receive that was never cancelled: fields that are not requested are
@@ -196,30 +188,6 @@ impl<A: Abi> Functions<A> {
             let status = &*status;
             Ok(Seen { source: A::source(status), tag: A::tag(status), len, is_cancelled: is_cancelled != 0 })
         }
-    }
-
-    /// The request of all sends that are complete at once. It is kept: as long as it exists, no other request
-    /// has its handle. `None` if each such send has another one.
-    #[cold]
-    fn shared_complete_send(&self) -> Option<u64> {
-        let send = || {
-            let mut request = self.objects.request_null;
-            let (nothing, byte, world) = (ptr::dangling(), self.objects.byte, self.objects.world);
-            // SAFETY: no octet is read; there is room for a handle.
-            let code = unsafe { (self.isend)(nothing, 0, byte, A::PROC_NULL, 0, world, &raw mut request) };
-            self.done("MPI_Isend", code).map(|()| request.word())
-        };
-        let (first, second) = (send().ok()?, send().ok()?);
-        self.wait_complete(second).ok()?;
-        (first == second).then_some(first)
-    }
-
-    /// Frees a complete request.
-    #[inline]
-    fn wait_complete(&self, request: u64) -> Result<(), MpiError> {
-        let (mut request, mut status) = (Self::object(request), A::Status::default());
-        // SAFETY: there is room for a handle and this family's status.
-        self.done("MPI_Wait", unsafe { (self.wait)(&raw mut request, &raw mut status) })
     }
 
     fn wanted(from: (Option<c_int>, Option<c_int>)) -> (c_int, c_int) {
@@ -389,12 +357,6 @@ impl<A: Abi> Calls for Functions<A> {
         let code = unsafe { (self.ibarrier)(Self::object(comm), &raw mut request) };
         self.done("MPI_Ibarrier", code)?;
         Ok(request.word())
-    }
-
-    #[inline]
-    fn was_complete(&self, request: u64) -> bool {
-        let shared = *self.complete_send.get_or_init(|| self.shared_complete_send());
-        shared == Some(request) && self.wait_complete(request).is_ok()
     }
 
     #[inline]

@@ -127,9 +127,6 @@ impl<T: AsRef<[AtomicU64]> + 'static> Operation<T> {
         // SAFETY: the memory is the caller's until this returns, and it returns when the library has
         // completed the send, or when the owner is kept.
         let request = unsafe { to.isend(mpi, start, count) }?;
-        if mpi.calls().was_complete(request) {
-            return Ok(None);
-        }
         let borrowing = BorrowingSend { mpi, request };
         match mpi.calls().test_some(request, false) {
             Ok(None) => {}

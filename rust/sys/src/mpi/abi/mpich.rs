@@ -29,7 +29,6 @@ impl Abi for Mpich {
     const FAMILY: Family = Family::Mpich;
     const ANY_SOURCE: c_int = -2;
     const ANY_TAG: c_int = -1;
-    const PROC_NULL: c_int = -1;
     const TAG_UB: c_int = 0x6440_0001;
     const THREAD_LEVELS: [c_int; 4] = [0, 1, 2, 3];
     const TRUNCATE: c_int = 14;

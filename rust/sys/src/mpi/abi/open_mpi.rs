@@ -28,7 +28,6 @@ impl Abi for OpenMpi {
     const FAMILY: Family = Family::OpenMpi;
     const ANY_SOURCE: c_int = -1;
     const ANY_TAG: c_int = -1;
-    const PROC_NULL: c_int = -2;
     const TAG_UB: c_int = 0;
     const THREAD_LEVELS: [c_int; 4] = [0, 1, 2, 3];
     const TRUNCATE: c_int = 15;

@@ -27,7 +27,6 @@ impl Abi for Standard {
     const FAMILY: Family = Family::Standard;
     const ANY_SOURCE: c_int = -1;
     const ANY_TAG: c_int = -2;
-    const PROC_NULL: c_int = -3;
     const TAG_UB: c_int = 501;
     const THREAD_LEVELS: [c_int; 4] = [0, 1024, 2048, 4096];
     const TRUNCATE: c_int = 15;
