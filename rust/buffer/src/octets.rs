@@ -79,6 +79,58 @@ pub fn zero_padding(words: &[AtomicU64], end: usize) {
     }
 }
 
+/// Words that are copied in one step of a loop.
+const STEP: usize = 8;
+
+/// Stores elements, as many as the words hold. A step without a branch leaves the processor to its loads and
+/// stores: the copy takes as long as a copy of memory.
+#[inline(always)]
+fn store_words<T: Element>(words: &[AtomicU64], elements: &[T], encoding: Encoding) {
+    let each = 8 / T::TYPE.size();
+    let store = |word: &AtomicU64, elements: &[T]| {
+        let mut octets = [0; 8];
+        for (slot, element) in octets.chunks_exact_mut(T::TYPE.size()).zip(elements) {
+            slot.copy_from_slice(&element.to_octets(encoding)[..T::TYPE.size()]);
+        }
+        word.store(u64::from_ne_bytes(octets), Relaxed);
+    };
+    let (steps, last) = words.as_chunks::<STEP>();
+    let groups = elements.chunks_exact(STEP * each);
+    let rest = groups.remainder();
+    for (words, group) in steps.iter().zip(groups) {
+        for (word, elements) in words.iter().zip(group.chunks_exact(each)) {
+            store(word, elements);
+        }
+    }
+    for (word, elements) in last.iter().zip(rest.chunks_exact(each)) {
+        store(word, elements);
+    }
+}
+
+/// Copies elements out, as many as the words hold.
+#[inline(always)]
+fn load_words<T: Element>(words: &[AtomicU64], elements: &mut [T], encoding: Encoding) {
+    let each = 8 / T::TYPE.size();
+    let load = |word: &AtomicU64, elements: &mut [T]| {
+        let word = word.load(Relaxed).to_ne_bytes();
+        for (slot, element) in word.chunks_exact(T::TYPE.size()).zip(elements) {
+            let mut octets = [0; 8];
+            octets[..T::TYPE.size()].copy_from_slice(slot);
+            *element = T::from_octets(octets, encoding);
+        }
+    };
+    let (steps, last) = words.as_chunks::<STEP>();
+    let mut groups = elements.chunks_exact_mut(STEP * each);
+    for (words, group) in steps.iter().zip(&mut groups) {
+        for (word, elements) in words.iter().zip(group.chunks_exact_mut(each)) {
+            load(word, elements);
+        }
+    }
+    for (word, elements) in last.iter().zip(groups.into_remainder().chunks_exact_mut(each)) {
+        load(word, elements);
+    }
+}
+
 /// A range of octets in message memory, such as the data of a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Octets<'a> {
@@ -139,6 +191,49 @@ impl<'a> Octets<'a> {
     }
 
     /// Stores consecutive elements, as many as fit.
+    pub fn put_slice<T: Element>(&self, encoding: Encoding, source: &[T]) {
+        let (words, elements) = self.whole_words::<T>(source.len());
+        let (whole, rest) = source.split_at(elements);
+        // The byte order is a constant in each loop.
+        match encoding {
+            Encoding::Big => store_words(words, whole, Encoding::Big),
+            Encoding::Little => store_words(words, whole, Encoding::Little),
+        }
+        self.after(words.len()).put(encoding, rest.iter().copied());
+    }
+
+    /// Copies the first elements into `dest`, as many as there are and as it has room for.
+    pub fn get_slice<T: Element>(&self, encoding: Encoding, dest: &mut [T]) {
+        let (words, elements) = self.whole_words::<T>(dest.len());
+        let (whole, rest) = dest.split_at_mut(elements);
+        match encoding {
+            Encoding::Big => load_words(words, whole, Encoding::Big),
+            Encoding::Little => load_words(words, whole, Encoding::Little),
+        }
+        let mut slots = rest.iter_mut();
+        self.after(words.len()).get(encoding, |value| {
+            if let Some(slot) = slots.next() {
+                *slot = value;
+            }
+        });
+    }
+
+    /// The words that hold the first of `count` elements and no other octets, and the number of these
+    /// elements. None when the elements begin inside a word.
+    #[inline(always)]
+    fn whole_words<T: Element>(&self, count: usize) -> (&'a [AtomicU64], usize) {
+        let each = 8 / T::TYPE.size();
+        let n = if self.start == 0 { (self.len / 8).min(count / each) } else { 0 };
+        (&self.words[..n], n * each)
+    }
+
+    /// These octets without their first words.
+    #[inline(always)]
+    fn after(&self, words: usize) -> Octets<'a> {
+        Octets { words: &self.words[words..], start: self.start, len: self.len - 8 * words }
+    }
+
+    /// Stores consecutive elements, as many as fit.
     pub fn put<T: Element>(&self, encoding: Encoding, source: impl IntoIterator<Item = T>) {
         let size = T::TYPE.size();
         let mut source = source.into_iter();
@@ -185,5 +280,46 @@ impl<'a> Octets<'a> {
             sink(T::from_octets(octets, encoding));
             at += size;
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Slices are stored and read as the elements one by one: at any offset, of any length, with any room.
+    fn slices_are_as_elements<T: Element + PartialEq + std::fmt::Debug>(element: impl Fn(u8) -> T) {
+        const ROOM: usize = 40;
+        let memory = || (0..ROOM).map(|_| AtomicU64::new(u64::MAX)).collect::<Vec<_>>();
+        let size = T::TYPE.size();
+        for encoding in [Encoding::Big, Encoding::Little] {
+            for (start, count) in (0..8).step_by(size).flat_map(|start| (0..ROOM).map(move |n| (start, n))) {
+                let values: Vec<T> = (0..count as u8).map(&element).collect();
+                let len = (count * size).min(8 * (ROOM - 1)).saturating_sub(size * (count % 3));
+                let (slice, single) = (memory(), memory());
+                let octets = Octets::new(&slice, start, len);
+                octets.put_slice(encoding, &values);
+                Octets::new(&single, start, len).put(encoding, values.iter().copied());
+                let words = |memory: &[AtomicU64]| memory.iter().map(|w| w.load(Relaxed)).collect::<Vec<_>>();
+                assert_eq!(words(&slice), words(&single), "{count} from {start}");
+                let mut read = vec![T::default(); count];
+                octets.get_slice(encoding, &mut read);
+                let there = (len / size).min(count);
+                assert_eq!(read[..there], values[..there], "{count} from {start}");
+                assert!(read[there..].iter().all(|value| *value == T::default()), "{count} from {start}");
+            }
+        }
+    }
+
+    #[test]
+    fn slices_of_all_types_are_as_their_elements() {
+        slices_are_as_elements(|i| i as i8 - 7);
+        slices_are_as_elements(|i| i % 3 == 0);
+        slices_are_as_elements(|i| u16::from(i) * 1001);
+        slices_are_as_elements(|i| i16::from(i) * -301);
+        slices_are_as_elements(|i| i32::from(i) * -70_001);
+        slices_are_as_elements(|i| i64::from(i) << 33);
+        slices_are_as_elements(|i| f32::from(i) / 3.0);
+        slices_are_as_elements(|i| f64::from(i) / 3.0);
     }
 }

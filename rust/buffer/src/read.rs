@@ -253,13 +253,8 @@ impl ReadBuffer {
     /// # Errors
     /// As for [`stage`](Self::stage); `dest` is as it was.
     pub fn read<T: Element>(&mut self, dest: &mut [T]) -> Result<(), BufferError> {
-        let mut slots = dest.iter_mut();
-        self.section(T::TYPE, slots.len(), |octets, encoding| {
-            octets.get(encoding, |value| {
-                if let Some(slot) = slots.next() {
-                    *slot = value;
-                }
-            });
+        self.section(T::TYPE, dest.len(), |octets, encoding| {
+            octets.get_slice(encoding, dest);
             Ok(())
         })
     }

@@ -359,7 +359,7 @@ impl WriteBuffer {
     /// As for [`stage`](Self::stage).
     pub fn write<T: Element>(&mut self, source: &[T]) -> Result<(), BufferError> {
         self.section(T::TYPE, source.len(), |octets, encoding| {
-            octets.put(encoding, source.iter().copied());
+            octets.put_slice(encoding, source);
             Ok(())
         })
     }
