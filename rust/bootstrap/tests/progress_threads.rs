@@ -228,7 +228,7 @@ fn directly_sent_array_leaves_while_the_sender_computes_over_tcp() {
     let mut message = Message::from_empty_slab(sender.comm.source().take(24 + 8 * COUNT).expect("memory"));
     message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
     sender.rest(receiver);
-    let sent = sender.comm.send_ahead(&message, receiver.number(), TAG).expect("begun");
+    let sent = sender.comm.send_ahead(&message, receiver.number(), TAG, Mode::Standard).expect("begun");
     let sent = sent.expect("it is long");
     let (_, place) = message.sole_section(Type::Long, COUNT).expect("its headers are there");
     place.put(Encoding::NATIVE, 0..COUNT as i64);

@@ -202,10 +202,10 @@ impl Comm {
         self.engine.isend(self.send_args(message, dest, tag, mode)?)
     }
 
-    /// Sends a message of which only the headers are written, in standard mode, if it can leave before it is
-    /// packed. The caller puts the elements into it then, and publishes them; it calls
-    /// [`send_packed`](Self::send_packed) after each part, and once at the end. `None` if not: nothing has
-    /// happened, and [`isend`](Self::isend) sends the message once it is packed.
+    /// Sends a message of which only the headers are written, if it can leave before it is packed. The caller
+    /// puts the elements into it then, and publishes them; it calls [`send_packed`](Self::send_packed) after
+    /// each part, and once at the end. `None` if not: nothing has happened, and [`isend`](Self::isend) sends
+    /// the message once it is packed.
     ///
     /// # Errors
     /// A bad rank or tag; too many messages to the rank are unmatched.
@@ -214,8 +214,9 @@ impl Comm {
         message: &Message,
         dest: i32,
         tag: i32,
+        mode: Mode,
     ) -> Result<Option<SentAhead>, DeviceError> {
-        self.engine.send_ahead(self.send_args(message, dest, tag, Mode::Standard)?)
+        self.engine.send_ahead(self.send_args(message, dest, tag, mode)?)
     }
 
     /// Sends the octets that the calling thread has packed of a message to this rank. Does not block.

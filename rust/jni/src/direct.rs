@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use mpjdev_buffer::patch::{check_indices, check_range};
 use mpjdev_buffer::{Message, layout, sole_section};
-use mpjdev_engine::{Accept, Comm, DeviceError, Done, FastRecv, RecvFrom, RequestId, SentAhead, Status};
+use mpjdev_engine::{
+    Accept, Comm, DeviceError, Done, FastRecv, Mode, RecvFrom, RequestId, SentAhead, Status,
+};
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, NativeStatus};
@@ -169,10 +171,9 @@ fn isend_array(
     handle::with_memory(|memory| {
         let message = memory.outgoing(len)?;
         if len >= AHEAD_FROM
-            && !synchronous
             && let Shape::Run(off) = part.shape
         {
-            let sent = send_ahead(env, comm, part, off, message, dest, tag);
+            let sent = send_ahead(env, comm, (part, off), message, dest, tag, mode(synchronous));
             if !matches!(sent, Ok(None)) {
                 memory.release_long();
                 return sent.map(|sent| sent.and_then(|sent| sent.request));
@@ -195,15 +196,17 @@ fn isend_array(
 fn send_ahead(
     env: &mut Env,
     comm: &Comm,
-    part: &Part<'_>,
-    off: usize,
+    (part, off): (&Part<'_>, usize),
     message: &mut Message,
     dest: i32,
     tag: i32,
+    mode: Mode,
 ) -> Answer<Option<PackedSend>> {
     let section = part.section();
     message.write_headers_of(section);
-    let Some(SentAhead { packer, request }) = comm.send_ahead(message, dest, tag)? else { return Ok(None) };
+    let Some(SentAhead { packer, request }) = comm.send_ahead(message, dest, tag, mode)? else {
+        return Ok(None);
+    };
     let (_, place) = message.sole_section(section.element, section.count)?;
     let mut send_packed = || comm.send_packed(dest);
     let packed = part.array.pack(env, off, part.count, place, ELEMENTS, packer, &mut send_packed);

@@ -46,8 +46,8 @@ impl Engine for Arc<PacketEngine> {
     }
 
     fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError> {
-        let SendArgs { message, world, context, tag, .. } = args;
-        PacketEngine::send_ahead(self, world, context, tag, message)
+        let SendArgs { message, world, context, tag, mode, .. } = args;
+        PacketEngine::send_ahead(self, world, context, tag, message, mode)
     }
 
     fn send_packed(&self, dest: u32) {

@@ -5,14 +5,15 @@
 
 use std::time::Duration;
 
-use mpjdev_buffer::{Message, Packer};
+use mpjdev_buffer::Message;
 use mpjdev_transport::wait::{Backoff, Step, Uninterruptible, WaitControl, deadline_after};
-use mpjdev_transport::{Header, Kind, Outgoing, goes_inline};
+use mpjdev_transport::{Header, Kind, Outgoing, Payload, goes_inline};
 
 use crate::error::DeviceError;
 use crate::operation::{Mode, SentAhead};
 use crate::packet::engine::{Core, PacketEngine};
 use crate::packet::posted_recv::SECOND_HALF_TIMEOUT;
+use crate::packet::send::send;
 use crate::request::RequestId;
 
 /// The sleep between two polls of the counter. The sender copies; it wakes no thread.
@@ -31,15 +32,24 @@ impl PacketEngine {
         context: u64,
         tag: i32,
         message: &Message,
+        mode: Mode,
     ) -> Result<Option<SentAhead>, DeviceError> {
         if self.transport.epoch() != 0 || self.end_flags.has_begun() {
             return Ok(None);
         }
         if self.is_remote(dest) {
-            return self.send_ahead_remote(dest, context, tag, message);
+            return self.send_ahead_remote(dest, context, tag, message, mode);
         }
-        let packer = self.send_ahead_by_reference(dest, context, tag, message);
-        Ok(packer.map(|packer| SentAhead { packer, request: None }))
+        if self.is_physical(dest)
+            || goes_inline(message, self.config.inline_max)
+            || !self.can_send_by_reference(message)
+        {
+            return Ok(None);
+        }
+        match mode {
+            Mode::Standard => Ok(self.send_ahead_by_reference(dest, context, tag, message)),
+            Mode::Synchronous => self.send_ahead_synchronous(dest, context, tag, message),
+        }
     }
 
     /// Sends the RTS of a long message that is not packed.
@@ -49,13 +59,14 @@ impl PacketEngine {
         context: u64,
         tag: i32,
         message: &Message,
+        mode: Mode,
     ) -> Result<Option<SentAhead>, DeviceError> {
         let is_long = message.first_len() > self.transport.eager_max(dest);
         if !is_long || !self.transport.can_send_ahead(dest) {
             return Ok(None);
         }
         let Some((ahead, packer)) = message.begin_packing() else { return Ok(None) };
-        let request = self.start_remote(dest, context, tag, &ahead, Mode::Standard)?;
+        let request = self.start_remote(dest, context, tag, &ahead, mode)?;
         Ok(Some(SentAhead { packer, request }))
     }
 
@@ -74,15 +85,8 @@ impl PacketEngine {
         context: u64,
         tag: i32,
         message: &Message,
-    ) -> Option<Packer> {
-        if self.is_physical(dest)
-            || goes_inline(message, self.config.inline_max)
-            || !self.can_send_by_reference(message)
-            || self.queued_count.get() != 0
-        {
-            return None;
-        }
-        if !self.take_credit(dest, self.charge_of(message)) {
+    ) -> Option<SentAhead> {
+        if self.queued_count.get() != 0 || !self.take_credit(dest, self.charge_of(message)) {
             return None;
         }
         let Some((ahead, packer)) = message.begin_packing() else {
@@ -91,7 +95,7 @@ impl PacketEngine {
         };
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
         if self.transport.try_send(dest, header, Outgoing::Message(&ahead)) {
-            return Some(packer);
+            return Some(SentAhead { packer, request: None });
         }
         // No receiver has the message, so an end before all is packed harms none.
         packer.finish();
@@ -101,6 +105,24 @@ impl PacketEngine {
             self.transport.cancel_room_request(dest);
         }
         None
+    }
+
+    /// Sends a message that is complete when it is matched. The loan lasts until then, in the queue or at the
+    /// receiver.
+    fn send_ahead_synchronous(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+    ) -> Result<Option<SentAhead>, DeviceError> {
+        let mut core = self.lock();
+        self.check_unmatched(&mut core, dest, context, 1)?;
+        let Some((ahead, packer)) = message.begin_packing() else { return Ok(None) };
+        let work = send(dest, tag, Some(message.logical_len()), 0, Mode::Synchronous);
+        let header = Header { kind: Kind::Synchronous, context, tag, token: 0 };
+        let request = self.queue_locked(&mut core, dest, header, Payload::Logical(ahead), work);
+        Ok(Some(SentAhead { packer, request }))
     }
 
     /// Waits until a received message has at least `octets` octets; returns their number. From the last one

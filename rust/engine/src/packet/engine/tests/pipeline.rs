@@ -10,7 +10,7 @@ use mpjdev_transport::wait::Uninterruptible;
 
 use super::shm::ranks_and_status_page;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, SentAhead};
+use crate::operation::{Accept, FastRecv, Mode, SentAhead};
 use crate::packet::engine::PacketEngine;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::RequestId;
@@ -37,10 +37,16 @@ impl Job {
 
     /// A message of the numbers from 0 on that is sent, with nothing packed.
     fn send_ahead(&self) -> Sent {
+        self.send_ahead_in(Mode::Standard).0
+    }
+
+    /// As [`send_ahead`](Self::send_ahead), with the send unless it is complete.
+    fn send_ahead_in(&self, mode: Mode) -> (Sent, Option<RequestId>) {
         let mut message = Message::from_empty_slab(self.sender.source().take(OCTETS).expect("memory"));
         message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
-        let sent = self.sender.send_ahead(1, CONTEXT, 1, &message).expect("no error");
-        Sent { message, packer: sent.expect("there is room and credit").packer }
+        let sent = self.sender.send_ahead(1, CONTEXT, 1, &message, mode).expect("no error");
+        let SentAhead { packer, request } = sent.expect("there is room and credit");
+        (Sent { message, packer }, request)
     }
 
     fn irecv(&self, capacity: usize) -> RequestId {
@@ -115,6 +121,67 @@ fn posted_receive_is_pending_until_the_message_is_packed() {
         let done = job.receiver.test(id).expect("no error").expect("it is packed");
         assert_eq!(elements(&done.message.expect("a receive")), numbers());
     }
+}
+
+#[test]
+fn synchronous_send_is_complete_when_its_message_is_matched() {
+    for is_late in [false, true] {
+        let job = Job::new();
+        let early = (!is_late).then(|| job.irecv(OCTETS));
+        let (sent, send) = job.send_ahead_in(Mode::Synchronous);
+        let send = send.expect("it is not matched yet");
+        if is_late {
+            job.receiver.leftovers();
+            assert!(job.sender.test(send).expect("no error").is_none());
+        }
+        let id = early.unwrap_or_else(|| job.irecv(OCTETS));
+        sent.pack(COUNT - 1);
+        assert!(job.receiver.test(id).expect("no error").is_none(), "it is not packed");
+        assert!(job.sender.test(send).expect("no error").is_some(), "it is matched");
+        sent.finish();
+        let done = job.receiver.test(id).expect("no error").expect("it is packed");
+        assert_eq!(elements(&done.message.expect("a receive")), numbers());
+    }
+}
+
+#[test]
+fn accepting_receive_takes_a_synchronous_message_while_it_is_packed() {
+    for takes_unexpected in [false, true] {
+        let job = Job::new();
+        let (sent, send) = job.send_ahead_in(Mode::Synchronous);
+        if takes_unexpected {
+            job.receiver.leftovers();
+        }
+        let (fast, place) = job.recv_fast(Accept::Packing);
+        assert!(matches!(fast, FastRecv::Done(_)), "{fast:?}");
+        let mut message = place.expect("received");
+        sent.pack(10);
+        assert_eq!(job.await_packed(&mut message, DATA + 1), Ok(DATA + 80));
+        assert!(job.sender.test(send.expect("a request")).expect("no error").is_some(), "it is matched");
+        sent.finish();
+        assert_eq!(job.await_packed(&mut message, OCTETS), Ok(OCTETS));
+        assert_eq!((message.is_packing(), elements(&message)), (false, numbers()));
+    }
+}
+
+#[test]
+fn synchronous_message_that_waits_for_room_is_packed_meanwhile() {
+    let job = Job::new();
+    let mut short = Message::from_empty_slab(job.sender.source().take(64).expect("memory"));
+    short.write_headers_of(SectionHeader { element: Type::Long, count: 1 });
+    while job.sender.queued_count.get() == 0 {
+        job.sender.isend(1, CONTEXT, 2, &short, Mode::Standard).expect("no error");
+    }
+    let (sent, send) = job.send_ahead_in(Mode::Synchronous);
+    let (id, send) = (job.irecv(OCTETS), send.expect("it is not matched yet"));
+    sent.pack(COUNT / 2);
+    assert!(job.receiver.test(id).expect("no error").is_none());
+    while job.sender.test(send).expect("no error").is_none() {
+        assert!(job.receiver.test(id).expect("no error").is_none(), "it is not packed");
+    }
+    sent.finish();
+    let done = job.receiver.test(id).expect("no error").expect("it is packed");
+    assert_eq!(elements(&done.message.expect("a receive")), numbers());
 }
 
 #[test]
@@ -200,44 +267,51 @@ fn blocking_posted_receive_accepts_a_message_that_is_being_packed() {
 
 #[test]
 fn probe_sees_the_length_of_a_message_that_is_being_packed() {
-    let job = Job::new();
-    let sent = job.send_ahead();
-    let (_, size) = job.receiver.probe_now(&selector(), &[]).expect("no error").expect("it has arrived");
-    assert_eq!(size, OCTETS - 16);
-    sent.finish();
+    for mode in [Mode::Standard, Mode::Synchronous] {
+        let job = Job::new();
+        let (sent, _) = job.send_ahead_in(mode);
+        let (_, size) = job.receiver.probe_now(&selector(), &[]).expect("no error").expect("it has arrived");
+        assert_eq!(size, OCTETS - 16);
+        sent.finish();
+    }
 }
 
 #[test]
 fn too_long_message_is_truncated_before_it_is_packed() {
-    let job = Job::new();
-    let (id, sent) = (job.irecv(100), job.send_ahead());
-    let result = job.receiver.test(id);
-    assert!(
-        matches!(result, Err(DeviceError::Truncated { needed, .. }) if needed == OCTETS - 16),
-        "{result:?}"
-    );
-    sent.finish();
+    for mode in [Mode::Standard, Mode::Synchronous] {
+        let job = Job::new();
+        let (id, (sent, send)) = (job.irecv(100), job.send_ahead_in(mode));
+        let result = job.receiver.test(id);
+        assert!(
+            matches!(result, Err(DeviceError::Truncated { needed, .. }) if needed == OCTETS - 16),
+            "{result:?}"
+        );
+        assert!(send.is_none_or(|send| job.sender.is_done(send)), "it is matched");
+        sent.finish();
+    }
 }
 
 #[test]
 fn receive_fails_when_the_sender_dies_before_it_has_packed_the_message() {
     let failed = |result: &Result<_, _>| matches!(result, Err(DeviceError::PeerFailed { rank: 0, .. }));
-    let job = Job::new();
-    let (id, sent) = (job.irecv(OCTETS), job.send_ahead());
-    assert!(job.receiver.test(id).expect("no error").is_none());
-    job.status_page.record_death(0, Death::Killed(9));
-    let result = job.receiver.wait(id, None, &mut Uninterruptible).map(|_| ());
-    assert!(failed(&result), "{result:?}");
-    std::mem::forget(sent);
+    for mode in [Mode::Standard, Mode::Synchronous] {
+        let job = Job::new();
+        let (id, sent) = (job.irecv(OCTETS), job.send_ahead_in(mode));
+        assert!(job.receiver.test(id).expect("no error").is_none());
+        job.status_page.record_death(0, Death::Killed(9));
+        let result = job.receiver.wait(id, None, &mut Uninterruptible).map(|_| ());
+        assert!(failed(&result), "{result:?}");
+        std::mem::forget(sent);
 
-    let job = Job::new();
-    let sent = job.send_ahead();
-    let (_, place) = job.recv_fast(Accept::Packing);
-    let mut message = place.expect("its headers are there");
-    job.status_page.record_death(0, Death::Killed(9));
-    let result = job.await_packed(&mut message, OCTETS).map(|_| ());
-    assert!(failed(&result), "{result:?}");
-    std::mem::forget(sent);
+        let job = Job::new();
+        let sent = job.send_ahead_in(mode);
+        let (_, place) = job.recv_fast(Accept::Packing);
+        let mut message = place.expect("its headers are there");
+        job.status_page.record_death(0, Death::Killed(9));
+        let result = job.await_packed(&mut message, OCTETS).map(|_| ());
+        assert!(failed(&result), "{result:?}");
+        std::mem::forget(sent);
+    }
 }
 
 #[test]
@@ -291,7 +365,9 @@ fn message_past_the_credit_is_not_sent_ahead_and_its_charge_is_returned() {
     let mut held = Vec::new();
     let mut message = Message::from_empty_slab(job.sender.source().take(OCTETS).expect("memory"));
     message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
-    while let Ok(Some(SentAhead { packer, .. })) = job.sender.send_ahead(1, CONTEXT, 1, &message) {
+    while let Ok(Some(SentAhead { packer, .. })) =
+        job.sender.send_ahead(1, CONTEXT, 1, &message, Mode::Standard)
+    {
         packer.finish();
         held.push(message);
         message = Message::from_empty_slab(job.sender.source().take(OCTETS).expect("memory"));
@@ -301,7 +377,10 @@ fn message_past_the_credit_is_not_sent_ahead_and_its_charge_is_returned() {
     for _ in &held {
         assert!(job.recv_posted(Accept::Packed).is_ok());
     }
-    assert!(matches!(job.sender.send_ahead(1, CONTEXT, 1, &message), Ok(Some(_))), "the credit is back");
+    assert!(
+        matches!(job.sender.send_ahead(1, CONTEXT, 1, &message, Mode::Standard), Ok(Some(_))),
+        "the credit is back"
+    );
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Job {
     fn send_ahead(&self) -> Sent {
         let mut message = Message::from_empty_slab(self.sender.source().take(OCTETS).expect("memory"));
         message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
-        let sent = self.sender.send_ahead(1, CONTEXT, 1, &message).expect("no error");
+        let sent = self.sender.send_ahead(1, CONTEXT, 1, &message, Mode::Standard).expect("no error");
         Sent { message, packer: sent.expect("it is long").packer }
     }
 
