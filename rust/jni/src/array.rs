@@ -8,13 +8,13 @@
 mod access;
 mod indexed;
 mod kernels;
-mod pipeline;
+pub(crate) mod pipeline;
 mod placed;
 
 use std::mem::MaybeUninit;
 
 use jni::sys::jobject;
-use mpjdev_buffer::patch::{Block, Patch};
+use mpjdev_buffer::patch::{Block, Blocks, Patch};
 use mpjdev_buffer::{Octets, Type};
 
 use crate::boundary::{Argument, Env, RawArray, RawDirect, RawInts};
@@ -188,7 +188,8 @@ impl Array {
         let to = place.as_ptr();
         assert!(patch.count() * size == place.len());
         let swap = fix(self.element, swapped, false) == Fix::Swap;
-        self.in_blocks(env, patch, patch.count(), Access::Read, |array, block, done| {
+        let blocks = patch.blocks(self.block_max());
+        self.in_blocks(env, blocks, Access::Read, all_ready, |array, block, done| {
             // SAFETY: the block is inside the array, as the patch is; the range has room for all of the
             // patch.
             unsafe {
@@ -214,6 +215,21 @@ impl Array {
         place: Octets<'_>,
         swapped: bool,
     ) -> Result<(), Failure> {
+        self.scatter_blocks(env, patch, place, swapped, self.block_max(), all_ready)
+    }
+
+    /// As [`str_scatter`](Self::str_scatter), in blocks of at most `most` elements. `ready` is that of
+    /// [`in_blocks`](Self::in_blocks).
+    #[inline(always)]
+    fn scatter_blocks(
+        &self,
+        env: &mut Env,
+        patch: &Patch,
+        place: Octets<'_>,
+        swapped: bool,
+        most: usize,
+        ready: impl FnMut(&mut Env, usize) -> Result<usize, Failure>,
+    ) -> Result<(), Failure> {
         let size = self.element.size();
         let from = place.as_ptr().cast_const();
         let count = place.len() / size;
@@ -221,9 +237,10 @@ impl Array {
         let fix = fix(self.element, swapped, true);
         let mut fixed: Vec<u64> = Vec::new();
         if fix != Fix::Plain {
-            fixed = zeroed(self.block_max().min(count))?;
+            fixed = zeroed(most.min(count))?;
         }
-        self.in_blocks(env, patch, count, Access::Write, |array, block, done| {
+        let blocks = patch.blocks(most).first(count);
+        self.in_blocks(env, blocks, Access::Write, ready, |array, block, done| {
             // SAFETY: as in str_gather; `fixed` has room for a block of the largest elements.
             unsafe {
                 let mut from = from.add(done * size);
@@ -242,22 +259,24 @@ impl Array {
         CRITICAL_MAX / 2 / self.element.size()
     }
 
-    /// Holds the array critically for the blocks of the first `count` elements of a patch, for several small
-    /// ones at a time. `each` gets the address of the array, the block and the number of elements before it.
+    /// Holds the array critically for blocks of a patch, for several small ones at a time. `ready` is called
+    /// before each hold with the number of elements done; it returns the number of elements, from the first
+    /// one on, that may be copied, which includes the next block. `each` gets the address of the array, the
+    /// block and the number of elements before it.
     #[inline(always)]
     fn in_blocks(
         &self,
         env: &mut Env,
-        patch: &Patch,
-        count: usize,
+        blocks: Blocks<'_>,
         access: Access,
+        mut ready: impl FnMut(&mut Env, usize) -> Result<usize, Failure>,
         mut each: impl FnMut(*mut u8, Block, usize),
     ) -> Result<(), Failure> {
         let most = self.block_max();
-        let (mut blocks, mut done) = (patch.blocks(most).first(count).peekable(), 0);
+        let (mut blocks, mut done) = (blocks.peekable(), 0);
         while blocks.peek().is_some() {
+            let until = ready(env, done)?.min(done + most);
             let held = Critical::hold(env, self.raw, std::ptr::null_mut(), access)?;
-            let until = done + most;
             while let Some(block) = blocks.next_if(|b| done + b.rows * b.count <= until) {
                 each(held.start, block, done);
                 done += block.rows * block.count;
@@ -327,6 +346,12 @@ impl Array {
         }
         Ok(())
     }
+}
+
+/// All elements may be copied.
+#[inline(always)]
+fn all_ready(_: &mut Env, _: usize) -> Result<usize, Failure> {
+    Ok(usize::MAX)
 }
 
 /// Copies elements to memory that is only ever accessed by pointer, with the conversion `fix`.

@@ -18,6 +18,7 @@ use mpjdev_engine::{
     Accept, Comm, DeviceError, Done, FastRecv, Mode, RecvFrom, RequestId, SentAhead, Status,
 };
 
+use crate::array::pipeline::Ahead;
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, NativeStatus};
 use crate::buffer::patch;
@@ -25,7 +26,7 @@ use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, envelope,
 use crate::error::Fault;
 use crate::handle::{self, Destination, Request, Selection};
 
-use part::{ELEMENTS, Part, Shape};
+use part::{ELEMENTS, Part};
 
 /// Octets from which a message is sent before it is packed.
 const AHEAD_FROM: usize = 32 * 1024;
@@ -170,10 +171,8 @@ fn isend_array(
     let len = layout::MESSAGE_OVERHEAD + sole_section::primary_len(section)?;
     handle::with_memory(|memory| {
         let message = memory.outgoing(len)?;
-        if len >= AHEAD_FROM
-            && let Shape::Run(off) = part.shape
-        {
-            let sent = send_ahead(env, comm, (part, off), message, dest, tag, mode(synchronous));
+        if len >= AHEAD_FROM && part.is_pipelined() {
+            let sent = send_ahead(env, comm, part, message, dest, tag, mode(synchronous));
             if !matches!(sent, Ok(None)) {
                 memory.release_long();
                 return sent.map(|sent| sent.and_then(|sent| sent.request));
@@ -196,20 +195,22 @@ fn isend_array(
 fn send_ahead(
     env: &mut Env,
     comm: &Comm,
-    (part, off): (&Part<'_>, usize),
+    part: &Part<'_>,
     message: &mut Message,
     dest: i32,
     tag: i32,
     mode: Mode,
 ) -> Answer<Option<PackedSend>> {
     let section = part.section();
+    // A bad index sends nothing.
+    part.check_indices(env)?;
     message.write_headers_of(section);
     let Some(SentAhead { packer, request }) = comm.send_ahead(message, dest, tag, mode)? else {
         return Ok(None);
     };
     let (_, place) = message.sole_section(section.element, section.count)?;
-    let mut send_packed = || comm.send_packed(dest);
-    let packed = part.array.pack(env, off, part.count, place, ELEMENTS, packer, &mut send_packed);
+    let send_packed = || comm.send_packed(dest);
+    let packed = part.pack(env, Ahead::new(place, ELEMENTS, packer, &send_packed));
     // Sends the last octets, or the failure of the packing.
     send_packed();
     if let (Err(_), Some(id)) = (&packed, request) {

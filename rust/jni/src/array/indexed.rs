@@ -1,11 +1,14 @@
 //! Gather and scatter: elements that an index array picks.
 
+use std::ops::Range;
+
 use jni::sys::jobject;
 use mpjdev_buffer::Octets;
 use mpjdev_buffer::patch::check_indices;
 
 use super::access::{Access, Critical};
 use super::kernels::{self, Inside};
+use super::pipeline::{Ahead, PART};
 use super::{Array, Fix, Indexes, Picked, copy_fixed, fix};
 use crate::boundary::Env;
 use crate::error::{Failure, Fault, zeroed};
@@ -76,29 +79,57 @@ impl Array {
         place: Octets<'_>,
         foreign: bool,
     ) -> Result<(), Failure> {
+        self.gather_parts(env, picked, place, foreign, None)
+    }
+
+    /// As [`gather`](Self::gather). With `ahead` the message was sent before: its parts are published.
+    #[inline(always)]
+    pub(super) fn gather_parts(
+        &self,
+        env: &mut Env,
+        picked: Picked<'_>,
+        place: Octets<'_>,
+        foreign: bool,
+        ahead: Option<&Ahead<'_>>,
+    ) -> Result<(), Failure> {
         let Picked { base, indexes, offs } = picked;
         let size = self.element.size();
         let (count, to) = (place.len() / size, place.as_ptr());
         assert!(offs + count <= indexes.len());
         let swap = fix(self.element, foreign, false) == Fix::Swap;
-        for done in (0..count).step_by(INDEX_CHUNK) {
-            let n = INDEX_CHUNK.min(count - done);
-            let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
-                let held = Critical::hold(env, self.raw, indexes.raw(), Access::Read)?;
-                // SAFETY: `inside` accepts indices that are inside the array with the base added; the range
-                // has room for all of the count; the indices are inside their array.
-                Ok::<_, Failure>(unsafe {
-                    let from = held.start.cast_const().wrapping_offset(base as isize * size as isize);
-                    let indices = indexes.start(&held).add(offs + done);
-                    kernels::gather(from, to.add(done * size), size, indices, n, inside)
-                })
-            })?;
-            if moved < n {
-                return Err(self.wrong_index(env, picked, done + moved, n - moved));
+        let part = if ahead.is_some() { PART / size } else { INDEX_CHUNK };
+        for begin in (0..count).step_by(INDEX_CHUNK) {
+            if let Some(ahead) = ahead {
+                ahead.note_release(begin);
             }
-            if swap {
-                // SAFETY: these were just written.
-                unsafe { kernels::copy_swapped(to.add(done * size), to.add(done * size), size, n) };
+            let end = count.min(begin + INDEX_CHUNK);
+            let mut done = begin;
+            if let Some(inside) = Inside::new(base, self.len) {
+                let held = Critical::hold(env, self.raw, indexes.raw(), Access::Read)?;
+                let from = held.start.cast_const().wrapping_offset(base as isize * size as isize);
+                while done < end {
+                    let (n, to) = (part.min(end - done), to.wrapping_add(done * size));
+                    // SAFETY: `inside` accepts indices that are inside the array with the base added; the
+                    // range has room for all of the count; the indices are inside their array.
+                    let moved = unsafe {
+                        let indices = indexes.start(&held).add(offs + done);
+                        kernels::gather(from, to, size, indices, n, inside)
+                    };
+                    done += moved;
+                    if moved < n {
+                        break;
+                    }
+                    if swap {
+                        // SAFETY: these were just written.
+                        unsafe { kernels::copy_swapped(to, to, size, n) };
+                    }
+                    if let Some(ahead) = ahead {
+                        ahead.publish(done * size);
+                    }
+                }
+            }
+            if done < end {
+                return Err(self.wrong_index(env, picked, done, end - done));
             }
         }
         Ok(())
@@ -121,12 +152,12 @@ impl Array {
         place: Octets<'_>,
         foreign: bool,
     ) -> Result<(), Failure> {
-        let fix = fix(self.element, foreign, true);
-        if place.len() / self.element.size() <= INDEX_CHUNK {
-            return self.scatter_chunks(env, picked, place, fix, Pass::CheckAndMove);
+        let (fix, count) = (fix(self.element, foreign, true), place.len() / self.element.size());
+        if count <= INDEX_CHUNK {
+            return self.scatter_chunks(env, picked, place, 0..count, fix, Pass::CheckAndMove);
         }
-        self.check_picked(env, picked, place.len() / self.element.size())?;
-        self.scatter_chunks(env, picked, place, fix, Pass::Move)
+        self.check_picked(env, picked, count)?;
+        self.scatter_chunks(env, picked, place, 0..count, fix, Pass::Move)
     }
 
     /// As [`scatter`](Self::scatter), for indices that [`check_picked`](Self::check_picked) has accepted.
@@ -144,7 +175,20 @@ impl Array {
         place: Octets<'_>,
         foreign: bool,
     ) -> Result<(), Failure> {
-        self.scatter_chunks(env, picked, place, fix(self.element, foreign, true), Pass::Move)
+        self.scatter_range(env, picked, place, 0..place.len() / self.element.size(), foreign)
+    }
+
+    /// As [`scatter_checked`](Self::scatter_checked), for this range of the elements in `place`.
+    #[inline(always)]
+    pub(super) fn scatter_range(
+        &self,
+        env: &mut Env,
+        picked: Picked<'_>,
+        place: Octets<'_>,
+        range: Range<usize>,
+        foreign: bool,
+    ) -> Result<(), Failure> {
+        self.scatter_chunks(env, picked, place, range, fix(self.element, foreign, true), Pass::Move)
     }
 
     /// Checks the first `count` picked indices.
@@ -185,23 +229,23 @@ impl Array {
         Ok(())
     }
 
-    /// One pass of a scatter.
+    /// One pass of a scatter over this range of the elements in `place`.
     #[inline(always)]
     fn scatter_chunks(
         &self,
         env: &mut Env,
         picked: Picked<'_>,
         place: Octets<'_>,
+        range: Range<usize>,
         fix: Fix,
         pass: Pass,
     ) -> Result<(), Failure> {
         let Picked { base, indexes, offs } = picked;
         let size = self.element.size();
-        let count = place.len() / size;
-        assert!(offs + count <= indexes.len());
+        assert!(range.end * size <= place.len() && offs + range.end <= indexes.len());
         let mut fixed: Vec<u64> = Vec::new();
-        for done in (0..count).step_by(INDEX_CHUNK) {
-            let n = INDEX_CHUNK.min(count - done);
+        for done in range.clone().step_by(INDEX_CHUNK) {
+            let n = INDEX_CHUNK.min(range.end - done);
             // SAFETY: the place holds all of the count.
             let mut from = unsafe { place.as_ptr().cast_const().add(done * size) };
             if fix != Fix::Plain {

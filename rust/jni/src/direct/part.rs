@@ -5,6 +5,7 @@ use mpjdev_buffer::{BufferError, Encoding, Message, Octets, Patch, SectionHeader
 use mpjdev_datatype::{Items, Placement};
 use mpjdev_engine::{Comm, DeviceError, Status};
 
+use crate::array::pipeline::Ahead;
 use crate::array::{Array, Indexes, IntArray, Picked};
 use crate::boundary::Env;
 use crate::comm::Answer;
@@ -55,10 +56,16 @@ impl<'a> Part<'a> {
         indexes: &'a IntArray,
     ) -> Answer<Part<'a>> {
         let part = Part::picked(array, count, offs, indexes)?;
-        if let Shape::Picked(picked) = part.shape {
-            array.check_picked(env, picked, part.count)?;
-        }
+        part.check_indices(env)?;
         Ok(part)
+    }
+
+    /// Checks the indices, if there are any.
+    pub(super) fn check_indices(&self, env: &mut Env) -> Answer<()> {
+        match self.shape {
+            Shape::Picked(picked) => self.array.check_picked(env, picked, self.count),
+            Shape::Run(_) | Shape::Patch(_) | Shape::Items(_) => Ok(()),
+        }
     }
 
     /// The elements of a checked patch.
@@ -126,21 +133,27 @@ impl<'a> Part<'a> {
             return self.take(env, message, status);
         }
         let all = message.first_len();
-        let (Shape::Run(off), Encoding::NATIVE) = (&self.shape, message.encoding()) else {
+        if message.encoding() != Encoding::NATIVE || !self.is_pipelined() {
             comm.await_packed(status.source, message, all, &mut || env.may_wait())?;
             self.check_end(message, status)?;
             return self.take(env, message, status);
-        };
+        }
         let (count, _) = self.sole_section(message, status)?;
         let size = self.array.element().size();
         // The slab stays where it is while the message changes its state.
         let memory = message.first_slab().clone();
         let place = Octets::new(memory.words(), ELEMENTS, count * size);
-        self.array.unpack(env, *off, count, place, |env, elements| {
+        let mut there = |env: &mut Env, elements: usize| {
             let octets = ELEMENTS + elements * size;
             let there = comm.await_packed(status.source, message, octets, &mut || env.may_wait())?;
             Ok(there.saturating_sub(ELEMENTS) / size)
-        })?;
+        };
+        match self.shape {
+            Shape::Run(off) => self.array.unpack(env, off, count, place, &mut there),
+            Shape::Picked(picked) => self.array.unpack_picked(env, picked, place, &mut there),
+            Shape::Patch(patch) => self.array.unpack_patch(env, patch, place, &mut there),
+            Shape::Items(_) => unreachable!("they are unpacked when all are there"),
+        }?;
         comm.await_packed(status.source, message, all, &mut || env.may_wait())?;
         self.check_end(message, status)?;
         Ok(count)
@@ -167,6 +180,22 @@ impl<'a> Part<'a> {
             Shape::Picked(picked) => self.array.scatter_checked(env, picked, place, swapped),
             Shape::Patch(patch) => self.array.str_scatter(env, patch, place, swapped),
             Shape::Items(items) => self.array.scatter_items(env, items, place, swapped),
+        }
+    }
+
+    /// Whether its elements are packed and unpacked part by part.
+    #[inline(always)]
+    pub(super) fn is_pipelined(&self) -> bool {
+        !matches!(self.shape, Shape::Items(_))
+    }
+
+    /// Packs the elements of a message that was sent before.
+    pub(super) fn pack(&self, env: &mut Env, ahead: Ahead<'_>) -> Answer<()> {
+        match self.shape {
+            Shape::Run(off) => self.array.pack(env, off, self.count, ahead),
+            Shape::Picked(picked) => self.array.pack_picked(env, picked, ahead),
+            Shape::Patch(patch) => self.array.pack_patch(env, patch, ahead),
+            Shape::Items(_) => unreachable!("they are packed before they are sent"),
         }
     }
 

@@ -15,8 +15,9 @@ abstract class IndexedArrayMessages extends ArrayMessages {
 
     /**
      * Sends the elements {@code array[indexes[offs + k]]}, k from 0 to {@code count - 1}, as a message of one
-     * section: as {@link #send(byte[], int, int, int, int)}. If an index is outside the array, nothing is
-     * sent.
+     * section: as {@link #send(byte[], int, int, int, int)}. All indices are checked first: if one is outside
+     * the array, nothing is sent. Other threads must not change them during the call: if one is then outside
+     * the array, the receive of a long message fails too.
      *
      * @param array array to send from
      * @param count number of elements

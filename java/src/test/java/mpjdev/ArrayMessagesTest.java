@@ -33,7 +33,7 @@ class ArrayMessagesTest {
     private static final int TAG = 5;
 
     /** Calls the overload of a method of Comm for this array; the arguments after it are ints or arrays. */
-    private static Object call(Comm comm, String name, Object array, Object... rest) throws Exception {
+    static Object call(Comm comm, String name, Object array, Object... rest) throws Exception {
         Class<?>[] types = new Class<?>[rest.length + 1];
         Object[] arguments = new Object[rest.length + 1];
         for (int i = 0; i < arguments.length; i++) {
