@@ -205,12 +205,12 @@ fn send_ahead(
     // A bad index sends nothing.
     part.check_indices(env)?;
     message.write_headers_of(section);
-    let Some(SentAhead { packer, request }) = comm.send_ahead(message, dest, tag, mode)? else {
+    let Some(SentAhead { packer, request, by_reference }) = comm.send_ahead(message, dest, tag, mode)? else {
         return Ok(None);
     };
     let (_, place) = message.sole_section(section.element, section.count)?;
     let send_packed = || comm.send_packed(dest);
-    let packed = part.pack(env, Ahead::new(place, ELEMENTS, packer, &send_packed));
+    let packed = part.pack(env, Ahead::new(place, ELEMENTS, packer, by_reference, &send_packed));
     // Sends the last octets, or the failure of the packing.
     send_packed();
     if let (Err(_), Some(id)) = (&packed, request) {

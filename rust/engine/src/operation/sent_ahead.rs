@@ -11,4 +11,6 @@ pub struct SentAhead {
     pub packer: Packer,
     /// The send, unless it is complete when the message is packed.
     pub request: Option<RequestId>,
+    /// Whether the receiver reads the memory of the message, and this process does not read it again.
+    pub by_reference: bool,
 }

@@ -67,7 +67,7 @@ impl PacketEngine {
         }
         let Some((ahead, packer)) = message.begin_packing() else { return Ok(None) };
         let request = self.start_remote(dest, context, tag, &ahead, mode)?;
-        Ok(Some(SentAhead { packer, request }))
+        Ok(Some(SentAhead { packer, request, by_reference: false }))
     }
 
     /// Sends the octets that a thread has packed since its last call, to a remote rank.
@@ -95,7 +95,7 @@ impl PacketEngine {
         };
         let header = Header { kind: Kind::Eager, context, tag, token: 0 };
         if self.transport.try_send(dest, header, Outgoing::Message(&ahead)) {
-            return Some(SentAhead { packer, request: None });
+            return Some(SentAhead { packer, request: None, by_reference: true });
         }
         // No receiver has the message, so an end before all is packed harms none.
         packer.finish();
@@ -122,7 +122,7 @@ impl PacketEngine {
         let work = send(dest, tag, Some(message.logical_len()), 0, Mode::Synchronous);
         let header = Header { kind: Kind::Synchronous, context, tag, token: 0 };
         let request = self.queue_locked(&mut core, dest, header, Payload::Logical(ahead), work);
-        Ok(Some(SentAhead { packer, request }))
+        Ok(Some(SentAhead { packer, request, by_reference: true }))
     }
 
     /// Waits until a received message has at least `octets` octets; returns their number. From the last one

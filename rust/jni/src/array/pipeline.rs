@@ -5,7 +5,7 @@ use std::cell::Cell;
 use mpjdev_buffer::{Octets, Packer, Patch};
 
 use super::access::Access;
-use super::{Array, CRITICAL_MAX, Picked, copy_fixed, fix, kernels};
+use super::{Array, CRITICAL_MAX, Picked, STREAM_FROM, copy_fixed, fix, kernels};
 use crate::boundary::Env;
 use crate::error::Failure;
 
@@ -22,14 +22,22 @@ pub(crate) struct Ahead<'a> {
     packer: Packer,
     /// Octets of elements that are published.
     published: Cell<usize>,
+    /// Whether this process does not read the message again.
+    by_reference: bool,
     between: &'a dyn Fn(),
 }
 
 impl<'a> Ahead<'a> {
     /// A message whose elements go to `place`, `lead` octets from its start. `between` is called while the
     /// array is not held, after each hold but the last.
-    pub(crate) fn new(place: Octets<'a>, lead: usize, packer: Packer, between: &'a dyn Fn()) -> Ahead<'a> {
-        Ahead { place, lead, packer, published: Cell::new(0), between }
+    pub(crate) fn new(
+        place: Octets<'a>,
+        lead: usize,
+        packer: Packer,
+        by_reference: bool,
+        between: &'a dyn Fn(),
+    ) -> Ahead<'a> {
+        Ahead { place, lead, packer, published: Cell::new(0), by_reference, between }
     }
 
     /// Publishes that the first `octets` octets of elements are packed, once they are a part more.
@@ -72,8 +80,13 @@ impl Array {
     ) -> Result<(), Failure> {
         let size = self.element().size();
         assert!(off + count <= self.len() && count * size <= ahead.place.len());
-        let (to, fix) = (ahead.place.as_ptr(), fix(self.element(), false, false));
+        let to = ahead.place.as_ptr();
         let (step, piece) = (PART / size, CRITICAL_MAX / size);
+        let copy: unsafe fn(*const u8, *mut u8, usize) =
+            match count * size >= STREAM_FROM && ahead.by_reference {
+                true => kernels::copy_streaming,
+                false => kernels::copy,
+            };
         for begin in (0..count).step_by(piece) {
             ahead.note_release(begin);
             self.in_pieces(env, piece.min(count - begin), Access::Read, |array, done, n| {
@@ -81,7 +94,7 @@ impl Array {
                     let part = step.min(begin + done + n - at);
                     // SAFETY: `array` holds the elements from off + at on, as many as the part has, and the
                     // range has room for them.
-                    unsafe { copy_fixed(array.add((off + at) * size), to.add(at * size), size, part, fix) }
+                    unsafe { copy(array.add((off + at) * size), to.add(at * size), part * size) }
                     ahead.publish((at + part) * size);
                 }
             })?;

@@ -216,6 +216,28 @@ class LongShapesTest {
         assertEquals(List.of("done", "done"), job.lines(), job::toString);
     }
 
+    /** Copies of this length bypass the caches. */
+    @Test
+    void shouldMoveAnArrayThatIsStreamed() throws Exception {
+        int length = (36 << 20) + 5;
+        Comm.<Exception>runThreads(2, world -> {
+            byte[] array = new byte[length];
+            if (world.id() == 0) {
+                for (int i = 0; i < length; i++) {
+                    array[i] = (byte) (i * 31 >> 3);
+                }
+                world.send(array, 0, length, 1, TAG);
+                return;
+            }
+            assertEquals(length, world.recv(array, 0, length, 0, TAG).count());
+            for (int i = 0; i < length; i++) {
+                if (array[i] != (byte) (i * 31 >> 3)) {
+                    assertEquals((byte) (i * 31 >> 3), array[i], "octet " + i);
+                }
+            }
+        });
+    }
+
     /** Both ranks send at once; each receives elements while it may still have to send some. */
     @ParameterizedTest
     @ValueSource(ints = {5000, 200_000})

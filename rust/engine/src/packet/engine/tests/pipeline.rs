@@ -45,7 +45,7 @@ impl Job {
         let mut message = Message::from_empty_slab(self.sender.source().take(OCTETS).expect("memory"));
         message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
         let sent = self.sender.send_ahead(1, CONTEXT, 1, &message, mode).expect("no error");
-        let SentAhead { packer, request } = sent.expect("there is room and credit");
+        let SentAhead { packer, request, .. } = sent.expect("there is room and credit");
         (Sent { message, packer }, request)
     }
 
