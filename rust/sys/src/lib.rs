@@ -16,6 +16,8 @@ pub mod lock_order;
 pub mod memory;
 #[cfg(not(loom))]
 pub mod mpi;
+#[cfg(not(loom))]
+pub mod processors;
 pub mod queue;
 pub mod raw_lock;
 #[cfg(not(loom))]
