@@ -37,11 +37,17 @@ impl Futex {
         Futex { wakes: AtomicU32::new(0), sleepers: AtomicU32::new(0), model: model::Futex::new() }
     }
 
+    /// Whether a thread sleeps, or is about to. The caller has just passed a sequentially consistent fence.
+    #[inline(always)]
+    pub fn has_sleepers(&self) -> bool {
+        self.sleepers.load(Relaxed) != 0
+    }
+
     /// Wakes all sleepers. They see the caller's earlier stores, and so do threads about to sleep.
     #[inline(always)]
     pub fn wake(&self) {
         fence(SeqCst);
-        if self.sleepers.load(Relaxed) != 0 {
+        if self.has_sleepers() {
             self.wake_sleepers();
         }
     }

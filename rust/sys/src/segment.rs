@@ -243,15 +243,15 @@ impl SharedFutex<'_> {
     #[inline(always)]
     pub fn wake(&self) {
         fence(SeqCst);
-        self.wake_after_fence();
-    }
-
-    /// As [`wake`](Self::wake), for a caller that has just passed a sequentially consistent fence.
-    #[inline(always)]
-    pub fn wake_after_fence(&self) {
-        if self.sleepers.load(Relaxed) != 0 {
+        if self.has_sleepers() {
             self.wake_sleepers();
         }
+    }
+
+    /// Whether a thread sleeps, or is about to. The caller has just passed a sequentially consistent fence.
+    #[inline(always)]
+    pub fn has_sleepers(&self) -> bool {
+        self.sleepers.load(Relaxed) != 0
     }
 
     /// As [`wake`](Self::wake), and counts the wake even without a sleeper.

@@ -316,6 +316,11 @@ pub trait Transport: Debug + Send + Sync {
     /// `ready`.
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool);
 
+    /// The processor on which the sender of a packet ran that has ended the last sleep here, if it is known.
+    fn waker_processor(&self) -> Option<u32> {
+        None
+    }
+
     /// Whether ranks have progress threads, which drive progress when they are woken.
     fn has_progress_threads(&self) -> bool {
         false

@@ -1,7 +1,7 @@
 //! Transport between threads of one process: packets go through queues in the heap, large messages by
 //! reference.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{self as plain, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,8 +9,10 @@ use crossbeam_utils::CachePadded;
 use mpjdev_buffer::Message;
 use mpjdev_buffer::octets::copy_words;
 use mpjdev_sys::futex::Futex;
+#[cfg(not(loom))]
+use mpjdev_sys::processors;
 use mpjdev_sys::queue::{Consumer, Queue};
-use mpjdev_sys::sync::AtomicU32;
+use mpjdev_sys::sync::{AtomicU32, fence};
 
 use super::{
     Header, Incoming, Outgoing, PacketHandler, PacketSource, Payload, PeerState, Transport, Unacked,
@@ -61,6 +63,8 @@ const FINISHED: u8 = 1;
 struct Shared {
     queues: Vec<Arc<Queue<Cell>>>,
     futexes: Vec<CachePadded<Futex>>,
+    /// By rank 1 more than the processor of the rank that has woken it; 0 for none.
+    wakers: Vec<plain::AtomicU32>,
     states: Vec<AtomicU8>,
     heartbeats: Vec<CachePadded<AtomicU64>>,
     epoch: AtomicU32,
@@ -104,6 +108,7 @@ pub fn connect(ranks: usize, config: &Config) -> Vec<(LocalTransport, LocalSourc
     let shared = Arc::new(Shared {
         queues,
         futexes: (0..ranks).map(|_| CachePadded::new(Futex::new())).collect(),
+        wakers: (0..ranks).map(|_| plain::AtomicU32::new(0)).collect(),
         states: (0..ranks).map(|_| AtomicU8::new(ALIVE)).collect(),
         heartbeats: (0..ranks).map(|_| CachePadded::default()).collect(),
         epoch: AtomicU32::new(0),
@@ -124,6 +129,14 @@ impl LocalTransport {
         let len = message.first_len();
         copy_words(message.first_words(), 0, &cell.words, 0, len);
         cell.len = len as u32;
+    }
+
+    /// Wakes a sleeping rank, and tells it on which processor this one runs.
+    #[cold]
+    fn wake_for_packet(&self, dest: u32) {
+        #[cfg(not(loom))]
+        self.shared.wakers[dest as usize].store(1 + processors::current(), Ordering::Relaxed);
+        self.shared.futexes[dest as usize].wake();
     }
 }
 
@@ -156,7 +169,10 @@ impl Transport for LocalTransport {
             }
         });
         if sent {
-            self.shared.futexes[dest as usize].wake();
+            fence(Ordering::SeqCst);
+            if self.shared.futexes[dest as usize].has_sleepers() {
+                self.wake_for_packet(dest);
+            }
         }
         sent
     }
@@ -167,7 +183,12 @@ impl Transport for LocalTransport {
     }
 
     fn park(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
+        self.shared.wakers[self.rank as usize].store(0, Ordering::Relaxed);
         self.shared.futexes[self.rank as usize].sleep(most, ready);
+    }
+
+    fn waker_processor(&self) -> Option<u32> {
+        self.shared.wakers[self.rank as usize].load(Ordering::Relaxed).checked_sub(1)
     }
 
     fn wake(&self) {

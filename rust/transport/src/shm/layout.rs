@@ -5,9 +5,9 @@
 //! segment of rank r, written by r alone            common page, written by all ranks
 //!   0  magic, version, rank, ranks, octets,           0  epoch: a rank's state has changed
 //!      credit                                        16 + 16 r ...  of rank r: futex, futex of the progress
-//!   8  state, heartbeat, first failed peer + 1          thread, then doorbells: one bit for each rank that
-//!  16  octets of the text why it failed, the text       has put a record into its queue to r
-//!  64  per rank p, 16 words:
+//!   8  state, heartbeat, first failed peer + 1          thread, 1 + processor of the last rank that woke r,
+//!  16  octets of the text why it failed, the text       then doorbells: one bit for each rank that has put
+//!  64  per rank p, 16 words:                            a record into its queue to r
 //!        0  lines of its queue to p                  status page, written by the monitor alone
 //!        1  slabs of its own collected from p          0  magic, version, ranks, epoch: a rank has died
 //!        2  whether it waits for room in that queue    8 + r  how the process of rank r has ended
@@ -22,7 +22,7 @@
 //! Pages of queues and slabs are allocated when they are needed.
 
 /// "mpjdev" and a version. A segment of another version is rejected.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x04");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x05");
 
 pub(super) const RANK: usize = 1;
 pub(super) const RANKS: usize = 2;
@@ -63,9 +63,10 @@ pub(super) const QUEUE_LINES_MAX: usize = 1024;
 /// Words of the common page.
 pub(super) const EPOCH: usize = 0;
 pub(super) const FUTEXES: usize = 16;
-/// Words of a rank's part: its futex, that of its progress thread, its doorbells.
+/// Words of a rank's part: its futex, that of its progress thread, the processor of its waker, its doorbells.
 pub(super) const PROGRESS: usize = 1;
-pub(super) const DOORBELLS: usize = 2;
+pub(super) const WAKER: usize = 2;
+pub(super) const DOORBELLS: usize = 3;
 
 /// Words of the status page.
 pub(super) const STATUS_RANKS: usize = 1;

@@ -254,6 +254,10 @@ impl Transport for ShmTransport {
         self.sleep_on_futex(most, ready);
     }
 
+    fn waker_processor(&self) -> Option<u32> {
+        self.waker_processor()
+    }
+
     fn has_progress_threads(&self) -> bool {
         true
     }

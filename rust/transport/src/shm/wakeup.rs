@@ -7,8 +7,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
 use std::time::Duration;
 
+use mpjdev_sys::processors;
+
 use super::hints::{ProgressFutex, futex_at};
-use super::layout::{DOORBELLS, EPOCH, PROGRESS, WAITS};
+use super::layout::{DOORBELLS, EPOCH, PROGRESS, WAITS, WAKER};
 use super::transport::ShmTransport;
 use crate::PeerState;
 
@@ -51,7 +53,21 @@ impl ShmTransport {
             doorbells.fetch_or(bit, SeqCst);
             fence(SeqCst);
         }
-        self.job.pages.common.futex(self.futex_word(dest)).wake_after_fence();
+        if self.job.pages.common.futex(self.futex_word(dest)).has_sleepers() {
+            self.wake_for_packet(dest);
+        }
+    }
+
+    /// Wakes a sleeping rank, and tells it on which processor this one runs.
+    #[cold]
+    fn wake_for_packet(&self, dest: u32) {
+        self.waker_of(dest).store(1 + u64::from(processors::current()), Relaxed);
+        self.wake(dest);
+    }
+
+    /// 1 more than the processor of the rank that has woken a rank for a packet; 0 for none.
+    fn waker_of(&self, rank: u32) -> &AtomicU64 {
+        &self.job.pages.common.words()[self.futex_word(rank) + WAKER]
     }
 
     /// Wakes the thread of a rank that is parked in the transport.
@@ -97,10 +113,17 @@ impl ShmTransport {
     pub(super) fn sleep_on_futex(&self, most: Duration, ready: &mut dyn FnMut() -> bool) {
         let futex = self.job.pages.common.futex(self.futex_word(self.rank));
         let before = futex.wakes();
+        self.waker_of(self.rank).store(0, Relaxed);
         futex.sleep(most, ready);
         if futex.wakes() == before {
             self.recover_lost_wakeups();
         }
+    }
+
+    /// The processor of the rank whose packet has ended the last sleep.
+    pub(super) fn waker_processor(&self) -> Option<u32> {
+        let waker = self.waker_of(self.rank).load(Relaxed).checked_sub(1)?;
+        u32::try_from(waker).ok()
     }
 
     /// Recovers lost wake-ups after a sleep that no wake ended.
