@@ -23,6 +23,10 @@ pub struct Config {
     /// A longer yield has let another thread run for long. The thread then sleeps at once, since a sleeper is
     /// woken before a yielding thread gets its next turn.
     pub yield_max: Duration,
+    /// Time that a wait spins before it sleeps while waits do not yield because one took a whole time slice.
+    pub oversubscribed_spin: Duration,
+    /// Whether a thread leaves its processor when the rank that it waits for takes turns with it there.
+    pub leaves_processor: bool,
     /// Longest sleep before a waiting thread checks interrupts and deadlines again.
     pub slice: Duration,
     /// Longest wait of a finishing rank for a peer without a heartbeat.
@@ -61,6 +65,9 @@ pub const LARGE_PART: u64 = 8;
 /// A message whose slab is larger by this factor is copied rather than kept waiting for credit.
 pub const SPARSE_FACTOR: usize = 4;
 
+/// [`Config::oversubscribed_spin`] where each rank can have a processor: longer than the wake of a peer.
+const OVERSUBSCRIBED_SPIN: Duration = Duration::from_micros(200);
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -71,6 +78,8 @@ impl Default for Config {
             spins: 300,
             yields: 2000,
             yield_max: Duration::from_micros(50),
+            oversubscribed_spin: Duration::ZERO,
+            leaves_processor: false,
             slice: Duration::from_millis(20),
             finish_timeout: Duration::from_secs(5),
             foreign_timeout: Duration::from_secs(600),
@@ -93,6 +102,9 @@ impl Config {
             self.spins = self.spins.min(20);
             // Long yields are the rule here, and cheaper than a sleep.
             self.yield_max = self.yield_max.max(Duration::from_micros(200));
+        } else if ranks > 1 {
+            self.oversubscribed_spin = OVERSUBSCRIBED_SPIN;
+            self.leaves_processor = true;
         }
         self
     }
@@ -129,5 +141,20 @@ impl Config {
         self.slice = self.slice.clamp(Duration::from_millis(1), Duration::from_secs(3600));
         self.tag_ub = self.tag_ub.max(32_767);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ranks_with_a_processor_each_leave_one_and_spin_beside_others() {
+        let rule = |ranks| {
+            let config = Config::default().for_ranks_on(ranks, 2);
+            (config.leaves_processor, !config.oversubscribed_spin.is_zero(), config.spins)
+        };
+        let alone = (false, false, 300);
+        assert_eq!([1, 2, 3].map(rule), [alone, (true, true, 300), (false, false, 20)]);
     }
 }

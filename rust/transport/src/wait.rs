@@ -15,6 +15,10 @@ use mpjdev_sys::sync::{AtomicBool, thread_local};
 
 use crate::config::Config;
 
+mod shared_processor;
+
+pub use shared_processor::SharedProcessor;
+
 /// A sleeping thread that another thread may wake.
 #[derive(Debug, Default)]
 pub struct Waiter {
@@ -56,6 +60,10 @@ impl Waiter {
 /// A longer yield has given the processor to a thread that used its whole time slice.
 const LONG_YIELD: Duration = Duration::from_micros(200);
 
+/// Yields of this length have let a thread run that soon gave the processor back: the peer. A yield that no
+/// other thread uses is shorter, and one that a busy thread uses is longer.
+const SWITCHED: std::ops::Range<Duration> = Duration::from_nanos(700)..Duration::from_micros(100);
+
 /// Oversubscription of the processors, in which waits should not yield. A yielding thread gets its next turn
 /// after all others had theirs, milliseconds later; a sleeper is woken within microseconds.
 ///
@@ -70,6 +78,7 @@ pub struct Oversubscription {
     /// End of the last period, and its length.
     last: AtomicU64,
     held: AtomicU64,
+    shared_processor: SharedProcessor,
 }
 
 impl Default for Oversubscription {
@@ -89,7 +98,13 @@ impl Oversubscription {
     #[must_use]
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
-        Oversubscription { made: Instant::now(), until: zero(), last: zero(), held: zero() }
+        Oversubscription {
+            made: Instant::now(),
+            until: zero(),
+            last: zero(),
+            held: zero(),
+            shared_processor: SharedProcessor::default(),
+        }
     }
 
     /// Whether the processors are oversubscribed now.
@@ -117,6 +132,15 @@ impl Oversubscription {
         self.until.store(now + holds, Ordering::Relaxed);
     }
 
+    /// Records the end of a wait. Returns whether the thread should leave its processor, because the rank
+    /// that it waits for takes turns with it there.
+    #[inline]
+    pub fn note_wait(&self, backoff: &Backoff) -> bool {
+        backoff
+            .gave_way_to_peer
+            .is_some_and(|is_shared| self.shared_processor.note_wait(is_shared, || self.micros()))
+    }
+
     fn micros(&self) -> u64 {
         self.made.elapsed().as_micros() as u64
     }
@@ -139,13 +163,22 @@ pub struct Backoff {
     pauses: u32,
     yields: u32,
     yield_max: Duration,
+    spin_time: SpinTime,
+    /// Whether the peer ran on this processor during the last yield or sleep; `None` before the first.
+    gave_way_to_peer: Option<bool>,
 }
 
 impl Backoff {
     /// Backoff of a wait that begins.
     #[inline]
     pub fn new(config: &Config) -> Self {
-        Backoff { pauses: config.spins, yields: config.yields, yield_max: config.yield_max }
+        Backoff {
+            pauses: config.spins,
+            yields: config.yields,
+            yield_max: config.yield_max,
+            spin_time: SpinTime { most: config.oversubscribed_spin, begun: None, polls: 0, is_on: false },
+            gave_way_to_peer: None,
+        }
     }
 
     /// Backoff of a wait that has polled without success already.
@@ -159,6 +192,7 @@ impl Backoff {
         let begun = Instant::now();
         std::thread::yield_now();
         let took = begun.elapsed();
+        self.gave_way_to_peer = Some(SWITCHED.contains(&took));
         if took > self.yield_max {
             self.yields = 0;
         }
@@ -167,12 +201,21 @@ impl Backoff {
         }
     }
 
-    /// Shortens the spinning before the sleep if the processors are oversubscribed.
+    /// Records a sleep, and whether the rank that ended it ran on this processor.
+    pub fn note_sleep(&mut self, is_shared: bool) {
+        self.gave_way_to_peer = Some(is_shared);
+    }
+
+    /// Ends the yielding if the processors are oversubscribed, and then spins for the time of the
+    /// configuration or, without one, not longer than a moment.
     #[inline]
     pub fn adapt_to(&mut self, oversubscription: &Oversubscription) {
         if oversubscription.is_active() {
-            self.pauses = self.pauses.min(60);
             self.yields = 0;
+            self.spin_time.is_on = !self.spin_time.most.is_zero();
+            if !self.spin_time.is_on {
+                self.pauses = self.pauses.min(60);
+            }
         }
     }
 
@@ -185,9 +228,36 @@ impl Backoff {
         } else if self.yields > 0 {
             self.yields -= 1;
             Step::Yield
+        } else if self.spin_time.is_on && self.spin_time.continues(Instant::now) {
+            Step::Pause
         } else {
             Step::Sleep
         }
+    }
+}
+
+/// Spinning for a time.
+#[derive(Debug)]
+struct SpinTime {
+    most: Duration,
+    begun: Option<Instant>,
+    polls: u32,
+    is_on: bool,
+}
+
+impl SpinTime {
+    /// Polls between two looks at the clock: about a microsecond.
+    const POLLS: u32 = 32;
+
+    /// Whether the time has not passed. Once it has, it is over for this wait.
+    #[cold]
+    fn continues(&mut self, now: impl FnOnce() -> Instant) -> bool {
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls % Self::POLLS == 1 {
+            let now = now();
+            self.is_on = now.duration_since(*self.begun.get_or_insert(now)) < self.most;
+        }
+        self.is_on
     }
 }
 
@@ -221,6 +291,67 @@ pub fn deadline_after(time: Duration) -> Option<Instant> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    /// The pauses and the yields of a wait until its first sleep.
+    fn steps(config: &Config, oversubscription: &Oversubscription) -> (u32, u32) {
+        let mut backoff = Backoff::new(config);
+        backoff.adapt_to(oversubscription);
+        let (mut pauses, mut yields) = (0, 0);
+        loop {
+            match backoff.step() {
+                Step::Pause => pauses += 1,
+                Step::Yield => yields += 1,
+                Step::Sleep => return (pauses, yields),
+            }
+        }
+    }
+
+    #[test]
+    fn oversubscribed_wait_yields_no_more_and_spins_for_a_time_or_a_moment() {
+        let calm = Oversubscription::new();
+        let active = Oversubscription { until: AtomicU64::new(u64::MAX), ..Oversubscription::new() };
+        let config =
+            Config { spins: 300, yields: 7, oversubscribed_spin: Duration::ZERO, ..Config::default() };
+        assert_eq!(steps(&config, &calm), (300, 7));
+        assert_eq!(steps(&config, &active), (60, 0));
+        let config = Config { oversubscribed_spin: Duration::from_nanos(1), ..config };
+        assert_eq!(steps(&config, &calm), (300, 7));
+        let (pauses, yields) = steps(&config, &active);
+        assert!(pauses > 300 && yields == 0, "{pauses} {yields}");
+    }
+
+    #[test]
+    fn timed_spin_ends_with_its_time_and_reads_the_clock_rarely() {
+        let (begin, mut asked) = (Instant::now(), 0);
+        let most = Duration::from_micros(10);
+        let mut spin = SpinTime { most, begun: None, polls: 0, is_on: true };
+        let mut polls = 0;
+        while spin.continues(|| {
+            begin
+                + Duration::from_micros({
+                    asked += 1;
+                    asked
+                })
+        }) {
+            polls += 1;
+        }
+        assert_eq!((polls, asked), (10 * SpinTime::POLLS, 11));
+    }
+
+    #[test]
+    fn peer_on_this_processor_is_seen_in_the_last_yield_or_sleep() {
+        let oversubscription = Oversubscription::new();
+        let noted = |gave_way_to_peer| {
+            let backoff = Backoff { gave_way_to_peer, ..Backoff::new(&Config::default()) };
+            (0..8).filter(|_| oversubscription.note_wait(&backoff)).count()
+        };
+        assert_eq!([None, Some(false), Some(true)].map(noted), [0, 0, 1]);
+        let mut backoff = Backoff::new(&Config::default());
+        backoff.note_sleep(true);
+        assert_eq!(backoff.gave_way_to_peer, Some(true));
+        backoff.note_sleep(false);
+        assert_eq!(backoff.gave_way_to_peer, Some(false), "the last one counts");
+    }
 
     #[test]
     fn oversubscription_lasts_longer_when_the_next_long_yield_follows_soon() {

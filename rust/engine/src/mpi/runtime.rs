@@ -203,6 +203,8 @@ pub(crate) fn join(
     info!(target: "mpjdev::mpi", rank, ranks, here, library = runtime.mpi.path(), "rank has joined");
     let config = Config { spins: wait::SPINS, ..config };
     let config = config.for_ranks_on(here, processors::shared()).bounded();
+    // A poll of the library takes longer than one of ours: a wait of that time would last much longer.
+    let config = Config { oversubscribed_spin: Duration::ZERO, ..config };
     let rank = Arc::new(Rank::new(runtime.mpi, session, config, source, leave));
     let members = (0..session.size).collect();
     Ok(Group::world(rank, members, session.world))

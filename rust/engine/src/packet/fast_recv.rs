@@ -45,7 +45,7 @@ impl PacketEngine {
         accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv {
-        if self.config.message_oriented || self.transport.epoch() != 0 || self.oversubscription.is_active() {
+        if self.config.message_oriented || self.transport.epoch() != 0 || self.must_post_at_once() {
             return FastRecv::Unavailable;
         }
         let mut pauses = self.config.spins;
@@ -116,6 +116,12 @@ impl PacketEngine {
             Ok(()) => FastRecv::Done(envelope),
             Err(error) => damaged(&envelope)(error).into(),
         })
+    }
+
+    /// Whether other threads need the processor more than polling does.
+    #[inline(always)]
+    fn must_post_at_once(&self) -> bool {
+        self.oversubscription.is_active() && self.config.oversubscribed_spin.is_zero()
     }
 
     /// Whether the first matching message has not arrived in full, or is not packed though it has to be. A

@@ -119,6 +119,8 @@ impl PacketEngine {
                 let result = ready(&mut core);
                 if !matches!(result, Ok(None)) {
                     core.state.waiters.hand_over_driver();
+                    drop(core);
+                    self.note_wait(&backoff);
                     return result.map(|r| r.expect("not none"));
                 }
                 is_packing = core.state.requests.take_saw_packing();
@@ -140,7 +142,10 @@ impl PacketEngine {
                         self.progress_for_process();
                         match is_packing {
                             true => std::thread::sleep(left.min(NAP)),
-                            false => self.sleep(ids, seen, left.min(self.config.slice)),
+                            false => {
+                                self.sleep(ids, seen, left.min(self.config.slice));
+                                backoff.note_sleep(self.is_beside_waker());
+                            }
                         }
                         break;
                     }
@@ -150,6 +155,24 @@ impl PacketEngine {
                 }
             }
         }
+    }
+
+    /// Leaves the processor when the ranks that this one waits for take turns with it there.
+    #[inline]
+    fn note_wait(&self, backoff: &Backoff) {
+        if self.config.leaves_processor && self.oversubscription.note_wait(backoff) {
+            #[cfg(not(loom))]
+            mpjdev_sys::processors::leave();
+        }
+    }
+
+    /// Whether the rank that has ended the last sleep ran on the processor of this thread.
+    fn is_beside_waker(&self) -> bool {
+        #[cfg(not(loom))]
+        let own = Some(mpjdev_sys::processors::current());
+        #[cfg(loom)]
+        let own = None;
+        own.is_some() && self.transport.waker_processor() == own
     }
 
     /// Checks the limit of a wait. A thread that stops waiting hands the transport over to another one.
