@@ -23,7 +23,9 @@ pub struct Config {
     /// A longer yield has let another thread run for long. The thread then sleeps at once, since a sleeper is
     /// woken before a yielding thread gets its next turn.
     pub yield_max: Duration,
-    /// Time that a wait spins before it sleeps while waits do not yield because one took a whole time slice.
+    /// Yields of a whole time slice, one after another, after which waits do not yield for some time.
+    pub long_yields: u32,
+    /// Time that a wait spins before it sleeps while waits do not yield.
     pub oversubscribed_spin: Duration,
     /// Whether a thread leaves its processor when the rank that it waits for takes turns with it there.
     pub leaves_processor: bool,
@@ -78,6 +80,7 @@ impl Default for Config {
             spins: 300,
             yields: 2000,
             yield_max: Duration::from_micros(50),
+            long_yields: 1,
             oversubscribed_spin: Duration::ZERO,
             leaves_processor: false,
             slice: Duration::from_millis(20),
@@ -102,6 +105,8 @@ impl Config {
             self.spins = self.spins.min(20);
             // Long yields are the rule here, and cheaper than a sleep.
             self.yield_max = self.yield_max.max(Duration::from_micros(200));
+            // Between yields of other ranks a single one is long because of a thread that runs but once.
+            self.long_yields = self.long_yields.max(2);
         } else if ranks > 1 {
             self.oversubscribed_spin = OVERSUBSCRIBED_SPIN;
             self.leaves_processor = true;
@@ -152,9 +157,9 @@ mod tests {
     fn only_ranks_with_a_processor_each_leave_one_and_spin_beside_others() {
         let rule = |ranks| {
             let config = Config::default().for_ranks_on(ranks, 2);
-            (config.leaves_processor, !config.oversubscribed_spin.is_zero(), config.spins)
+            (config.leaves_processor, !config.oversubscribed_spin.is_zero(), config.spins, config.long_yields)
         };
-        let alone = (false, false, 300);
-        assert_eq!([1, 2, 3].map(rule), [alone, (true, true, 300), (false, false, 20)]);
+        let alone = (false, false, 300, 1);
+        assert_eq!([1, 2, 3].map(rule), [alone, (true, true, 300, 1), (false, false, 20, 2)]);
     }
 }

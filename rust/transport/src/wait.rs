@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 // State that no thread waits for stays `std`'s, which spares the model checker its interleavings.
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mpjdev_sys::futex::Futex;
@@ -78,6 +78,8 @@ pub struct Oversubscription {
     /// End of the last period, and its length.
     last: AtomicU64,
     held: AtomicU64,
+    /// Long yields without a shorter one between.
+    long_yields: AtomicU32,
     shared_processor: SharedProcessor,
 }
 
@@ -103,6 +105,7 @@ impl Oversubscription {
             until: zero(),
             last: zero(),
             held: zero(),
+            long_yields: AtomicU32::new(0),
             shared_processor: SharedProcessor::default(),
         }
     }
@@ -120,6 +123,23 @@ impl Oversubscription {
             self.until.store(0, Ordering::Relaxed);
         }
         holds
+    }
+
+    /// Records the length of a yield. The state begins with `most` long ones in a row.
+    fn record_yield(&self, took: Duration, most: u32, now: impl FnOnce() -> u64) {
+        if took <= LONG_YIELD {
+            if self.long_yields.load(Ordering::Relaxed) != 0 {
+                self.long_yields.store(0, Ordering::Relaxed);
+            }
+            return;
+        }
+        let in_row = self.long_yields.load(Ordering::Relaxed) + 1;
+        if in_row >= most {
+            self.long_yields.store(0, Ordering::Relaxed);
+            self.record_long_yield(now());
+        } else {
+            self.long_yields.store(in_row, Ordering::Relaxed);
+        }
     }
 
     /// Records a yield that has cost a whole time slice of another thread.
@@ -163,6 +183,7 @@ pub struct Backoff {
     pauses: u32,
     yields: u32,
     yield_max: Duration,
+    long_yields: u32,
     spin_time: SpinTime,
     /// Whether the peer ran on this processor during the last yield or sleep; `None` before the first.
     gave_way_to_peer: Option<bool>,
@@ -176,6 +197,7 @@ impl Backoff {
             pauses: config.spins,
             yields: config.yields,
             yield_max: config.yield_max,
+            long_yields: config.long_yields,
             spin_time: SpinTime { most: config.oversubscribed_spin, begun: None, polls: 0, is_on: false },
             gave_way_to_peer: None,
         }
@@ -196,9 +218,7 @@ impl Backoff {
         if took > self.yield_max {
             self.yields = 0;
         }
-        if took > LONG_YIELD {
-            oversubscription.record_long_yield(oversubscription.micros());
-        }
+        oversubscription.record_yield(took, self.long_yields, || oversubscription.micros());
     }
 
     /// Records a sleep, and whether the rank that ended it ran on this processor.
@@ -351,6 +371,18 @@ mod tests {
         assert_eq!(backoff.gave_way_to_peer, Some(true));
         backoff.note_sleep(false);
         assert_eq!(backoff.gave_way_to_peer, Some(false), "the last one counts");
+    }
+
+    #[test]
+    fn long_yields_begin_the_state_when_no_shorter_one_is_between() {
+        let (long, short) = (2 * LONG_YIELD, LONG_YIELD);
+        let begins = |most, yields: &[Duration]| {
+            let oversubscription = Oversubscription::new();
+            yields.iter().for_each(|took| oversubscription.record_yield(*took, most, || 5));
+            oversubscription.is_active_at(6)
+        };
+        assert!(begins(1, &[long]) && !begins(1, &[short]));
+        assert!(begins(2, &[short, long, long]) && !begins(2, &[long, short, long]));
     }
 
     #[test]
