@@ -5,6 +5,7 @@
 //! own, which is signalled when a request of its own completes or when the thread must take over.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 // State that no thread waits for stays `std`'s, which spares the model checker its interleavings.
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -60,9 +61,10 @@ impl Waiter {
 /// A longer yield has given the processor to a thread that used its whole time slice.
 const LONG_YIELD: Duration = Duration::from_micros(200);
 
-/// Yields of this length have let a thread run that soon gave the processor back: the peer. A yield that no
-/// other thread uses is shorter, and one that a busy thread uses is longer.
-const SWITCHED: std::ops::Range<Duration> = Duration::from_nanos(700)..Duration::from_micros(100);
+/// Yields and sleeps of this length have let the peer run, and most of the time went to the switches. A yield
+/// that no other thread uses is shorter. A peer that runs longer, with a long message, gains little from a
+/// processor that it shares with a busy thread.
+const SWITCHED: Range<Duration> = Duration::from_nanos(700)..Duration::from_micros(15);
 
 /// Oversubscription of the processors, in which waits should not yield. A yielding thread gets its next turn
 /// after all others had theirs, milliseconds later; a sleeper is woken within microseconds.
@@ -221,9 +223,9 @@ impl Backoff {
         oversubscription.record_yield(took, self.long_yields, || oversubscription.micros());
     }
 
-    /// Records a sleep, and whether the rank that ended it ran on this processor.
-    pub fn note_sleep(&mut self, is_shared: bool) {
-        self.gave_way_to_peer = Some(is_shared);
+    /// Records a sleep of this length, and whether the rank that ended it ran on this processor.
+    pub fn note_sleep(&mut self, took: Duration, is_shared: bool) {
+        self.gave_way_to_peer = Some(is_shared && SWITCHED.contains(&took));
     }
 
     /// Ends the yielding if the processors are oversubscribed, and then spins for the time of the
@@ -367,10 +369,13 @@ mod tests {
         };
         assert_eq!([None, Some(false), Some(true)].map(noted), [0, 0, 1]);
         let mut backoff = Backoff::new(&Config::default());
-        backoff.note_sleep(true);
-        assert_eq!(backoff.gave_way_to_peer, Some(true));
-        backoff.note_sleep(false);
-        assert_eq!(backoff.gave_way_to_peer, Some(false), "the last one counts");
+        let mut noted = |micros, is_shared| {
+            backoff.note_sleep(Duration::from_micros(micros), is_shared);
+            backoff.gave_way_to_peer
+        };
+        assert_eq!(noted(5, true), Some(true));
+        assert_eq!(noted(5, false), Some(false), "the last one counts");
+        assert_eq!(noted(20, true), Some(false), "a long message");
     }
 
     #[test]

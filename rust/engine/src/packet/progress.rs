@@ -143,8 +143,9 @@ impl PacketEngine {
                         match is_packing {
                             true => std::thread::sleep(left.min(NAP)),
                             false => {
+                                let begun = Instant::now();
                                 self.sleep(ids, seen, left.min(self.config.slice));
-                                backoff.note_sleep(self.is_beside_waker());
+                                backoff.note_sleep(begun.elapsed(), self.is_beside_waker());
                             }
                         }
                         break;
