@@ -133,6 +133,12 @@ pub(crate) fn end_process(_: &mut Env, why: String) -> Answer<()> {
     Ok(())
 }
 
+/// Ends the job with a status of one octet, if a C MPI carries it.
+pub(crate) fn end_job(_: &mut Env, status: i32, why: String) -> Answer<()> {
+    mpi::end_job(u8::try_from(status).unwrap_or(u8::MAX), &why);
+    Ok(())
+}
+
 pub(crate) fn rank(_: &mut Env, comm: i64) -> Answer<i32> {
     Ok(handle::comm(comm)?.rank() as i32)
 }

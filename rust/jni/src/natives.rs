@@ -68,6 +68,7 @@ natives! {
     "finish" Java_mpjdev_core_Native_finish = comm::finish, (comm: long) -> void;
     "usesMpi" Java_mpjdev_core_Native_usesMpi = comm::uses_mpi, () -> bool;
     "endProcess" Java_mpjdev_core_Native_endProcess = comm::end_process, (why: string) -> void;
+    "endJob" Java_mpjdev_core_Native_endJob = comm::end_job, (status: int, why: string) -> void;
     "abort" Java_mpjdev_core_Native_abort = comm::abort, (comm: long, why: string) -> void;
     "send" Java_mpjdev_core_Native_send = comm::send, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> void;
     "isend" Java_mpjdev_core_Native_isend = comm::isend, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> long;

@@ -53,7 +53,7 @@ pub(crate) use create::CommCreation;
 pub use group::Group;
 pub use recv::Receive;
 pub(crate) use runtime::join;
-pub use runtime::{Unfit, UnknownTransport, check, end, is_asked_for, is_used};
+pub use runtime::{Unfit, UnknownTransport, check, end, end_job, is_asked_for, is_used};
 
 use match_acks::MatchAcks;
 use peers::Peers;

@@ -261,15 +261,29 @@ pub(super) fn note_finished(number: u64) {
 
 /// Prints why this rank has failed, and ends all processes of the job, this one too.
 pub(super) fn abort(mpi: &Mpi, rank: u32, why: &str) -> ! {
+    abort_with(mpi, rank, why, 1)
+}
+
+/// Ends the job as [`abort`] does, with this exit status. Returns in a process that is no rank of an MPI.
+pub fn end_job(status: u8, why: &str) {
+    let held = RUNTIME.lock();
+    if let Some(runtime) = &*held
+        && let Some((_, rank)) = runtime.open
+    {
+        abort_with(runtime.mpi, rank, why, status);
+    }
+}
+
+fn abort_with(mpi: &Mpi, rank: u32, why: &str, status: u8) -> ! {
     eprintln!("mpjdev: rank {rank} ends the job: {why}");
     warn!(target: "mpjdev::failure", rank, why, "rank ends the job");
     // An aborting launcher forwards no more output; MPICH's drops even what it has read.
     std::thread::sleep(FORWARD);
-    if let Err(error) = mpi.abort(1) {
+    if let Err(error) = mpi.abort(status) {
         eprintln!("mpjdev: {error}");
     }
     // If the abort returns, the library has at least notified its launcher.
-    mpi::leave(1);
+    mpi::leave(status);
 }
 
 /// Finalises the library in a process that is about to end. Blocks until all processes of the job do so, and

@@ -117,11 +117,13 @@ public class Comm extends PointToPoint {
      * @param errorcode exit status of the job, of which a system has the lowest eight bits; 0 becomes 1
      */
     public void Abort(int errorcode) {
+        String why = "MPI.Abort(" + errorcode + ")";
+        int status = (errorcode & STATUS_BITS) == 0 ? 1 : errorcode & STATUS_BITS;
         System.out.flush();
-        System.err.println("mpjdev: MPI.Abort(" + errorcode + ") of rank " + Rank());
         System.err.flush();
-        int status = errorcode & STATUS_BITS;
+        Native.endJob(status, why);
+        System.err.println("mpjdev: rank " + Rank() + " ends the job: " + why);
         // The launcher ends the other ranks. Shutdown hooks could wait for them.
-        Runtime.getRuntime().halt(status == 0 ? 1 : status);
+        Runtime.getRuntime().halt(status);
     }
 }

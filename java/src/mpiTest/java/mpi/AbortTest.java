@@ -37,7 +37,7 @@ class AbortTest {
     void shouldEndAllRanksWithItsStatus(World world) throws Exception {
         Job job = world.job(3).run(Aborting.class, "" + STATUS);
         assertEquals(STATUS, job.status, job::toString);
-        assertTrue(job.err.contains("mpjdev: MPI.Abort(5) of rank 1"), job::toString);
+        assertTrue(job.err.contains("mpjdev: rank 1 ends the job: MPI.Abort(5)"), job::toString);
         assertFalse(world.job(3).run(Aborting.class, "0").status == 0);
     }
 }

@@ -364,6 +364,12 @@ public final class Native {
      */
     public static native void endProcess(String why);
 
+    /**
+     * Ends all processes of a job under a C MPI, this one too, with an exit status from 1 to 255; {@code why}
+     * is the reason. Returns if no C MPI carries the messages of this process.
+     */
+    public static native void endJob(int status, String why);
+
     // ---- Statistics
 
     /** Sets the mark that {@link #counts} counts from, for the rank of this process. */
