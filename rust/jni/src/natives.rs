@@ -170,6 +170,7 @@ natives! {
     "groupCompare" Java_mpjdev_core_Native_groupCompare = topology::compare, (a/a_size: ints, b/b_size: ints) -> int;
     "members" Java_mpjdev_core_Native_members = topology::members, (comm: long, out/room: ints) -> void;
     "compareComms" Java_mpjdev_core_Native_compareComms = topology::compare_comms, (a: long, b: long) -> int;
+    "tagMax" Java_mpjdev_core_Native_tagMax = topology::tag_max, (comm: long) -> int;
     "dimsCreate" Java_mpjdev_core_Native_dimsCreate = topology::dims_create, (nodes: int, dims/rank: ints) -> void;
     "cartCheck" Java_mpjdev_core_Native_cartCheck = topology::cart_check,
         (size: int, dims/rank: ints, periods/period_count: ints) -> int;

@@ -109,6 +109,11 @@ pub(crate) fn members(env: &mut Env, comm: i64, out: IntArray) -> Answer<()> {
     Ok(())
 }
 
+/// Returns the largest tag of a message.
+pub(crate) fn tag_max(_: &mut Env, comm: i64) -> Answer<i32> {
+    Ok(handle::comm(comm)?.config().tag_ub)
+}
+
 /// Returns 0 for one communicator, 3 for the same members in the same order, 1 for another order, 2 for other
 /// members.
 pub(crate) fn compare_comms(_: &mut Env, a: i64, b: i64) -> Answer<i32> {

@@ -8,15 +8,15 @@ public final class Cartcomm extends Intracomm {
     /** 1 for a periodic dimension, 0 for others. */
     private final int[] periods;
 
-    Cartcomm(long handle, int[] dims, int[] periods) {
-        super(handle);
+    Cartcomm(long handle, Attributes attributes, int[] dims, int[] periods) {
+        super(handle, attributes);
         this.dims = dims;
         this.periods = periods;
     }
 
     @Override
-    Intracomm made(long handle) {
-        return new Cartcomm(handle, dims, periods);
+    Intracomm made(long handle, Attributes copied) {
+        return new Cartcomm(handle, copied, dims, periods);
     }
 
     /** Returns 1 for each true and 0 for each false. */
@@ -133,7 +133,7 @@ public final class Cartcomm extends Intracomm {
             throw Failures.of(e, MPI.ERR_DIMS);
         }
         long handle = split((int) (part >> Integer.SIZE), (int) part);
-        return new Cartcomm(handle, remaining(dims, remains), remaining(periods, remains));
+        return new Cartcomm(handle, new Attributes(), remaining(dims, remains), remaining(periods, remains));
     }
 
     private static int[] remaining(int[] values, int[] remains) {

@@ -12,13 +12,106 @@ import mpjdev.core.Waits;
 public class Comm extends PointToPoint {
     private static final int STATUS_BITS = 255;
 
-    Comm(long handle) {
+    private final Attributes attributes;
+
+    Comm(long handle, Attributes attributes) {
         super(handle);
+        this.attributes = attributes;
     }
 
     /** Returns a communicator of the class and with the topology of this one. */
-    Comm made(long handle) {
-        return new Comm(handle);
+    Comm made(long handle, Attributes copied) {
+        return new Comm(handle, copied);
+    }
+
+    /**
+     * Returns an attribute that is a number (MPI-1.1, section 5.7).
+     *
+     * @param keyval {@link MPI#TAG_UB}, {@link MPI#HOST}, {@link MPI#IO}, {@link MPI#WTIME_IS_GLOBAL}, or the
+     *     key of an attribute that the program has set
+     * @return the number
+     * @throws MPIException if there is no such number
+     */
+    public Integer Attr_get(int keyval) throws MPIException {
+        Object value = Get_attr(keyval);
+        if (value instanceof Integer) {
+            return (Integer) value;
+        }
+        throw new MPIException(MPI.ERR_ARG, "attribute " + keyval + " is no number: call Get_attr", null);
+    }
+
+    /**
+     * Sets an attribute of this communicator at this rank. A clone gets a copy.
+     *
+     * @param keyval a key above {@link MPI#WTIME_IS_GLOBAL}
+     * @param value the number
+     * @throws MPIException if the key is not above
+     */
+    public void Attr_put(int keyval, int value) throws MPIException {
+        Set_attr(keyval, value);
+    }
+
+    /**
+     * Removes an attribute that the program has set.
+     *
+     * @param keyval its key
+     * @throws MPIException if there is no such attribute
+     */
+    public void Attr_delete(int keyval) throws MPIException {
+        attributes.delete(keyval);
+    }
+
+    /**
+     * Returns an attribute: {@link #Attr_get} for values of any class, as in FastMPJ.
+     *
+     * @param keyval as for {@link #Attr_get}
+     * @return the value
+     * @throws MPIException if there is no such attribute
+     */
+    public Object Get_attr(int keyval) throws MPIException {
+        switch (keyval) {
+            case MPI.TAG_UB:
+                return tagMax();
+            case MPI.HOST:
+                return MPI.PROC_NULL;
+            case MPI.IO:
+                return Rank();
+            case MPI.WTIME_IS_GLOBAL:
+                return 0;
+            default:
+                return attributes.get(keyval);
+        }
+    }
+
+    /**
+     * Sets an attribute: {@link #Attr_put} for values of any class, as in FastMPJ.
+     *
+     * @param keyval a key above {@link MPI#WTIME_IS_GLOBAL}
+     * @param value the value, not null
+     * @throws MPIException if the key is not above, or the value is null
+     */
+    public void Set_attr(int keyval, Object value) throws MPIException {
+        attributes.put(keyval, value);
+    }
+
+    /**
+     * Removes an attribute: {@link #Attr_delete} under its name in FastMPJ.
+     *
+     * @param keyval its key
+     * @throws MPIException as {@link #Attr_delete}
+     */
+    public void Delete_attr(int keyval) throws MPIException {
+        Attr_delete(keyval);
+    }
+
+    private int tagMax() {
+        try {
+            return Native.tagMax(handle());
+        } catch (RuntimeException e) {
+            throw Failures.of(e);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
     }
 
     /**
@@ -63,8 +156,8 @@ public class Comm extends PointToPoint {
     }
 
     /**
-     * Makes a communicator of the same members, with the topology of this one (MPI-1.1, section 5.4.2).
-     * Collective; blocks.
+     * Makes a communicator of the same members, with the topology and attributes of this one (MPI-1.1,
+     * section 5.4.2). Collective; blocks.
      *
      * @return a communicator of the class of this one
      * @throws MPIException if a rank has failed, or the communicator was freed
@@ -72,7 +165,7 @@ public class Comm extends PointToPoint {
     @Override
     public Object clone() {
         try {
-            return made(Waits.complete(Native.startDup(handle())));
+            return made(Waits.complete(Native.startDup(handle())), new Attributes(attributes));
         } catch (RuntimeException e) {
             throw Failures.of(e);
         } finally {

@@ -7,15 +7,15 @@ public final class Graphcomm extends Intracomm {
     private final int[] index;
     private final int[] edges;
 
-    Graphcomm(long handle, int[] index, int[] edges) {
-        super(handle);
+    Graphcomm(long handle, Attributes attributes, int[] index, int[] edges) {
+        super(handle, attributes);
         this.index = index;
         this.edges = edges;
     }
 
     @Override
-    Intracomm made(long handle) {
-        return new Graphcomm(handle, index, edges);
+    Intracomm made(long handle, Attributes copied) {
+        return new Graphcomm(handle, copied, index, edges);
     }
 
     @Override

@@ -7,12 +7,16 @@ import mpjdev.core.Waits;
 /** A communicator of one group. */
 public class Intracomm extends Comm {
     Intracomm(long handle) {
-        super(handle);
+        this(handle, new Attributes());
+    }
+
+    Intracomm(long handle, Attributes attributes) {
+        super(handle, attributes);
     }
 
     @Override
-    Intracomm made(long handle) {
-        return new Intracomm(handle);
+    Intracomm made(long handle, Attributes copied) {
+        return new Intracomm(handle, copied);
     }
 
     /**
@@ -116,7 +120,7 @@ public class Intracomm extends Comm {
         int[] own = Failures.present(dims, "the array of dimensions").clone();
         int[] wraps = Cartcomm.numbers(periods, "the array of periods");
         long handle = createOfFirst(cartNodes(own, wraps));
-        return handle == 0 ? null : new Cartcomm(handle, own, wraps);
+        return handle == 0 ? null : new Cartcomm(handle, new Attributes(), own, wraps);
     }
 
     /** Checks a grid on this communicator; returns the number of its nodes. */
@@ -145,7 +149,7 @@ public class Intracomm extends Comm {
         int[] ownIndex = Failures.present(index, "the index array").clone();
         int[] ownEdges = Failures.present(edges, "the array of edges").clone();
         long handle = createOfFirst(graphNodes(ownIndex, ownEdges));
-        return handle == 0 ? null : new Graphcomm(handle, ownIndex, ownEdges);
+        return handle == 0 ? null : new Graphcomm(handle, new Attributes(), ownIndex, ownEdges);
     }
 
     /** Checks a graph on this communicator; returns the number of its nodes. */

@@ -32,6 +32,15 @@ public final class MPI {
     /** Kind of a topology: a Cartesian grid. */
     public static final int CART = 2;
 
+    /** Key of the attribute with the largest tag. */
+    public static final int TAG_UB = 1;
+    /** Key of the attribute with the rank of a host process: {@link #PROC_NULL}. */
+    public static final int HOST = 2;
+    /** Key of the attribute with a rank that can use files: the calling one. */
+    public static final int IO = 3;
+    /** Key of the attribute that is 1 if all ranks have the same clock: 0. */
+    public static final int WTIME_IS_GLOBAL = 4;
+
     /** One thread calls this package. */
     public static final int THREAD_SINGLE = 1;
     /** The thread that has called {@link #Init} calls this package. */

@@ -732,6 +732,9 @@ public final class Native {
      */
     public static native int compareComms(long a, long b);
 
+    /** Returns the largest tag of a message in a communicator. */
+    public static native int tagMax(long comm);
+
     /** Replaces the extents that are 0 by balanced ones, so that all multiply to {@code nodes}. */
     public static native void dimsCreate(int nodes, int[] dims, int rank);
 

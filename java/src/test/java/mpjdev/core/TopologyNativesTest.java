@@ -66,6 +66,7 @@ class TopologyNativesTest {
         int[] members = new int[2];
         Native.members(worlds[1], members, 2);
         assertArrayEquals(new int[] {0, 1}, members);
+        assertEquals(Integer.MAX_VALUE, Native.tagMax(worlds[1]));
         assertEquals(0, Native.compareComms(worlds[1], worlds[1]));
         long one = Native.worldOfOne();
         assertEquals(2, Native.compareComms(one, worlds[0]));
