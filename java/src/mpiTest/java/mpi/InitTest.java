@@ -134,6 +134,29 @@ class InitTest {
                 job::toString);
     }
 
+    /** The class of rank 1 cannot be initialised, while the others wait. */
+    static final class Uninitialised {
+        static {
+            if (Thread.currentThread().getName().equals("rank-1")) {
+                throw new IllegalStateException("on purpose");
+            }
+        }
+
+        private Uninitialised() {}
+
+        public static void main(String[] args) {
+            MPI.Init(args);
+            MPI.COMM_WORLD.Barrier();
+        }
+    }
+
+    @Test
+    void shouldEndTheJobOfThreadsWhenTheClassOfOneCannotBeInitialised() throws Exception {
+        mpjdev.Mpjrun.Job job = World.THREADS.job(3).run(Uninitialised.class);
+        assertEquals(1, job.status, job::toString);
+        assertTrue(job.err.contains("java.lang.IllegalStateException: on purpose"), job::toString);
+    }
+
     @Test
     void shouldTellTheTime() {
         double before = MPI.Wtime();

@@ -79,7 +79,8 @@ public final class RankThreads {
             main.invoke(null, (Object) args);
         } catch (InvocationTargetException e) {
             end(e.getCause());
-        } catch (ReflectiveOperationException e) {
+        } catch (ReflectiveOperationException | RuntimeException | Error e) {
+            // A rank whose class cannot be initialised would leave the others waiting.
             end(e);
         }
     }
