@@ -3,13 +3,13 @@ package mpi;
 import mpjdev.core.Types;
 
 /** A datatype whose item is one element of a primitive type. */
-final class BasicType extends Datatype {
+final class BasicType extends ElementType {
     private final String name;
     /** An empty array. */
     private final Object none;
 
     BasicType(int baseType, String name, int elementSize, Object none) {
-        super(baseType, baseType - 1, elementSize, 1);
+        super(baseType, baseType - 1, elementSize);
         this.name = name;
         this.none = none;
     }
@@ -23,26 +23,6 @@ final class BasicType extends Datatype {
     @Override
     long handle() {
         return -1L - element;
-    }
-
-    @Override
-    public int Size() {
-        return 1;
-    }
-
-    @Override
-    public int Extent() {
-        return 1;
-    }
-
-    @Override
-    public int Lb() {
-        return 0;
-    }
-
-    @Override
-    public int Ub() {
-        return 1;
     }
 
     @Override

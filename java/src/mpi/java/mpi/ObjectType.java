@@ -3,37 +3,17 @@ package mpi;
 import mpjdev.core.Types;
 
 /** The datatype whose item is one element of an array of references, which travels serialised. */
-final class ObjectType extends Datatype {
+final class ObjectType extends ElementType {
     private static final int CODE = 12;
     private static final Object[] NONE = {};
 
     ObjectType() {
-        super(CODE, Types.OBJECT, 0, 1);
+        super(CODE, Types.OBJECT, 0);
     }
 
     @Override
     long handle() {
         throw new MPIException(MPI.ERR_TYPE, "a derived datatype cannot have objects", null);
-    }
-
-    @Override
-    public int Size() {
-        return 1;
-    }
-
-    @Override
-    public int Extent() {
-        return 1;
-    }
-
-    @Override
-    public int Lb() {
-        return 0;
-    }
-
-    @Override
-    public int Ub() {
-        return 1;
     }
 
     @Override
