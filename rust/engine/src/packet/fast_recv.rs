@@ -19,7 +19,7 @@ use crate::packet::recv::UnpostedRecv;
 const OTHERS: usize = 16;
 /// Polls for a short message before the thread checks for other events.
 const POLLS: u32 = 8;
-/// Short messages in sequence after which the packets of all sources are handled.
+/// One of this number of attempts at a short message handles the packets of all sources instead.
 const SHORT_MAX: u32 = 64;
 
 impl State {
@@ -77,11 +77,12 @@ impl PacketEngine {
         }
     }
 
-    /// Spins for a short message from a given source with a given tag, under the lock, which the thread
-    /// releases when another one wants it. `None` when the message does not take this path; `pauses` are left
-    /// then.
+    /// Spins for a short message from a given source with a given tag. It holds the lock, and releases it when
+    /// another thread waits for it. Returns `None` when the message cannot take this path; `pauses` then has
+    /// the pauses that are left.
     ///
-    /// The next message of the source is the one if there are no other receives and no unexpected messages.
+    /// The next message of the source is the first match while no receive is posted and no message is
+    /// unexpected.
     #[inline(always)]
     fn take_short(
         &self,

@@ -103,7 +103,7 @@ public class Request {
 
     /**
      * Cancels a receive that no message has matched (MPI-1.1, section 3.8). Does not block. A send is never
-     * cancelled. A wait or a test has to follow; {@link Status#Test_cancelled} tells the outcome.
+     * cancelled. A wait or a test has to follow; {@link Status#Test_cancelled} returns the outcome.
      *
      * @throws MPIException if this rank has ended
      */
