@@ -264,7 +264,8 @@ pub(super) fn abort(mpi: &Mpi, rank: u32, why: &str) -> ! {
     abort_with(mpi, rank, why, 1)
 }
 
-/// Ends the job as [`abort`] does, with this exit status. Returns in a process that is no rank of an MPI.
+/// Prints why this rank ends the job, and ends all processes of the job with this exit status, this one too.
+/// Returns in a process that is no rank of an MPI.
 pub fn end_job(status: u8, why: &str) {
     let held = RUNTIME.lock();
     if let Some(runtime) = &*held
