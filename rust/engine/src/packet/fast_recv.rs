@@ -77,9 +77,9 @@ impl PacketEngine {
         }
     }
 
-    /// Spins for a short message from a given source with a given tag. It holds the lock, and releases it when
-    /// another thread waits for it. Returns `None` when the message cannot take this path; `pauses` then has
-    /// the pauses that are left.
+    /// Spins for a short message from a given source with a given tag. It holds the lock, and releases it
+    /// when another thread waits for it. Returns `None` when the message cannot take this path; `pauses` then
+    /// has the pauses that are left.
     ///
     /// The next message of the source is the first match while no receive is posted and no message is
     /// unexpected.
