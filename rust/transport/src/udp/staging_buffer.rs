@@ -20,8 +20,8 @@ const ROOM_LEN: usize = 64 << 10;
 /// Most rooms that one call fills.
 const ROOMS: usize = 16;
 
-/// Short datagrams that arrive one by one before the kernel stops joining datagrams, and the longest of them.
-/// A socket without GSO batches is polled with a faster system call.
+/// Short datagrams that arrive one by one before GRO is turned off, and the longest of them. A socket without
+/// GRO is polled with a faster system call.
 const SINGLES: u32 = 64;
 const SINGLE_MAX: usize = 2048;
 /// Most octets that a wrong prediction may cost to copy before the next datagram is predicted anew.
@@ -76,8 +76,9 @@ pub(super) struct StagingBuffer {
     /// more than was filled: an unfilled room shows that the socket is empty. After an empty poll it gets
     /// one.
     wanted: usize,
-    /// Whether datagrams may arrive as GSO batches, and the short ones that have arrived one by one.
-    are_joined: bool,
+    /// Whether GRO is on: the kernel may deliver several datagrams as one batch.
+    has_gro: bool,
+    /// Short datagrams in sequence that have arrived one by one.
     singles: u32,
     /// Whether the last poll has emptied the socket, as far as known, and its time.
     is_drained: bool,
@@ -109,7 +110,7 @@ impl StagingBuffer {
             room: 0,
             done: 0,
             wanted: 1,
-            are_joined: true,
+            has_gro: true,
             singles: 0,
             is_drained: true,
             filled_at: 0,
@@ -150,7 +151,7 @@ impl StagingBuffer {
         let wanted = if expected.is_some() { 1 } else { self.wanted };
         let received = match expected {
             Some(expected) => receive(socket, &[&room_around(words, expected)], arrived),
-            None if wanted == 1 && !self.are_joined => receive_from(socket, room(words, 0)).map(|one| {
+            None if wanted == 1 && !self.has_gro => receive_from(socket, room(words, 0)).map(|one| {
                 arrived[0] = one;
                 1
             }),
@@ -169,7 +170,7 @@ impl StagingBuffer {
                 self.is_drained = count < wanted || (count == 1 && self.expected.is_none());
                 self.filled_at = now();
                 self.wanted = if count < wanted { count + 1 } else { 2 * count }.min(ROOMS);
-                self.choose_joining(socket);
+                self.update_gro(socket);
                 self.land();
                 Ok(true)
             }
@@ -183,17 +184,17 @@ impl StagingBuffer {
         }
     }
 
-    /// Makes the kernel join datagrams, unless short ones arrive one by one. A batch that arrives during the
-    /// change counts as damaged, and is retransmitted.
-    fn choose_joining(&mut self, socket: BorrowedFd<'_>) {
+    /// Turns GRO off while short datagrams arrive one by one. A batch that is in the socket at that moment
+    /// counts as malformed, and its datagrams are retransmitted.
+    fn update_gro(&mut self, socket: BorrowedFd<'_>) {
         let first = &self.arrived[0];
         let is_single = self.count == 1 && first.len <= SINGLE_MAX && first.segment_len == first.sent_len;
         self.singles = if is_single { self.singles.saturating_add(1) } else { 0 };
-        let are_wanted = self.singles < SINGLES;
-        if are_wanted != self.are_joined {
-            self.are_joined = are_wanted;
-            // A kernel that cannot join datagrams delivers them one by one.
-            let _ = options::set_gro(socket, are_wanted);
+        let wants_gro = self.singles < SINGLES;
+        if wants_gro != self.has_gro {
+            self.has_gro = wants_gro;
+            // A kernel without GRO delivers datagrams one by one.
+            let _ = options::set_gro(socket, wants_gro);
         }
     }
 
@@ -398,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_not_joined_while_short_ones_arrive_one_by_one() {
+    fn gro_is_off_while_short_datagrams_arrive_one_by_one() {
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
         sender.connect(receiver.local_addr().expect("bound")).expect("an address");
@@ -411,10 +412,10 @@ mod tests {
             }
             let staged = stage.take().expect("one");
             assert_eq!((staged.from, staged.len), (from, octets.len()));
-            stage.are_joined
+            stage.has_gro
         };
-        let are_joined: Vec<bool> = (0..=SINGLES).map(|_| exchange(&[7; 40])).collect();
-        assert_eq!(are_joined.iter().filter(|are_joined| **are_joined).count(), SINGLES as usize - 1);
+        let with_gro = (0..=SINGLES).filter(|_| exchange(&[7; 40])).count();
+        assert_eq!(with_gro, SINGLES as usize - 1);
         assert!(!exchange(&[]) && exchange(&[7; SINGLE_MAX + 1]), "a long one ends the run");
     }
 
