@@ -1,0 +1,2 @@
+/** A master that gives tasks to workers. */
+package farm;

@@ -1,0 +1,2 @@
+/** A heat solver on a Cartesian grid of ranks. */
+package heat;
