@@ -31,6 +31,9 @@ public abstract class Datatype {
     /** Elements of an item, if items are consecutive elements without gaps; else 0. */
     final int unit;
 
+    /** Name of {@link #Set_name}; null at first. */
+    private volatile String name;
+
     Datatype(int baseType, int element, int elementSize, int unit) {
         this.baseType = baseType;
         this.element = element;
@@ -214,6 +217,25 @@ public abstract class Datatype {
 
     /** Does nothing: the garbage collector frees datatypes. */
     public void free() {}
+
+    /**
+     * Returns the name of the datatype.
+     *
+     * @return what {@link #Set_name} was given, at first a description
+     */
+    public String Get_name() {
+        String given = name;
+        return given == null ? toString() : given;
+    }
+
+    /**
+     * Sets the name of the datatype.
+     *
+     * @param name the name
+     */
+    public void Set_name(String name) {
+        this.name = name;
+    }
 
     /**
      * Returns the length of a buffer.

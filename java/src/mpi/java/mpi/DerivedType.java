@@ -51,6 +51,11 @@ final class DerivedType extends Datatype {
         return new DerivedType((BasicType) base, 2, 0, 2, true, 0);
     }
 
+    /** Returns a type without elements. Its native datatype is made when it is needed. */
+    static DerivedType nothing() {
+        return new DerivedType(null, 0, 0, 0, false, 0);
+    }
+
     @Override
     long handle() {
         return mark != 0 ? mark : owned().handle();
@@ -58,7 +63,8 @@ final class DerivedType extends Datatype {
 
     private synchronized Resource owned() {
         if (resource == null) {
-            resource = new Resource(this, Native.typeContiguous(base.handle(), size), Resource.TYPE);
+            BasicType items = base == null ? (BasicType) MPI.BYTE : base;
+            resource = new Resource(this, Native.typeContiguous(items.handle(), size), Resource.TYPE);
         }
         return resource;
     }

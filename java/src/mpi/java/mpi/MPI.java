@@ -102,6 +102,8 @@ public final class MPI {
     /** Java {@code double}. */
     public static final Datatype DOUBLE = new BasicType(8, "DOUBLE", Double.BYTES, new double[0]);
 
+    /** No elements. */
+    public static final Datatype NULL = DerivedType.nothing();
     /** Mark of a lower bound in {@link Datatype#Struct}. */
     public static final Datatype LB = DerivedType.mark(Native.LOWER_MARK);
     /** Mark of an upper bound in {@link Datatype#Struct}. */
@@ -132,6 +134,17 @@ public final class MPI {
 
     /** A void request. */
     public static final Request REQUEST_NULL = new Request();
+    /** An empty status. No call returns this object. */
+    public static final Status EMPTY_STATUS = new Status();
+
+    /** Octets that a send takes in a packed buffer beside its contents, in MPJ Express. */
+    public static final int SEND_OVERHEAD = 0;
+    /** Octets that a receive takes in a packed buffer beside its contents, in MPJ Express. */
+    public static final int RECV_OVERHEAD = 0;
+    /** Whether MPJ Express prints what it does. */
+    public static final boolean DEBUG = false;
+    /** Whether MPJ Express is asked for its earlier collective algorithms; ignored. */
+    public static boolean isOldSelected;
 
     /** Number of processors of this machine that the JVM may use. */
     public static final int NUM_OF_PROCESSORS = Runtime.getRuntime().availableProcessors();

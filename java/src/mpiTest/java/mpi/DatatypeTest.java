@@ -43,6 +43,8 @@ class DatatypeTest {
 
     @Test
     void shouldHaveNoBoundsWithoutElements() {
+        assertBounds(0, 0, 0, MPI.NULL);
+        assertBounds(0, 0, 0, Datatype.Contiguous(2, MPI.NULL));
         assertBounds(0, 0, 0, Datatype.Contiguous(0, MPI.INT));
         assertBounds(0, 0, 0, struct(new int[0], new int[0]));
         assertBounds(1, 7, 8, struct(new int[] {0, 1}, new int[] {50, 7}, MPI.DOUBLE, MPI.INT));
@@ -70,6 +72,14 @@ class DatatypeTest {
         blocks[1] = 9;
         displacements[1] = 77;
         assertBounds(2, 0, 6, type);
+    }
+
+    @Test
+    void shouldHaveAName() {
+        assertEquals("MPI.INT", MPI.INT.Get_name());
+        Datatype type = Datatype.Contiguous(2, MPI.INT);
+        type.Set_name("pair");
+        assertEquals("pair", type.Get_name());
     }
 
     @Test
