@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mpjdev_buffer::{Message, SectionHeader, Slab};
-use mpjdev_proto::collective::Communicator;
+use mpjdev_proto::collective::{Communicator, Refusal};
 use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::wait::WaitControl;
@@ -89,6 +89,25 @@ impl Comm {
     pub(crate) fn new(engine: AnyEngine, context: u64, (members, rank): (Arc<[u32]>, u32)) -> Comm {
         let abandonment = Arc::default();
         Comm { engine, context, members, rank, abandonment, clients: None }
+    }
+
+    /// The communicator of this rank alone (MPI_COMM_SELF). Sends no message; over a C MPI it waits for a
+    /// local call of the library.
+    ///
+    /// # Errors
+    /// This rank has finished, has no context ids left, or the library fails.
+    #[cfg_attr(loom, allow(unused_variables))]
+    pub fn alone(&self, wait_control: &mut dyn WaitControl) -> Result<Comm, DeviceError> {
+        self.check_unfinished()?;
+        let context = self.engine.contexts().lock().allocate().map_err(|_| Refusal::NoContexts)?;
+        match self.part(&Communicator { context, members: vec![self.rank], rank: 0 }) {
+            Part::Made(comm) => Ok(comm),
+            #[cfg(not(loom))]
+            Part::Creating(mut creation) => {
+                creation.wait(wait_control)?;
+                creation.take().unwrap_or(Err(DeviceError::NoSuchRequest)).map(Comm::of_group)
+            }
+        }
     }
 
     /// A communicator of some members of this one, given by their ranks in it, or its creation by a C MPI.

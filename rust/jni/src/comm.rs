@@ -111,6 +111,12 @@ pub(crate) fn process_world(env: &mut Env) -> Answer {
     }
 }
 
+/// Makes the communicator of the calling rank alone.
+pub(crate) fn alone(env: &mut Env, comm: i64) -> Answer {
+    let comm = handle::comm(comm)?;
+    handle::keep_comm(comm.alone(&mut || env.may_wait())?)
+}
+
 /// Makes a job of as many ranks as the array has elements, and stores their world communicators in it.
 pub(crate) fn local_job(env: &mut Env, worlds: Array, message_oriented: bool) -> Answer<()> {
     let config = Config { message_oriented, ..Config::default() };

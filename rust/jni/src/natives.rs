@@ -61,6 +61,7 @@ natives! {
     "openRequests" Java_mpjdev_core_Native_openRequests = open_requests, () -> int;
     "worldOfOne" Java_mpjdev_core_Native_worldOfOne = comm::world_of_one, () -> long;
     "processWorld" Java_mpjdev_core_Native_processWorld = comm::process_world, () -> long;
+    "selfComm" Java_mpjdev_core_Native_selfComm = comm::alone, (comm: long) -> long;
     "localJob" Java_mpjdev_core_Native_localJob = comm::local_job, (worlds/length: longs, message_oriented: bool) -> void;
     "rank" Java_mpjdev_core_Native_rank = comm::rank, (comm: long) -> int;
     "size" Java_mpjdev_core_Native_size = comm::size, (comm: long) -> int;

@@ -177,11 +177,12 @@ public class Comm extends PointToPoint {
      * Frees this communicator at this rank (MPI-1.1, section 5.4.3). Later calls throw. Messages that no
      * receive has taken are dropped.
      *
-     * @throws MPIException for {@link MPI#COMM_WORLD}
+     * @throws MPIException for {@link MPI#COMM_WORLD} and {@link MPI#COMM_SELF}
      */
     public void Free() throws MPIException {
-        if (this == MPI.COMM_WORLD) {
-            throw new MPIException(MPI.ERR_COMM, "the communicator of all ranks cannot be freed", null);
+        if (this == MPI.COMM_WORLD || this == MPI.COMM_SELF) {
+            String text = "MPI.COMM_WORLD and MPI.COMM_SELF cannot be freed: MPI.Finalize does it";
+            throw new MPIException(MPI.ERR_COMM, text, null);
         }
         release();
     }

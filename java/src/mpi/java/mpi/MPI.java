@@ -131,6 +131,8 @@ public final class MPI {
     public static final Comm COMM_NULL = null;
     /** The communicator of all ranks, between {@link #Init} and {@link #Finalize}; null before and after. */
     public static Intracomm COMM_WORLD;
+    /** The communicator of the calling rank alone, between {@link #Init} and {@link #Finalize}. */
+    public static Intracomm COMM_SELF;
 
     /** A void request. */
     public static final Request REQUEST_NULL = new Request();
@@ -176,7 +178,9 @@ public final class MPI {
             throw new MPIException("MPI.Init was called before: call MPI.Finalize first");
         }
         try {
-            COMM_WORLD = new Intracomm(join());
+            Intracomm world = new Intracomm(join());
+            COMM_SELF = new Intracomm(Native.selfComm(world.handle()));
+            COMM_WORLD = world;
         } catch (RuntimeException e) {
             throw Failures.of(e);
         }
@@ -223,7 +227,9 @@ public final class MPI {
     }
 
     private static void end(Intracomm world) {
+        Intracomm self = COMM_SELF;
         COMM_WORLD = null;
+        COMM_SELF = null;
         isFinalized = true;
         mainThread = null;
         try {
@@ -232,6 +238,7 @@ public final class MPI {
             throw Failures.of(e);
         } finally {
             // Free it now: no part of the rank has to wait for a garbage collection.
+            self.release();
             world.release();
         }
     }

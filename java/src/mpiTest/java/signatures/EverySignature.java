@@ -75,6 +75,7 @@ final class EverySignature {
 
     static void objects() {
         Intracomm world = MPI.COMM_WORLD;
+        MPI.COMM_SELF = world;
         Comm none = MPI.COMM_NULL;
         Group empty = MPI.GROUP_EMPTY;
         Group noGroup = MPI.GROUP_NULL;

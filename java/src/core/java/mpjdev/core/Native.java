@@ -320,6 +320,9 @@ public final class Native {
      */
     public static native long processWorld();
 
+    /** Makes a communicator of the calling rank alone, without a message to others. Returns it. */
+    public static native long selfComm(long comm);
+
     /**
      * Makes a job of {@code length} ranks in this process and stores their world communicators in
      * {@code worlds}. {@code messageOriented} splits messages as between processes.
