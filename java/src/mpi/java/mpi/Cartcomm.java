@@ -19,15 +19,6 @@ public final class Cartcomm extends Intracomm {
         return new Cartcomm(handle, copied, dims, periods);
     }
 
-    /** Returns 1 for each true and 0 for each false. */
-    static int[] numbers(boolean[] values, String what) {
-        int[] numbers = new int[Failures.present(values, what).length];
-        for (int k = 0; k < numbers.length; k++) {
-            numbers[k] = values[k] ? 1 : 0;
-        }
-        return numbers;
-    }
-
     /**
      * Chooses balanced numbers of ranks for the dimensions of a grid.
      *
@@ -72,11 +63,11 @@ public final class Cartcomm extends Intracomm {
      * @throws MPIException if another dimension has no such coordinate, or the array has another length
      */
     public int Rank(int[] coords) throws MPIException {
-        int[] wanted = Failures.present(coords, "the array of coordinates");
+        int[] wanted = present(coords, "the array of coordinates");
         try {
             return Native.cartRank(dims, dims.length, periods, periods.length, wanted, wanted.length);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_ARG);
+            throw raised(Failures.of(e, MPI.ERR_ARG));
         }
     }
 
@@ -92,7 +83,7 @@ public final class Cartcomm extends Intracomm {
         try {
             Native.cartCoords(dims, dims.length, periods, periods.length, rank, coords, coords.length);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_RANK);
+            throw raised(Failures.of(e, MPI.ERR_RANK));
         }
         return coords;
     }
@@ -112,7 +103,7 @@ public final class Cartcomm extends Intracomm {
             long both = Native.cartShift(dims, dims.length, periods, periods.length, me, direction, disp);
             return new ShiftParms((int) (both >> Integer.SIZE), (int) both);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_DIMS);
+            throw raised(Failures.of(e, MPI.ERR_DIMS));
         }
     }
 
@@ -130,10 +121,10 @@ public final class Cartcomm extends Intracomm {
         try {
             part = Native.cartPart(dims, dims.length, periods, periods.length, me, remains, remains.length);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_DIMS);
+            throw raised(Failures.of(e, MPI.ERR_DIMS));
         }
         long handle = split((int) (part >> Integer.SIZE), (int) part);
-        return new Cartcomm(handle, new Attributes(), remaining(dims, remains), remaining(periods, remains));
+        return inherit(new Cartcomm(handle, new Attributes(), remaining(dims, remains), remaining(periods, remains)));
     }
 
     private static int[] remaining(int[] values, int[] remains) {

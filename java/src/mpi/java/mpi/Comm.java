@@ -37,7 +37,7 @@ public class Comm extends PointToPoint {
         if (value instanceof Integer) {
             return (Integer) value;
         }
-        throw new MPIException(MPI.ERR_ARG, "attribute " + keyval + " is no number: call Get_attr", null);
+        throw raised(new MPIException(MPI.ERR_ARG, "attribute " + keyval + " is no number: call Get_attr", null));
     }
 
     /**
@@ -58,7 +58,11 @@ public class Comm extends PointToPoint {
      * @throws MPIException if there is no such attribute
      */
     public void Attr_delete(int keyval) throws MPIException {
-        attributes.delete(keyval);
+        try {
+            attributes.delete(keyval);
+        } catch (MPIException e) {
+            throw raised(e);
+        }
     }
 
     /**
@@ -79,7 +83,11 @@ public class Comm extends PointToPoint {
             case MPI.WTIME_IS_GLOBAL:
                 return 0;
             default:
-                return attributes.get(keyval);
+                try {
+                    return attributes.get(keyval);
+                } catch (MPIException e) {
+                    throw raised(e);
+                }
         }
     }
 
@@ -91,7 +99,11 @@ public class Comm extends PointToPoint {
      * @throws MPIException if the key is not above, or the value is null
      */
     public void Set_attr(int keyval, Object value) throws MPIException {
-        attributes.put(keyval, value);
+        try {
+            attributes.put(keyval, value);
+        } catch (MPIException e) {
+            throw raised(e);
+        }
     }
 
     /**
@@ -108,7 +120,7 @@ public class Comm extends PointToPoint {
         try {
             return Native.tagMax(handle());
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -130,7 +142,7 @@ public class Comm extends PointToPoint {
         try {
             return Native.compareComms(comm1.handle(), comm2.handle());
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw comm1.raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(comm1);
             Reference.reachabilityFence(comm2);
@@ -148,7 +160,7 @@ public class Comm extends PointToPoint {
         try {
             Native.members(handle(), members, members.length);
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -165,9 +177,9 @@ public class Comm extends PointToPoint {
     @Override
     public Object clone() {
         try {
-            return made(Waits.complete(Native.startDup(handle())), new Attributes(attributes));
+            return inherit(made(Waits.complete(Native.startDup(handle())), new Attributes(attributes)));
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -182,7 +194,7 @@ public class Comm extends PointToPoint {
     public void Free() throws MPIException {
         if (this == MPI.COMM_WORLD || this == MPI.COMM_SELF) {
             String text = "MPI.COMM_WORLD and MPI.COMM_SELF cannot be freed: MPI.Finalize does it";
-            throw new MPIException(MPI.ERR_COMM, text, null);
+            throw raised(new MPIException(MPI.ERR_COMM, text, null));
         }
         release();
     }
@@ -206,17 +218,66 @@ public class Comm extends PointToPoint {
     }
 
     /**
+     * Sets what a failed call does: throw, or end the job. Calls are those of this communicator at this rank,
+     * and waits and tests for its requests. Communicators that are made of it later inherit the handler.
+     *
+     * @param errhandler {@link MPI#ERRORS_RETURN}, as at first, or {@link MPI#ERRORS_ARE_FATAL}
+     * @throws MPIException if it is null
+     */
+    public void Errhandler_set(Errhandler errhandler) throws MPIException {
+        handler = present(errhandler, "the error handler");
+    }
+
+    /**
+     * Returns what a failed call does.
+     *
+     * @return the handler that was set last
+     */
+    public Errhandler Errhandler_get() {
+        return handler;
+    }
+
+    /**
+     * Sets what a failed call does: {@link #Errhandler_set} under its name in the code of mpiJava.
+     *
+     * @param errhandler as for {@link #Errhandler_set}
+     * @throws MPIException as {@link #Errhandler_set}
+     */
+    public void Errorhandler_set(Errhandler errhandler) throws MPIException {
+        Errhandler_set(errhandler);
+    }
+
+    /**
+     * Returns what a failed call does: {@link #Errhandler_get} under its name in the code of mpiJava.
+     *
+     * @return as {@link #Errhandler_get}
+     */
+    public Errhandler Errorhandler_get() {
+        return Errhandler_get();
+    }
+
+    /** Gives a communicator that was made of this one its error handler. */
+    final <T extends Comm> T inherit(T made) {
+        made.handler = handler;
+        return made;
+    }
+
+    /**
      * Ends all ranks of the job (MPI-1.1, section 7.5). Does not return.
      *
      * @param errorcode exit status of the job, of which a system has the lowest eight bits; 0 becomes 1
      */
     public void Abort(int errorcode) {
-        String why = "MPI.Abort(" + errorcode + ")";
+        end(errorcode, "MPI.Abort(" + errorcode + ")");
+    }
+
+    /** Ends all ranks of the job with this status. Does not return. */
+    static void end(int errorcode, String why) {
         int status = (errorcode & STATUS_BITS) == 0 ? 1 : errorcode & STATUS_BITS;
         System.out.flush();
         System.err.flush();
         Native.endJob(status, why);
-        System.err.println("mpjdev: rank " + Rank() + " ends the job: " + why);
+        System.err.println("mpjdev: rank " + MPI.worldRank() + " ends the job: " + why);
         // The launcher ends the other ranks. Shutdown hooks could wait for them.
         Runtime.getRuntime().halt(status);
     }

@@ -8,9 +8,24 @@ import mpjdev.core.Waits;
 /** The native communicator of a {@link Comm}. */
 abstract class CommCore {
     private final Resource resource;
+    /** The handling of failed calls. */
+    volatile Errhandler handler = MPI.ERRORS_RETURN;
 
     CommCore(long handle) {
         resource = new Resource(this, handle, Resource.COMM);
+    }
+
+    /** Returns the exception of a failed call of this communicator, unless its error handler ends the job. */
+    final MPIException raised(MPIException failure) {
+        return handler.handle(failure);
+    }
+
+    /** Returns an argument that is not null. */
+    final <T> T present(T argument, String what) {
+        if (argument == null) {
+            throw raised(new MPIException(MPI.ERR_ARG, what + " is null", null));
+        }
+        return argument;
     }
 
     final long handle() {
@@ -32,7 +47,7 @@ abstract class CommCore {
         try {
             return Native.size(handle());
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -48,7 +63,7 @@ abstract class CommCore {
         try {
             return Native.rank(handle());
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -68,7 +83,7 @@ abstract class CommCore {
         try {
             Waits.complete(Native.startBarrier(handle()));
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }

@@ -42,7 +42,7 @@ public final class Graphcomm extends Intracomm {
     public int[] Neighbours(int rank) throws MPIException {
         if (rank < 0 || rank >= index.length) {
             String text = "rank " + rank + " is not in a topology of " + index.length + " nodes";
-            throw new MPIException(MPI.ERR_RANK, text, null);
+            throw raised(new MPIException(MPI.ERR_RANK, text, null));
         }
         return Arrays.copyOfRange(edges, rank == 0 ? 0 : index[rank - 1], index[rank]);
     }

@@ -30,17 +30,17 @@ public class Intracomm extends Comm {
      */
     public Intracomm Split(int color, int key) throws MPIException {
         if (color < 0 && color != MPI.UNDEFINED) {
-            throw new MPIException(MPI.ERR_ARG, "the color " + color + " is negative", null);
+            throw raised(new MPIException(MPI.ERR_ARG, "the color " + color + " is negative", null));
         }
         long handle = split(color, key);
-        return handle == 0 ? null : new Intracomm(handle);
+        return handle == 0 ? null : inherit(new Intracomm(handle));
     }
 
     final long split(int color, int key) {
         try {
             return Waits.complete(Native.startSplit(handle(), color, key));
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -56,7 +56,7 @@ public class Intracomm extends Comm {
      */
     public Intracomm Create(Group group) throws MPIException {
         if (group == null) {
-            throw new MPIException(MPI.ERR_GROUP, "the group is null", null);
+            throw raised(new MPIException(MPI.ERR_GROUP, "the group is null", null));
         }
         int[] ranks = new int[group.Size()];
         for (int rank = 0; rank < ranks.length; rank++) {
@@ -66,11 +66,11 @@ public class Intracomm extends Comm {
         for (int rank = 0; rank < ids.length; rank++) {
             if (ids[rank] == MPI.UNDEFINED) {
                 String text = "rank " + rank + " of the group is no member of the communicator";
-                throw new MPIException(MPI.ERR_GROUP, text, null);
+                throw raised(new MPIException(MPI.ERR_GROUP, text, null));
             }
         }
         long handle = create(ids);
-        return handle == 0 ? null : new Intracomm(handle);
+        return handle == 0 ? null : inherit(new Intracomm(handle));
     }
 
     /**
@@ -92,7 +92,7 @@ public class Intracomm extends Comm {
         try {
             return Waits.complete(Native.startCreate(handle(), ids, ids.length));
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -117,20 +117,29 @@ public class Intracomm extends Comm {
      *     grid has more nodes than this communicator ranks, or a rank has failed
      */
     public Cartcomm Create_cart(int[] dims, boolean[] periods, boolean reorder) throws MPIException {
-        int[] own = Failures.present(dims, "the array of dimensions").clone();
-        int[] wraps = Cartcomm.numbers(periods, "the array of periods");
+        int[] own = present(dims, "the array of dimensions").clone();
+        int[] wraps = numbers(periods, "the array of periods");
         long handle = createOfFirst(cartNodes(own, wraps));
-        return handle == 0 ? null : new Cartcomm(handle, new Attributes(), own, wraps);
+        return handle == 0 ? null : inherit(new Cartcomm(handle, new Attributes(), own, wraps));
+    }
+
+    /** Returns 1 for each true and 0 for each false. */
+    final int[] numbers(boolean[] values, String what) {
+        int[] numbers = new int[present(values, what).length];
+        for (int k = 0; k < numbers.length; k++) {
+            numbers[k] = values[k] ? 1 : 0;
+        }
+        return numbers;
     }
 
     /** Checks a grid on this communicator; returns the number of its nodes. */
     final int cartNodes(int[] dims, int[] periods) {
-        int[] checked = Failures.present(dims, "the array of dimensions");
+        int[] checked = present(dims, "the array of dimensions");
         int size = Size();
         try {
             return Native.cartCheck(size, checked, checked.length, periods, periods.length);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_TOPOLOGY);
+            throw raised(Failures.of(e, MPI.ERR_TOPOLOGY));
         }
     }
 
@@ -146,21 +155,21 @@ public class Intracomm extends Comm {
      *     rank has failed
      */
     public Graphcomm Create_graph(int[] index, int[] edges, boolean reorder) throws MPIException {
-        int[] ownIndex = Failures.present(index, "the index array").clone();
-        int[] ownEdges = Failures.present(edges, "the array of edges").clone();
+        int[] ownIndex = present(index, "the index array").clone();
+        int[] ownEdges = present(edges, "the array of edges").clone();
         long handle = createOfFirst(graphNodes(ownIndex, ownEdges));
-        return handle == 0 ? null : new Graphcomm(handle, new Attributes(), ownIndex, ownEdges);
+        return handle == 0 ? null : inherit(new Graphcomm(handle, new Attributes(), ownIndex, ownEdges));
     }
 
     /** Checks a graph on this communicator; returns the number of its nodes. */
     final int graphNodes(int[] index, int[] edges) {
-        int[] nodes = Failures.present(index, "the index array");
-        int[] ends = Failures.present(edges, "the array of edges");
+        int[] nodes = present(index, "the index array");
+        int[] ends = present(edges, "the array of edges");
         int size = Size();
         try {
             return Native.graphCheck(size, nodes, nodes.length, ends, ends.length);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_TOPOLOGY);
+            throw raised(Failures.of(e, MPI.ERR_TOPOLOGY));
         }
     }
 

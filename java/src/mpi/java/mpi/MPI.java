@@ -134,6 +134,11 @@ public final class MPI {
     /** The communicator of the calling rank alone, between {@link #Init} and {@link #Finalize}. */
     public static Intracomm COMM_SELF;
 
+    /** Error handler: a failed call throws an {@link MPIException}. Every communicator has it at first. */
+    public static final Errhandler ERRORS_RETURN = new Errhandler("ERRORS_RETURN", false);
+    /** Error handler: a failed call ends the job, with the class of the error as its status. */
+    public static final Errhandler ERRORS_ARE_FATAL = new Errhandler("ERRORS_ARE_FATAL", true);
+
     /** A void request. */
     public static final Request REQUEST_NULL = new Request();
     /** An empty status. No call returns this object. */
@@ -215,10 +220,7 @@ public final class MPI {
      *     delivered; the rank has ended all the same
      */
     public static synchronized void Finalize() throws MPIException {
-        Intracomm world = COMM_WORLD;
-        if (world == null) {
-            throw new MPIException("not initialised: call MPI.Init first");
-        }
+        Intracomm world = world();
         try {
             world.barrier();
         } finally {
@@ -276,6 +278,44 @@ public final class MPI {
             return Init(args);
         }
         return args == null ? new String[0] : args.clone();
+    }
+
+    /**
+     * Sets what a failed call of {@link #COMM_WORLD} does, as in MPJ Express.
+     *
+     * @param errhandler as for {@link Comm#Errhandler_set}
+     * @throws MPIException if it is null, or this rank is not initialised
+     */
+    public static void Errorhandler_set(Errhandler errhandler) throws MPIException {
+        world().Errhandler_set(errhandler);
+    }
+
+    /**
+     * Returns what a failed call of {@link #COMM_WORLD} does.
+     *
+     * @return as {@link Comm#Errhandler_get}
+     * @throws MPIException if this rank is not initialised
+     */
+    public static Errhandler Errorhandler_get() throws MPIException {
+        return world().Errhandler_get();
+    }
+
+    private static Intracomm world() {
+        Intracomm world = COMM_WORLD;
+        if (world == null) {
+            throw new MPIException("not initialised: call MPI.Init first");
+        }
+        return world;
+    }
+
+    /** Returns the number of this rank in the world; -1 if it has none. */
+    static int worldRank() {
+        Intracomm world = COMM_WORLD;
+        try {
+            return world == null ? -1 : Native.rank(world.handle());
+        } catch (RuntimeException e) {
+            return -1;
+        }
     }
 
     /**

@@ -96,7 +96,7 @@ abstract class PointToPoint extends CommCore {
                 Native.sendArray(handle(), array, length, datatype.element, off, n, dest, tag, synchronous);
             }
         } catch (RuntimeException e) {
-            throw Failures.ofMessage(e, datatype, count, tag);
+            throw raised(Failures.ofMessage(e, datatype, count, tag));
         } finally {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(datatype);
@@ -169,6 +169,7 @@ abstract class PointToPoint extends CommCore {
 
     final Request isend(Request into, Object buf, int offset, int count, Datatype datatype, int dest, int tag,
             boolean synchronous) {
+        into.owner = this;
         if (dest == MPI.PROC_NULL) {
             return into.begin(new Status());
         }
@@ -177,7 +178,7 @@ abstract class PointToPoint extends CommCore {
             int off = buf == null ? 0 : offset;
             return into.begin(startSend(array, off, count, datatype, dest, tag, synchronous));
         } catch (RuntimeException e) {
-            throw Failures.ofMessage(e, datatype, count, tag);
+            throw raised(Failures.ofMessage(e, datatype, count, tag));
         } finally {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(datatype);
@@ -245,7 +246,7 @@ abstract class PointToPoint extends CommCore {
             long envelope = Native.recvArray(handle(), array, length, element, off, n, source, wanted(tag), status);
             return status.received(envelope, datatype);
         } catch (RuntimeException e) {
-            throw Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag);
+            throw raised(Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag));
         } finally {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(datatype);
@@ -289,6 +290,7 @@ abstract class PointToPoint extends CommCore {
     }
 
     final Request irecv(Request into, Object buf, int offset, int count, Datatype datatype, int source, int tag) {
+        into.owner = this;
         try {
             if (source == MPI.PROC_NULL) {
                 return into.begin(Status.ofNull(datatype));
@@ -306,7 +308,7 @@ abstract class PointToPoint extends CommCore {
                             wanted(tag));
             return into.begin(request, array, length, datatype);
         } catch (RuntimeException e) {
-            throw Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag);
+            throw raised(Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag));
         } finally {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(datatype);
@@ -362,7 +364,8 @@ abstract class PointToPoint extends CommCore {
             return status.received(envelope, recvtype);
         } catch (RuntimeException e) {
             int worst = recvtag == MPI.ANY_TAG ? sendtag : Math.min(sendtag, recvtag);
-            throw Failures.ofMessage(e, sendtype == null ? sendtype : recvtype, Math.min(sendcount, recvcount), worst);
+            throw raised(Failures.ofMessage(e, sendtype == null ? sendtype : recvtype, Math.min(sendcount, recvcount),
+                    worst));
         } finally {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(sendtype);
@@ -509,7 +512,7 @@ abstract class PointToPoint extends CommCore {
         try {
             datatype.lengthOf(datatype.arrayOf(buf, count));
         } catch (RuntimeException e) {
-            throw Failures.ofMessage(e, datatype, count, 0);
+            throw raised(Failures.ofMessage(e, datatype, count, 0));
         }
         return new Prequest(this, buf, offset, count, datatype, peer, tag, kind);
     }

@@ -20,6 +20,8 @@ import mpjdev.core.Resource;
 public class Request {
     private static final long FOREVER = -1;
 
+    /** The communicator; null for a request that was never begun. */
+    CommCore owner;
     /** The native request; null once the operation is done. */
     private PendingRequest pending;
     /** The array of a receive; null for a send. */
@@ -192,7 +194,7 @@ public class Request {
     private void settle(RuntimeException e) {
         int code = e instanceof NativeFailure ? ((NativeFailure) e).code() : 0;
         if (code == NativeFailure.INTERRUPTED) {
-            throw Failures.of(e);
+            throw owner.raised(Failures.of(e));
         }
         if (code == NativeFailure.CANCELLED) {
             status.setCancelled();
@@ -229,7 +231,7 @@ public class Request {
             throw (Error) thrown;
         }
         if (thrown != null) {
-            throw (MPIException) thrown;
+            throw owner.raised((MPIException) thrown);
         }
         taken.index = index;
         return taken;

@@ -4,6 +4,7 @@ import mpi.CartParms;
 import mpi.Cartcomm;
 import mpi.Comm;
 import mpi.Datatype;
+import mpi.Errhandler;
 import mpi.GraphParms;
 import mpi.Graphcomm;
 import mpi.Group;
@@ -84,6 +85,9 @@ final class EverySignature {
         int processors = MPI.NUM_OF_PROCESSORS;
         boolean traces = MPI.DEBUG;
         MPI.isOldSelected = traces;
+        MPI.Errorhandler_set(MPI.ERRORS_ARE_FATAL);
+        Errhandler handler = MPI.Errorhandler_get();
+        handler = MPI.ERRORS_RETURN;
     }
 
     static int exceptions(String text, Throwable cause) {
@@ -129,6 +133,13 @@ final class EverySignature {
         Comm copy = (Comm) comm.clone();
         copy.Free();
         comm.Abort(number);
+    }
+
+    static void handlers(Comm comm) throws MPIException {
+        Errhandler handler = comm.Errhandler_get();
+        comm.Errhandler_set(handler);
+        handler = comm.Errorhandler_get();
+        comm.Errorhandler_set(handler);
     }
 
     static void attributes(Comm comm, int key) throws MPIException {
