@@ -214,6 +214,7 @@ impl Engine for AnyEngine {
         fn cancel(&self, id: RequestId) -> Result<bool, DeviceError>;
         fn detach(&self, id: RequestId);
         fn world_rank(&self) -> u32;
+        fn world_size(&self) -> u32;
         fn config(&self) -> &Config;
         fn source(&self) -> &Arc<dyn SlabSource>;
         fn stats(&self) -> Stats;

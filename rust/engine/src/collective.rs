@@ -11,13 +11,14 @@ mod traffic;
 
 use std::sync::Arc;
 
-use mpjdev_proto::collective::{Barrier, Creation};
+use mpjdev_proto::collective::{Barrier, Creation, IntercommCreation, peer_tag};
 use mpjdev_transport::wait::WaitControl;
 
 use crate::comm::Comm;
+use crate::engine::Engine;
 use crate::error::DeviceError;
 use crate::packet::PacketEngine;
-use machine_run::{Machine, MachineRun};
+use machine_run::{Machine, MachineRun, PeerLink};
 pub use outcome::Outcome;
 use over_clients::OverClients;
 
@@ -45,7 +46,7 @@ enum OperationStage {
 #[derive(Debug)]
 enum Way {
     /// A state machine among ranks of this project.
-    Machine(MachineRun),
+    Machine(Box<MachineRun>),
     /// A barrier with foreign ranks.
     OverClients(Box<OverClients>),
     /// An error, before anything was sent.
@@ -67,8 +68,8 @@ impl Comm {
         let clients = self.packet_engine().and_then(|endpoint| Some((endpoint, self.clients()?)));
         let way = match (self.first_foreign(), clients) {
             (None, _) => {
-                let machine = Barrier::new(self.rank(), self.size() as u32);
-                Way::Machine(MachineRun::barrier(self, machine, is_end))
+                let machine = Barrier::new(self.place(), self.all_members().len() as u32);
+                Way::Machine(Box::new(MachineRun::barrier(self, machine, is_end)))
             }
             (Some(_), Some((endpoint, clients))) => {
                 Way::OverClients(Box::new(OverClients::new(self, endpoint, clients, is_end)))
@@ -78,9 +79,61 @@ impl Comm {
         Operation { comm: self.clone(), way, stage: OperationStage::Unstarted }
     }
 
-    /// Starts to make a communicator of the same members. Refused if one of them is foreign.
+    /// Starts to make a communicator of the same members, and of the same groups if this is an
+    /// intercommunicator. Refused if one of the members is foreign.
     pub fn start_dup(&self) -> Operation {
-        self.creation("dup", Creation::dup)
+        self.creation("dup", Creation::dup).with_groups(self.first_len())
+    }
+
+    /// Starts to make an intercommunicator of the group of this communicator and another one
+    /// (MPI_Intercomm_create). All ranks of both groups take part, the leaders through the peer communicator,
+    /// where `remote_leader` is the other one's rank. Only the leader uses `peer`, `remote_leader` and `tag`.
+    /// Refused if a member of this communicator, or the other leader, is foreign.
+    pub fn start_intercomm(&self, leader: i32, peer: &Comm, remote_leader: i32, tag: i32) -> Operation {
+        let way = self.intercomm_way(leader, peer, remote_leader, tag).unwrap_or_else(Way::Refused);
+        Operation { comm: self.clone(), way, stage: OperationStage::Unstarted }
+    }
+
+    fn intercomm_way(
+        &self,
+        leader: i32,
+        peer: &Comm,
+        remote_leader: i32,
+        tag: i32,
+    ) -> Result<Way, DeviceError> {
+        let operation = "an intercommunicator";
+        if let Some(rank) = self.first_foreign() {
+            return Err(DeviceError::Foreign { operation, rank });
+        }
+        let group = self.all_members();
+        let bad_leader = DeviceError::BadRank { rank: leader, size: group.len() };
+        let leader =
+            u32::try_from(leader).ok().filter(|rank| (*rank as usize) < group.len()).ok_or(bad_leader)?;
+        let mut link = None;
+        let mut remote = 0;
+        if leader == self.place() {
+            peer.check_tag(tag)?;
+            remote = peer.member(remote_leader)?;
+            if !peer.is_of_same_rank(self) {
+                return Err(DeviceError::MixedRanks);
+            }
+            if peer.packet_engine().is_some_and(|engine| engine.is_foreign(remote)) {
+                return Err(DeviceError::Foreign { operation, rank: remote });
+            }
+            let place = peer.first_peer() + remote_leader as u32;
+            link = Some(PeerLink::new(peer, place, peer_tag(tag, self.config().tag_ub)));
+        }
+        let world_size = self.engine().world_size();
+        let machine = IntercommCreation::new(group.to_vec(), self.place(), leader, remote, world_size);
+        Ok(Way::Machine(Box::new(MachineRun::intercomm(self, machine, link))))
+    }
+
+    /// Starts to make a communicator of both groups of an intercommunicator (MPI_Intercomm_merge): the ranks
+    /// that pass `is_high` come last. If both groups pass the same, the first group comes first.
+    pub fn start_merge(&self, is_high: bool) -> Operation {
+        self.creation("merge", |place, size| {
+            Creation::split(place, size, 0, (place + if is_high { size } else { 0 }) as i32)
+        })
     }
 
     /// Starts to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part.
@@ -98,8 +151,9 @@ impl Comm {
     fn creation(&self, operation: &'static str, machine: impl FnOnce(u32, u32) -> Creation) -> Operation {
         let way = match self.first_foreign() {
             None => {
-                let machine = Machine::Creation(Box::new(machine(self.rank(), self.size() as u32)));
-                Way::Machine(MachineRun::new(self, machine, false))
+                let creation = machine(self.place(), self.all_members().len() as u32);
+                let machine = Machine::Creation(Box::new(creation));
+                Way::Machine(Box::new(MachineRun::new(self, machine, false)))
             }
             Some(rank) => Way::Refused(DeviceError::Foreign { operation, rank }),
         };
@@ -117,6 +171,14 @@ impl Comm {
 }
 
 impl Operation {
+    /// Gives the new communicator the groups of an intercommunicator, of which the first has this length.
+    fn with_groups(mut self, first_len: Option<u32>) -> Operation {
+        if let Way::Machine(running) = &mut self.way {
+            running.set_groups(first_len);
+        }
+        self
+    }
+
     /// Advances as far as possible without blocking; returns the outcome when the operation is complete.
     ///
     /// # Errors

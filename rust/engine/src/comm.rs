@@ -1,6 +1,7 @@
 //! Communicators: a context and its members. Ranks here are numbered in the communicator; errors name world
 //! ranks.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,12 +27,43 @@ use crate::request::{Completed, RequestId};
 pub struct Comm {
     engine: AnyEngine,
     context: u64,
-    /// World rank of each member.
+    /// World rank of each rank that messages go to: each member, or each one of the remote group.
     members: Arc<[u32]>,
     rank: u32,
+    /// The two groups of an intercommunicator.
+    groups: Option<Arc<Groups>>,
     abandonment: Arc<Abandonment>,
     /// The clients of IMPI, at the world of a job whose foreign ranks take part in barriers.
     clients: Option<Arc<Clients>>,
+}
+
+/// The two groups of an intercommunicator, from the view of one rank.
+#[derive(Debug)]
+struct Groups {
+    /// World ranks of all members, one group behind the other.
+    all: Arc<[u32]>,
+    first_len: u32,
+    /// The group of this rank, by its place among all.
+    local: Range<u32>,
+    remote_start: u32,
+}
+
+impl Groups {
+    /// The groups of all these members, of which this rank is the one with this number.
+    fn new(all: Arc<[u32]>, first_len: u32, rank: u32) -> Groups {
+        let (first, second) = (0..first_len, first_len..all.len() as u32);
+        let (local, remote_start) = if rank < first_len { (first, first_len) } else { (second, 0) };
+        Groups { all, first_len, local, remote_start }
+    }
+
+    fn local(&self) -> &[u32] {
+        &self.all[self.local.start as usize..self.local.end as usize]
+    }
+
+    fn remote(&self) -> &[u32] {
+        let remote_len = self.all.len() - self.local.len();
+        &self.all[self.remote_start as usize..][..remote_len]
+    }
 }
 
 /// A communicator, or its creation in progress.
@@ -88,7 +120,14 @@ impl Comm {
     /// A communicator of these world ranks, of which this rank is the one with this number.
     pub(crate) fn new(engine: AnyEngine, context: u64, (members, rank): (Arc<[u32]>, u32)) -> Comm {
         let abandonment = Arc::default();
-        Comm { engine, context, members, rank, abandonment, clients: None }
+        Comm { engine, context, members, rank, groups: None, abandonment, clients: None }
+    }
+
+    /// An intercommunicator of two groups, the first of which are the first members of this communicator.
+    pub(crate) fn into_inter(self, first_len: u32) -> Comm {
+        let groups = Groups::new(self.members, first_len, self.rank);
+        let (members, rank) = (groups.remote().into(), self.rank - groups.local.start);
+        Comm { members, rank, groups: Some(Arc::new(groups)), ..self }
     }
 
     /// The communicator of this rank alone (MPI_COMM_SELF). Sends no message; over a C MPI it waits for a
@@ -100,7 +139,7 @@ impl Comm {
     pub fn alone(&self, wait_control: &mut dyn WaitControl) -> Result<Comm, DeviceError> {
         self.check_unfinished()?;
         let context = self.engine.contexts().lock().allocate().map_err(|_| Refusal::NoContexts)?;
-        match self.part(&Communicator { context, members: vec![self.rank], rank: 0 }) {
+        match self.make(context, Arc::from([self.world_rank()]), 0) {
             Part::Made(comm) => Ok(comm),
             #[cfg(not(loom))]
             Part::Creating(mut creation) => {
@@ -112,9 +151,15 @@ impl Comm {
 
     /// A communicator of some members of this one, given by their ranks in it, or its creation by a C MPI.
     pub(crate) fn part(&self, made: &Communicator) -> Part {
-        let members: Arc<[u32]> = made.members.iter().map(|m| self.members[*m as usize]).collect();
-        match self.engine.create(made.context, &members, made.rank) {
-            NewEngine::Ready(engine) => Part::Made(Comm::new(engine, made.context, (members, made.rank))),
+        let all = self.all_members();
+        self.make(made.context, made.members.iter().map(|m| all[*m as usize]).collect(), made.rank)
+    }
+
+    /// A communicator of these world ranks, of which this rank is the one with this number, or its creation
+    /// by a C MPI.
+    pub(crate) fn make(&self, context: u64, members: Arc<[u32]>, rank: u32) -> Part {
+        match self.engine.create(context, &members, rank) {
+            NewEngine::Ready(engine) => Part::Made(Comm::new(engine, context, (members, rank))),
             #[cfg(not(loom))]
             NewEngine::Creating(creation) => Part::Creating(creation),
         }
@@ -140,21 +185,56 @@ impl Comm {
         self.context == WORLD
     }
 
-    /// Number of this rank in the communicator.
+    /// Number of this rank in the communicator, or in its group of an intercommunicator.
     #[inline]
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// Number of members.
+    /// Number of members, in an intercommunicator of the local group.
     #[inline]
     pub fn size(&self) -> usize {
-        self.members.len()
+        self.members().len()
     }
 
-    /// World rank of each member.
+    /// World rank of each member, in an intercommunicator of the local group.
+    #[inline]
     pub fn members(&self) -> &[u32] {
+        self.groups.as_ref().map_or(&self.members, |groups| groups.local())
+    }
+
+    /// World rank of each rank that messages go to: of each member, or of the remote group of an
+    /// intercommunicator.
+    #[inline]
+    pub fn peers(&self) -> &[u32] {
         &self.members
+    }
+
+    /// Whether this is an intercommunicator: messages go to another group.
+    pub fn is_inter(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    /// World rank of each member, of both groups of an intercommunicator. Collective operations number the
+    /// members in this order.
+    pub(crate) fn all_members(&self) -> &Arc<[u32]> {
+        self.groups.as_ref().map_or(&self.members, |groups| &groups.all)
+    }
+
+    /// Number of this rank among all members.
+    pub(crate) fn place(&self) -> u32 {
+        self.groups.as_ref().map_or(0, |groups| groups.local.start) + self.rank
+    }
+
+    /// Number among all members of rank 0 of the ranks that messages go to.
+    #[inline]
+    pub(crate) fn first_peer(&self) -> u32 {
+        self.groups.as_ref().map_or(0, |groups| groups.remote_start)
+    }
+
+    /// Number of members of the first group of an intercommunicator.
+    pub(crate) fn first_len(&self) -> Option<u32> {
+        self.groups.as_ref().map(|groups| groups.first_len)
     }
 
     /// The rank of this communicator in the packet engine; `None` over a C MPI.
@@ -164,7 +244,7 @@ impl Comm {
 
     /// The world rank of the first member that is foreign; `None` without foreign members.
     pub(crate) fn first_foreign(&self) -> Option<u32> {
-        self.packet_engine()?.first_foreign(&self.members)
+        self.packet_engine()?.first_foreign(self.all_members())
     }
 
     pub(crate) fn clients(&self) -> Option<&Clients> {
@@ -422,12 +502,12 @@ impl Comm {
     pub(crate) fn member(&self, rank: i32) -> Result<u32, DeviceError> {
         match usize::try_from(rank).ok().and_then(|r| self.members.get(r)) {
             Some(world) => Ok(*world),
-            None => Err(DeviceError::BadRank { rank, size: self.size() }),
+            None => Err(DeviceError::BadRank { rank, size: self.members.len() }),
         }
     }
 
     #[inline]
-    fn check_tag(&self, tag: i32) -> Result<(), DeviceError> {
+    pub(crate) fn check_tag(&self, tag: i32) -> Result<(), DeviceError> {
         let max = self.config().tag_ub;
         if tag < 0 || tag > max { Err(DeviceError::BadTag { tag, max }) } else { Ok(()) }
     }
@@ -443,7 +523,8 @@ impl Comm {
     ) -> Result<SendArgs<'a>, DeviceError> {
         let world = self.member(dest)?;
         self.check_tag(tag)?;
-        Ok(SendArgs { message, member: dest as u32, world, context: self.context, tag, mode })
+        let member = self.first_peer() + dest as u32;
+        Ok(SendArgs { message, member, world, context: self.context, tag, mode })
     }
 
     /// The checked source and tag of a receive or a probe.
@@ -454,17 +535,19 @@ impl Comm {
             self.check_tag(tag)?;
         }
         let selector = Selector { context: self.context, source, tag: from.tag };
-        Ok(Selection { selector, member: from.source.map(|source| source as u32), members: &self.members })
+        let member = from.source.map(|source| self.first_peer() + source as u32);
+        Ok(Selection { selector, member, members: &self.members })
     }
 
-    /// The source and tag of a receive in a collective operation.
+    /// The source, numbered among all members, and tag of a receive in a collective operation.
     pub(crate) fn collective_selection(&self, source: u32, tag: i32) -> Selection<'_> {
+        let members = self.all_members();
         let selector = Selector {
             context: collective(self.context),
-            source: Some(self.members[source as usize]),
+            source: Some(members[source as usize]),
             tag: Some(tag),
         };
-        Selection { selector, member: Some(source), members: &self.members }
+        Selection { selector, member: Some(source), members }
     }
 }
 

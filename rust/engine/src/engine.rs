@@ -101,6 +101,8 @@ pub(crate) trait Engine {
 
     /// Number of the rank in the world.
     fn world_rank(&self) -> u32;
+    /// Number of ranks of the world.
+    fn world_size(&self) -> u32;
     fn config(&self) -> &Config;
     fn source(&self) -> &Arc<dyn SlabSource>;
     fn stats(&self) -> Stats;

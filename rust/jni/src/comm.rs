@@ -53,8 +53,9 @@ fn from(source: i32, tag: i32) -> RecvFrom {
 pub(crate) fn checked_from(comm: &Comm, source: i32, tag: i32) -> Answer<RecvFrom> {
     comm.check_unfinished()?;
     let from = from(source, tag);
-    if let Some(rank) = from.source.filter(|rank| usize::try_from(*rank).map_or(true, |r| r >= comm.size())) {
-        return Err(DeviceError::BadRank { rank, size: comm.size() }.into());
+    let size = comm.peers().len();
+    if let Some(rank) = from.source.filter(|rank| usize::try_from(*rank).map_or(true, |r| r >= size)) {
+        return Err(DeviceError::BadRank { rank, size }.into());
     }
     let max = comm.config().tag_ub;
     match from.tag {
@@ -521,6 +522,22 @@ pub(crate) fn start_create(env: &mut Env, comm: i64, ids: IntArray) -> Answer {
 
 pub(crate) fn start_split(_: &mut Env, comm: i64, color: i32, key: i32) -> Answer {
     handle::keep_operation(handle::comm(comm)?.start_split(color, key))
+}
+
+pub(crate) fn start_intercomm(
+    _: &mut Env,
+    comm: i64,
+    leader: i32,
+    peer: i64,
+    remote_leader: i32,
+    tag: i32,
+) -> Answer {
+    let peer = handle::comm(peer)?;
+    handle::keep_operation(handle::comm(comm)?.start_intercomm(leader, &peer, remote_leader, tag))
+}
+
+pub(crate) fn start_merge(_: &mut Env, comm: i64, high: bool) -> Answer {
+    handle::keep_operation(handle::comm(comm)?.start_merge(high))
 }
 
 /// Advances a collective operation, to its end when blocking. Returns the new communicator's handle,

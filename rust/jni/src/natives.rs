@@ -132,6 +132,9 @@ natives! {
     "startDup" Java_mpjdev_core_Native_startDup = comm::start_dup, (comm: long) -> long;
     "startCreate" Java_mpjdev_core_Native_startCreate = comm::start_create, (comm: long, ids/length: ints) -> long;
     "startSplit" Java_mpjdev_core_Native_startSplit = comm::start_split, (comm: long, color: int, key: int) -> long;
+    "startIntercomm" Java_mpjdev_core_Native_startIntercomm = comm::start_intercomm,
+        (comm: long, leader: int, peer: long, remote_leader: int, tag: int) -> long;
+    "startMerge" Java_mpjdev_core_Native_startMerge = comm::start_merge, (comm: long, high: bool) -> long;
     "advance" Java_mpjdev_core_Native_advance = comm::advance, (operation: long, blocking: bool) -> long;
     "freeOperation" Java_mpjdev_core_Native_freeOperation = comm::free_operation, (operation: long) -> void;
     "typeContiguous" Java_mpjdev_core_Native_typeContiguous = types::contiguous, (old: long, count: int) -> long;
@@ -170,6 +173,8 @@ natives! {
         (a/a_size: ints, ranks/count: ints, b/b_size: ints, out/room: ints) -> void;
     "groupCompare" Java_mpjdev_core_Native_groupCompare = topology::compare, (a/a_size: ints, b/b_size: ints) -> int;
     "members" Java_mpjdev_core_Native_members = topology::members, (comm: long, out/room: ints) -> void;
+    "peerCount" Java_mpjdev_core_Native_peerCount = topology::peer_count, (comm: long) -> int;
+    "peers" Java_mpjdev_core_Native_peers = topology::peers, (comm: long, out/room: ints) -> void;
     "compareComms" Java_mpjdev_core_Native_compareComms = topology::compare_comms, (a: long, b: long) -> int;
     "tagMax" Java_mpjdev_core_Native_tagMax = topology::tag_max, (comm: long) -> int;
     "dimsCreate" Java_mpjdev_core_Native_dimsCreate = topology::dims_create, (nodes: int, dims/rank: ints) -> void;

@@ -1,6 +1,5 @@
 //! Groups and topologies: the bodies of the native methods that compute with ranks.
 
-use mpjdev_engine::Comm;
 use mpjdev_group::cart::Cart;
 use mpjdev_group::group::{self, Comparison};
 use mpjdev_group::{TopologyError, dims, graph};
@@ -98,14 +97,26 @@ pub(crate) fn compare(env: &mut Env, a: IntArray, b: IntArray) -> Answer<i32> {
     })
 }
 
-fn world_ranks(comm: &Comm) -> Vec<i32> {
-    comm.members().iter().map(|&member| member as i32).collect()
+fn numbers(worlds: &[u32]) -> Vec<i32> {
+    worlds.iter().map(|&rank| rank as i32).collect()
 }
 
 /// Stores the world ranks of the members of a communicator.
 pub(crate) fn members(env: &mut Env, comm: i64, out: IntArray) -> Answer<()> {
     let comm = handle::comm(comm)?;
-    out.put(env, &world_ranks(&comm));
+    out.put(env, &numbers(comm.members()));
+    Ok(())
+}
+
+/// Returns the number of ranks that messages go to.
+pub(crate) fn peer_count(_: &mut Env, comm: i64) -> Answer<i32> {
+    Ok(handle::comm(comm)?.peers().len() as i32)
+}
+
+/// Stores the world ranks of the ranks that messages go to.
+pub(crate) fn peers(env: &mut Env, comm: i64, out: IntArray) -> Answer<()> {
+    let comm = handle::comm(comm)?;
+    out.put(env, &numbers(comm.peers()));
     Ok(())
 }
 
@@ -115,14 +126,17 @@ pub(crate) fn tag_max(_: &mut Env, comm: i64) -> Answer<i32> {
 }
 
 /// Returns 0 for one communicator, 3 for the same members in the same order, 1 for another order, 2 for other
-/// members.
+/// members. Of intercommunicators both groups count.
 pub(crate) fn compare_comms(_: &mut Env, a: i64, b: i64) -> Answer<i32> {
     let (a, b) = (handle::comm(a)?, handle::comm(b)?);
-    Ok(match group::compare(&world_ranks(&a), &world_ranks(&b)) {
-        Comparison::Identical if a.context() == b.context() => 0,
-        Comparison::Identical => 3,
-        Comparison::Similar => 1,
-        Comparison::Unequal => 2,
+    let local = group::compare(&numbers(a.members()), &numbers(b.members()));
+    let remote = group::compare(&numbers(a.peers()), &numbers(b.peers()));
+    Ok(match (local, remote) {
+        _ if a.is_inter() != b.is_inter() => 2,
+        (Comparison::Unequal, _) | (_, Comparison::Unequal) => 2,
+        (Comparison::Similar, _) | (_, Comparison::Similar) => 1,
+        (Comparison::Identical, Comparison::Identical) if a.context() == b.context() => 0,
+        (Comparison::Identical, Comparison::Identical) => 3,
     })
 }
 

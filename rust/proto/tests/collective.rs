@@ -409,6 +409,7 @@ proptest! {
                 }
                 Action::Send { octets, .. } => prop_assert!(octets.len() <= payload_len_max(4)),
                 Action::Receive { source, tag } => confirmations.push((source, tag)),
+                Action::SendPeer { .. } | Action::ReceivePeer => panic!("there is one communicator"),
             }
         }
         for (source, tag) in confirmations {

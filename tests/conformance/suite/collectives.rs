@@ -20,6 +20,7 @@ for_every_fixture![
     a_split_makes_one_communicator_per_colour_ordered_by_key,
     nested_communicators_keep_their_messages_apart,
     several_threads_dup_different_communicators_at_once,
+    two_groups_meet_in_an_intercommunicator,
     collectives_do_not_disturb_wildcard_receives,
     an_operation_can_be_advanced_beside_other_work,
     operation_continues_after_an_interrupted_wait,
@@ -114,6 +115,41 @@ fn messages_of_a_dup_and_of_its_parent_never_meet(fixture: &TransportFixture) {
                 harness.expect(ANY, &here);
             }
         }
+    });
+}
+
+/// The ranks of each group send to those of the other one, and wildcards match no other messages.
+fn two_groups_meet_in_an_intercommunicator(fixture: &TransportFixture) {
+    let cross = |harness: &RankHarness| {
+        let (own, peers) = (harness.comm.rank(), harness.comm.peers().to_vec());
+        let world = harness.comm.members()[own as usize];
+        let test_message = |source: u32| TestMessage::split(u64::from(source), 8, 1 + source as usize);
+        let sends: Vec<_> = (0..peers.len() as u32)
+            .map(|to| harness.isend(Mode::Synchronous, &test_message(world), to, 5))
+            .collect();
+        for (source, peer) in (0..).zip(&peers) {
+            assert_eq!(harness.expect(from(source, 5), &test_message(*peer)).source, source);
+        }
+        harness.wait_all(sends);
+        assert_eq!(harness.comm.iprobe(ANY), Ok(None));
+    };
+    run(fixture, 5, |harness| {
+        let color = harness.rank() as i32 % 2;
+        let half = split(harness, color, -(harness.rank() as i32)).expect("a part");
+        let start = |tag| half.comm.start_intercomm(0, &harness.comm, 4 - (1 - color), tag);
+        let inter = harness.on(created(start(7)).expect("a communicator").expect("every rank is in it"));
+        let dup = dup(&inter);
+        for harness in [&inter, &dup, &inter] {
+            cross(harness);
+        }
+        let merged =
+            created(inter.comm.start_merge(color == 0)).expect("merge").expect("every rank is in it");
+        assert_eq!(merged.members(), [3, 1, 4, 2, 0]);
+        harness.on(merged).barrier();
+        // Each leader names itself.
+        let overlap = created(half.comm.start_intercomm(0, &half.comm, 0, 7)).expect_err("no two groups");
+        assert!(matches!(overlap, DeviceError::Refused(Refusal::Overlap { .. })), "{overlap:?}");
+        half.barrier();
     });
 }
 

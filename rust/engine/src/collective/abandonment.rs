@@ -45,7 +45,7 @@ impl Comm {
     pub(super) fn check_abandonment(&self) -> Result<Option<DeviceError>, DeviceError> {
         let notice = self.engine().take_abandonment(self.context(), self.abandonment())?;
         let Some((rank, message)) = notice else { return Ok(None) };
-        if self.members().first() == Some(&rank) {
+        if self.all_members().first() == Some(&rank) {
             self.abandonment().note_root_left();
         }
         let noticed = || {
@@ -66,7 +66,7 @@ impl Comm {
         let octets = unpack(self.source(), notice, NOTICE_LEN).ok()?;
         let (kind, rank) = octets.split_first_chunk::<4>()?;
         let rank = u32::from_be_bytes(rank.try_into().ok()?);
-        if !self.members().contains(&rank) {
+        if !self.all_members().contains(&rank) {
             return None;
         }
         match u32::from_be_bytes(*kind) {
@@ -101,7 +101,7 @@ impl Comm {
             }
             // The first rank that left has notified all members. Only rank 0's own notice states that it
             // decides nothing any more.
-            Some(error @ DeviceError::Abandoned { .. }) if self.rank() == 0 => {
+            Some(error @ DeviceError::Abandoned { .. }) if self.place() == 0 => {
                 return self.notify_abandonment(error);
             }
             Some(DeviceError::Abandoned { .. }) => return,
@@ -137,8 +137,9 @@ impl Comm {
         };
         let octets = [kind.to_be_bytes(), rank.to_be_bytes()].concat();
         let Ok(message) = pack(self.source(), &octets) else { return };
-        for dest in (0..self.size() as u32).filter(|dest| *dest != self.rank()) {
-            if self.packet_engine().is_some_and(|e| e.is_foreign(self.members()[dest as usize])) {
+        let members = self.all_members();
+        for dest in (0..members.len() as u32).filter(|dest| *dest != self.place()) {
+            if self.packet_engine().is_some_and(|e| e.is_foreign(members[dest as usize])) {
                 continue;
             }
             // A notice that finds no room is queued. It fails if the member has finished or failed, which the
@@ -167,7 +168,7 @@ impl Comm {
 }
 
 /// The error at ranks that have not left the operation themselves.
-fn left_by(rank: u32) -> DeviceError {
+pub(super) fn left_by(rank: u32) -> DeviceError {
     let why = "it was interrupted there, or failed; its own exception says more".to_owned();
     DeviceError::Abandoned { rank, why }
 }

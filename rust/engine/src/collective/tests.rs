@@ -1,4 +1,4 @@
-//! Tests of rank 0 that fails in the middle of a creation.
+//! Tests of creations, and of ranks that fail in the middle of one.
 
 use std::sync::Arc;
 
@@ -40,6 +40,80 @@ fn use_up_reserve(comm: &Comm, dest: u32) {
 #[track_caller]
 fn assert_waits(operation: &mut Operation) {
     assert!(matches!(operation.advance(), Ok(None)));
+}
+
+/// Advances operations in turns until all are complete.
+fn finish(operations: &mut [Operation]) -> Vec<Comm> {
+    let mut made: Vec<Option<Comm>> = operations.iter().map(|_| None).collect();
+    for _ in 0..1000 {
+        for (operation, made) in operations.iter_mut().zip(&mut made).filter(|(_, made)| made.is_none()) {
+            if let Some(Outcome::Created(comm)) = operation.advance().expect("no failure") {
+                *made = comm;
+            }
+        }
+    }
+    made.into_iter().map(|made| made.expect("a communicator")).collect()
+}
+
+/// Two communicators of two ranks each, at all four ranks, and the start of an intercommunicator of both.
+fn start_intercomms(worlds: &[Comm]) -> (Vec<Comm>, Vec<Operation>) {
+    let mut splits: Vec<_> = (0..).zip(worlds).map(|(rank, world)| world.start_split(rank / 2, 0)).collect();
+    let halves = finish(&mut splits);
+    let starts = (0..).zip(halves.iter().zip(worlds));
+    let starts = starts.map(|(rank, (half, world))| half.start_intercomm(0, world, 2 - rank / 2 * 2, 7));
+    let starts = starts.collect();
+    (halves, starts)
+}
+
+/// Members, peers and ranks of an intercommunicator, of its dup and of the merged one.
+#[test]
+fn intercommunicator_has_two_groups_and_merges_them() {
+    let worlds = worlds(4, &Config::default());
+    let (_halves, mut starts) = start_intercomms(&worlds);
+    let inters = finish(&mut starts);
+    let dups = finish(&mut inters.iter().map(Comm::start_dup).collect::<Vec<_>>());
+    for comms in [&inters, &dups] {
+        for (rank, comm) in (0..).zip(comms) {
+            assert!(comm.is_inter());
+            assert_eq!((comm.rank(), comm.size()), (rank % 2, 2));
+            let groups: [&[u32]; 2] = if rank < 2 { [&[0, 1], &[2, 3]] } else { [&[2, 3], &[0, 1]] };
+            assert_eq!([comm.members(), comm.peers()], groups);
+        }
+    }
+    assert_ne!(inters[0].context(), dups[0].context());
+    let mut merges: Vec<_> = (0..).zip(&dups).map(|(rank, comm)| comm.start_merge(rank < 2)).collect();
+    for (rank, merged) in (0..).zip(finish(&mut merges)) {
+        assert!(!merged.is_inter());
+        assert_eq!((merged.members(), merged.rank()), (&[2, 3, 0, 1][..], (rank + 2) % 4));
+    }
+    let bad = inters[0].isend(&pack(inters[0].source(), &[]).expect("memory"), 2, 0, Mode::Standard);
+    assert_eq!(bad, Err(DeviceError::BadRank { rank: 2, size: 2 }));
+}
+
+/// A leader leaves after its offer: no rank gets the intercommunicator, and the other group continues.
+#[test]
+fn leader_that_leaves_ends_the_creation_in_both_groups() {
+    let worlds = worlds(4, &Config::default());
+    let (halves, mut starts) = start_intercomms(&worlds);
+    starts.iter_mut().for_each(assert_waits);
+    drop(starts.remove(0));
+    for (operation, own) in starts.iter_mut().zip(1..) {
+        let mut ended = operation.advance();
+        for _ in 0..10 {
+            if matches!(ended, Ok(None)) {
+                ended = operation.advance();
+            }
+        }
+        assert!(
+            matches!(ended, Err(DeviceError::Abandoned { rank: 0, .. })),
+            "rank {own}: {:?}",
+            ended.map(drop)
+        );
+    }
+    let barrier = halves[1].start_barrier().advance().map(drop);
+    assert!(matches!(barrier, Err(DeviceError::Abandoned { .. })), "{barrier:?}");
+    let mut dups: Vec<_> = halves[2..].iter().map(Comm::start_dup).collect();
+    finish(&mut dups);
 }
 
 /// Rank 1 has its settlement, and the one for rank 2 cannot be sent.

@@ -21,8 +21,8 @@ impl Comm {
         self.engine().check_going(is_end)
     }
 
-    /// Sends a message of a collective operation to a member without waiting for completion: the receiver's
-    /// reply is what counts.
+    /// Sends a message of a collective operation to a rank among all members without waiting for completion:
+    /// the receiver's reply is what counts.
     pub(super) fn send_collective(
         &self,
         dest: u32,
@@ -30,7 +30,7 @@ impl Comm {
         message: &Message,
         is_end: bool,
     ) -> Result<(), DeviceError> {
-        let world = self.member(dest as i32)?;
+        let world = self.all_members()[dest as usize];
         let (context, mode) = (collective(self.context()), Mode::Standard);
         let args = SendArgs { message, member: dest, world, context, tag, mode };
         let sent = self.engine().send_collective(args, is_end);

@@ -138,6 +138,10 @@ impl Engine for Arc<Group> {
         self.owner().rank()
     }
 
+    fn world_size(&self) -> u32 {
+        self.owner().size()
+    }
+
     #[inline]
     fn config(&self) -> &Config {
         self.owner().config()

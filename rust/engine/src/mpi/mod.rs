@@ -199,6 +199,11 @@ impl Rank {
         self.rank
     }
 
+    /// Number of ranks of the world.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
     /// The source of memory for this rank's messages.
     pub fn source(&self) -> &Arc<dyn SlabSource> {
         &self.source

@@ -146,6 +146,10 @@ impl Engine for Arc<PacketEngine> {
         self.rank()
     }
 
+    fn world_size(&self) -> u32 {
+        self.size()
+    }
+
     #[inline]
     fn config(&self) -> &Config {
         PacketEngine::config(self)

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use thiserror::Error;
-
 use super::machine::{Action, Collective, ProtocolError};
 use super::messages::{self, Decision, From, Misfit, SplitRequest};
+use super::refusal::Refusal;
 use super::tag;
 use crate::context::ContextError;
 
@@ -42,50 +41,6 @@ pub struct Communicator {
     pub members: Vec<u32>,
     /// This rank's new rank: its index in `members`.
     pub rank: u32,
-}
-
-/// Why there is no new communicator; the same on every rank.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Refusal {
-    /// Some ranks passed other ids to create than rank 0.
-    #[error("all ranks must pass the same ids to create; ranks {ranks:?} passed others than rank 0")]
-    DifferentIds {
-        /// These ranks, ascending.
-        ranks: Vec<u32>,
-    },
-    /// An id is not a rank of the parent.
-    #[error("id {id} at position {position} is no rank of a communicator of {size}")]
-    IdOutOfRange {
-        /// The first such position in the ids, from 0.
-        position: usize,
-        /// The value there.
-        id: i32,
-        /// The parent's size.
-        size: u32,
-    },
-    /// An id is repeated.
-    #[error("id {id} at position {position} is there before")]
-    RepeatedId {
-        /// The first position of a repeated id.
-        position: usize,
-        /// The value there.
-        id: i32,
-    },
-    /// Rank 0 has not enough context ids left.
-    #[error("rank 0 of the communicator has no context ids left")]
-    NoContexts,
-    /// Some ranks have finished without taking part.
-    #[error("ranks {ranks:?} have finished")]
-    Ended {
-        /// These ranks, ascending.
-        ranks: Vec<u32>,
-    },
-    /// The requests of some ranks were damaged.
-    #[error("the requests of ranks {ranks:?} were damaged")]
-    Damaged {
-        /// These ranks, ascending.
-        ranks: Vec<u32>,
-    },
 }
 
 /// The operation and its arguments at this rank.
@@ -399,7 +354,9 @@ impl Creation {
                 | Decision::DifferentIds { .. }
                 | Decision::BadIds
                 | Decision::Damaged { .. }
-                | Decision::Ended { .. },
+                | Decision::Ended { .. }
+                | Decision::Overlap { .. }
+                | Decision::Left { .. },
                 _,
             ) => Err(decision.as_misfit()),
         }

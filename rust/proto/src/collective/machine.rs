@@ -67,6 +67,14 @@ pub enum Action {
         /// The tag.
         tag: i32,
     },
+    /// Send a message to the leader of the other group, through the peer communicator.
+    SendPeer {
+        /// The whole payload, at most [`payload_len_max`](super::payload_len_max) octets of the world's size.
+        octets: Vec<u8>,
+    },
+    /// Receive one message from the leader of the other group, and pass it to
+    /// [`handle_peer`](super::IntercommCreation::handle_peer).
+    ReceivePeer,
     /// Allocate context ids, and pass them to [`Collective::handle_contexts`].
     Allocate {
         /// The number of ids, at least 1.

@@ -82,13 +82,21 @@ pub(super) enum Decision {
     Damaged { ranks: Vec<u32> },
     /// These ranks have finished without a request.
     Ended { ranks: Vec<u32> },
+    /// These ranks are in both groups.
+    Overlap { ranks: Vec<u32> },
+    /// This rank, a leader, has abandoned the operation.
+    Left { ranks: Vec<u32> },
 }
 
 impl Decision {
     pub(super) fn emit(&self) -> Vec<u8> {
         let (context, ranks): (u64, &[u32]) = match self {
             Self::Member { context, members } => (*context, members),
-            Self::DifferentIds { ranks } | Self::Damaged { ranks } | Self::Ended { ranks } => (0, ranks),
+            Self::DifferentIds { ranks }
+            | Self::Damaged { ranks }
+            | Self::Ended { ranks }
+            | Self::Overlap { ranks }
+            | Self::Left { ranks } => (0, ranks),
             Self::NoMember | Self::BadIds | Self::NoContexts => (0, &[]),
         };
         // Ranks are below the size, a u32, and each is there once.
@@ -115,6 +123,8 @@ impl Decision {
             Self::NoContexts => status::NO_CONTEXTS,
             Self::Damaged { .. } => status::DAMAGED,
             Self::Ended { .. } => status::ENDED,
+            Self::Overlap { .. } => status::OVERLAP,
+            Self::Left { .. } => status::LEFT,
         }
     }
 
@@ -138,7 +148,7 @@ impl Decision {
         }
         let ranks = parse_ranks(from, ranks, size)?;
         match status {
-            status::MEMBER | status::DIFFERENT_IDS | status::DAMAGED | status::ENDED if ranks.is_empty() => {
+            status::MEMBER | status::DIFFERENT_IDS | status::DAMAGED..=status::LEFT if ranks.is_empty() => {
                 Err(from.field("count", 0))
             }
             status::NO_MEMBER | status::BAD_IDS | status::NO_CONTEXTS if !ranks.is_empty() => {
@@ -154,6 +164,8 @@ impl Decision {
             status::NO_CONTEXTS => Ok(Self::NoContexts),
             status::DAMAGED => Ok(Self::Damaged { ranks }),
             status::ENDED => Ok(Self::Ended { ranks }),
+            status::OVERLAP => Ok(Self::Overlap { ranks }),
+            status::LEFT => Ok(Self::Left { ranks }),
             unknown => Err(from.field("status", u64::from(unknown))),
         }
     }
@@ -207,6 +219,8 @@ mod status {
     pub(super) const NO_CONTEXTS: u8 = 4;
     pub(super) const DAMAGED: u8 = 5;
     pub(super) const ENDED: u8 = 6;
+    pub(super) const OVERLAP: u8 = 7;
+    pub(super) const LEFT: u8 = 8;
 }
 
 /// Status, three unused octets, count, context.
@@ -255,6 +269,8 @@ mod tests {
             Decision::NoContexts,
             Decision::Damaged { ranks: vec![0, 2] },
             Decision::Ended { ranks: vec![1] },
+            Decision::Overlap { ranks: vec![1, 2] },
+            Decision::Left { ranks: vec![2] },
         ];
         for decision in decisions {
             let mut octets = decision.emit();
@@ -272,7 +288,7 @@ mod tests {
             assert_eq!(Decision::parse(FROM, &good[..cut], 2), Err(FROM.length(cut, expected)));
         }
         let changes: [(usize, u8, &str, u64); 8] = [
-            (0, 7, "status", 7),
+            (0, 9, "status", 9),
             (0, 1, "count", 2),
             (7, 3, "count", 3),
             (4, 0xff, "count", 0xff00_0002),

@@ -18,6 +18,15 @@ pub(super) const CONFIRMATION: i32 = 69;
 /// Dup, create, split: rank 0 to all, once all have confirmed.
 pub(super) const SETTLEMENT: i32 = 70;
 
+/// Intercommunicator: leader to its group.
+pub(super) const INTERCOMM_DECISION: i32 = 73;
+/// Intercommunicator: all to their leader, once they have their decision.
+pub(super) const INTERCOMM_CONFIRMATION: i32 = 74;
+/// Intercommunicator: leader to its group, once all of both groups have confirmed.
+pub(super) const INTERCOMM_SETTLEMENT: i32 = 75;
+/// Intercommunicator: leader to leader, in the peer communicator; the program's tag is added.
+pub(super) const INTERCOMM_PEER: i32 = 128;
+
 /// The tag, in the collective context, of the notice that its sender has abandoned a collective operation. It
 /// has no payload. No machine receives it: the driver probes for it while a machine waits.
 pub const ABANDONED_TAG: i32 = 71;

@@ -175,6 +175,7 @@ impl Simulation {
                         self.ranks[rank].received.push((envelope.source, envelope.tag, message));
                     }
                 }
+                Action::SendPeer { .. } | Action::ReceivePeer => panic!("there is one communicator"),
                 Action::Allocate { count } => {
                     assert_eq!(rank, 0, "only the lowest rank allocates");
                     machine.get().handle_contexts(self.allocator.allocate_many(count));

@@ -186,6 +186,35 @@ public class Comm extends PointToPoint {
     }
 
     /**
+     * Makes an intercommunicator of two groups (MPI-1.1, section 5.6.2). Collective over both local
+     * communicators; blocks. The groups have no rank in common. This communicator, the leader's rank in it
+     * and the tag matter at the leaders only.
+     *
+     * @param local_comm the communicator of the own group
+     * @param local_leader rank in it that leads the group
+     * @param remote_leader rank in this communicator that leads the other group
+     * @param tag tag of the leaders' messages: concurrent calls have different ones
+     * @return the intercommunicator
+     * @throws MPIException if an argument is invalid, the groups overlap, a rank has failed, or a
+     *     communicator was freed
+     */
+    public Intercomm Create_intercomm(Comm local_comm, int local_leader, int remote_leader, int tag)
+            throws MPIException {
+        if (!(local_comm instanceof Intracomm)) {
+            throw raised(new MPIException(MPI.ERR_COMM, "the local communicator is null or has two groups", null));
+        }
+        try {
+            long operation = Native.startIntercomm(local_comm.handle(), local_leader, handle(), remote_leader, tag);
+            return local_comm.inherit(new Intercomm(Waits.complete(operation), new Attributes()));
+        } catch (RuntimeException e) {
+            throw raised(Failures.ofMessage(e, null, 0, tag));
+        } finally {
+            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(local_comm);
+        }
+    }
+
+    /**
      * Frees this communicator at this rank (MPI-1.1, section 5.4.3). Later calls throw. Messages that no
      * receive has taken are dropped.
      *
@@ -202,7 +231,7 @@ public class Comm extends PointToPoint {
     /**
      * Returns whether messages go to another group.
      *
-     * @return false
+     * @return whether this is an {@link Intercomm}
      */
     public boolean Test_inter() {
         return false;

@@ -8,6 +8,7 @@ import mpi.Errhandler;
 import mpi.GraphParms;
 import mpi.Graphcomm;
 import mpi.Group;
+import mpi.Intercomm;
 import mpi.Intracomm;
 import mpi.MPI;
 import mpi.MPIException;
@@ -161,6 +162,14 @@ final class EverySignature {
         made.Barrier();
         Cartcomm grid = comm.Create_cart(numbers, flags, false);
         Graphcomm graph = comm.Create_graph(numbers, numbers, false);
+    }
+
+    static void intercomm(Comm peer, Comm local) throws MPIException {
+        Intercomm inter = peer.Create_intercomm(local, 0, 0, 0);
+        int number = inter.Remote_size();
+        Group group = inter.Remote_group();
+        Intracomm merged = inter.Merge(false);
+        Comm comm = inter;
     }
 
     static void grid(Cartcomm grid, int[] dims, boolean[] flags) throws MPIException {

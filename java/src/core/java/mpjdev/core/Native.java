@@ -591,6 +591,19 @@ public final class Native {
     public static native long startSplit(long comm, int color, int key);
 
     /**
+     * Starts to make an intercommunicator of this communicator's group and another one. {@code leader} is a
+     * rank of this communicator, {@code remoteLeader} the other leader's rank in {@code peer}. Only the
+     * leader uses the last three arguments. Does not block. Returns an operation.
+     */
+    public static native long startIntercomm(long comm, int leader, long peer, int remoteLeader, int tag);
+
+    /**
+     * Starts to make a communicator of both groups of an intercommunicator, those that pass {@code high}
+     * last. Does not block. Returns an operation.
+     */
+    public static native long startMerge(long comm, boolean high);
+
+    /**
      * Advances a collective operation; {@code blocking} waits for its end. Returns the new communicator, 0 if
      * it is done without one, or {@link #PENDING}. The operation is freed when it is done or has failed, but
      * not by an interrupt. {@link NativeFailure#ABANDONED}, {@link NativeFailure#PEER_FAILED},
@@ -726,12 +739,18 @@ public final class Native {
     /** Returns 0 for the same members in the same order, 1 for another order, 2 for other members. */
     public static native int groupCompare(int[] a, int aSize, int[] b, int bSize);
 
-    /** Stores the world rank of each member of a communicator. */
+    /** Stores the world rank of each member of a communicator, of an intercommunicator of its own group. */
     public static native void members(long comm, int[] out, int room);
+
+    /** Returns the number of ranks that messages go to: the members, or the other group. */
+    public static native int peerCount(long comm);
+
+    /** Stores the world rank of each rank that messages go to. */
+    public static native void peers(long comm, int[] out, int room);
 
     /**
      * Returns 0 for one communicator. For two, returns 3 if they have the same members in the same order, 1
-     * for another order, 2 for other members.
+     * for another order, 2 for other members. Of intercommunicators both groups count.
      */
     public static native int compareComms(long a, long b);
 
