@@ -22,7 +22,7 @@ use crate::impi::auth;
 use crate::job::network::{self, Network, VariableError};
 use crate::job::plan::{Plan, SitesPlan};
 use crate::job::site::SitePlan;
-use crate::job::target::{JarError, Surroundings, TargetError, resolve};
+use crate::job::target::{JarError, Start, Surroundings, Target, TargetError, resolve};
 use crate::job::{launcher, monitor};
 
 /// Arguments of `mpjdev run`.
@@ -127,6 +127,10 @@ pub struct Run {
     /// Run the ranks of a class or jar with package mpi as threads of one JVM
     #[arg(long, conflicts_with_all = ["client", "sites", "transport"])]
     threads: bool,
+
+    /// Arguments before those of a class or jar with package mpi
+    #[arg(long, value_enum, value_name = "FORM")]
+    args: Option<Prefix>,
 
     /// Transport between ranks
     #[arg(long, value_enum, default_value_t = Transport::Auto)]
@@ -256,6 +260,12 @@ enum Transport {
     Udp,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Prefix {
+    /// Rank, number of ranks and "multicore", as MPJ Express passes; MPI.Init removes them
+    Mpje,
+}
+
 impl Run {
     /// Runs the job or its monitor, and returns the exit status. `args` is the command line of both.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
@@ -279,10 +289,14 @@ impl Run {
         }
         let network = self.network()?;
         // Also in a launcher of sites, which would only see them fail.
-        let program = resolve(&self.program, self.threads.then_some(self.ranks), &Machine)?;
+        let has_prefix = self.args.is_some();
+        let start = Start { threads: self.threads.then_some(self.ranks), has_prefix };
+        let Target { words: program, args_len } = resolve(&self.program, start, &Machine)?;
         let grace = if is_of_sites { self.grace.saturating_add(SITE_GRACE) } else { self.grace };
         Ok(Plan {
             ranks: if self.threads { 1 } else { self.sites.unwrap_or(self.ranks) },
+            // Ranks that are threads get the prefix from the class that starts them.
+            prefix_at: (has_prefix && !self.threads).then(|| program.len() - args_len),
             program,
             jar: own_file(LIBRARY_JAR).filter(|_| !is_of_sites),
             job: format!("mpjdev-{}", std::process::id()),

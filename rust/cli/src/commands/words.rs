@@ -13,6 +13,7 @@ pub(super) const WITH_VALUE: &[&str] = &[
     "--grace",
     "--init-timeout",
     "--init-wait",
+    "--args",
     "--transport",
     "--address",
     "--ports",

@@ -15,6 +15,8 @@ pub struct Plan {
     pub ranks: u32,
     /// The program with its arguments.
     pub program: Vec<OsString>,
+    /// The place in it of rank, number of ranks and device, which MPJ Express passes, if they are passed.
+    pub prefix_at: Option<usize>,
     /// Our own jar, which holds the native library.
     pub jar: Option<PathBuf>,
     /// The name of the job in process lists and environments.
@@ -45,6 +47,9 @@ pub struct Plan {
     pub exports: Vec<(OsString, OsString)>,
 }
 
+/// The device that MPJ Express names for ranks of one machine.
+const DEVICE: &str = "multicore";
+
 /// The sites of a job that one launcher starts.
 #[derive(Clone, Debug)]
 pub struct SitesPlan {
@@ -68,7 +73,7 @@ impl Plan {
     /// The command line of a rank or of a site. `server` is the address of the startup server, `report_pipe`
     /// the pipe for reports of failed ranks.
     pub fn words(&self, rank: u32, server: &str, report_pipe: &str) -> Vec<OsString> {
-        let Some(sites) = &self.sites else { return self.program.clone() };
+        let Some(sites) = &self.sites else { return self.program_of(rank) };
         let (place, first) = (rank.to_string(), (rank * sites.ranks).to_string());
         let own = [
             "/proc/self/exe",
@@ -82,6 +87,15 @@ impl Plan {
             report_pipe,
         ];
         own.into_iter().map(OsString::from).chain(sites.words.iter().cloned()).collect()
+    }
+
+    fn program_of(&self, rank: u32) -> Vec<OsString> {
+        let mut words = self.program.clone();
+        if let Some(at) = self.prefix_at {
+            let prefix = [rank.to_string(), self.ranks.to_string(), DEVICE.to_owned()];
+            words.splice(at..at, prefix.map(OsString::from));
+        }
+        words
     }
 
     /// The variables of a rank.

@@ -74,6 +74,12 @@ pub enum TargetError {
         /// The name.
         name: String,
     },
+    /// A command takes no arguments of ours.
+    #[error("--args is for a class or a jar with package mpi, not for the command {name}")]
+    Args {
+        /// The name.
+        name: String,
+    },
     /// The jar cannot be started.
     #[error("{jar}: {error}")]
     Jar {
@@ -101,22 +107,38 @@ const WITH_VALUE: [&str; 12] = [
 ];
 /// Main class of a job whose ranks are threads.
 const RANK_THREADS: &str = "mpjdev.core.RankThreads";
+/// Option of the JVM that makes `MPI.Init` remove the prefix of the arguments.
+const PREFIX_PROPERTY: &str = "-Dmpjdev.args=mpje";
 /// Options that give the class path.
 const CLASS_PATH: [&str; 3] = ["-cp", "-classpath", "--class-path"];
+
+/// The form in which a class is started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start {
+    /// Number of ranks that are threads of one JVM, if they are.
+    pub threads: Option<u32>,
+    /// Whether the arguments begin with three of MPJ Express.
+    pub has_prefix: bool,
+}
+
+/// A command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its words.
+    pub words: Vec<OsString>,
+    /// Number of the last words that are arguments of the program.
+    pub args_len: usize,
+}
 
 /// The command line for `words`, the words behind mpjrun's own options.
 ///
 /// Words that begin with a dash before the program's name are options of the JVM; the program is Java then.
 /// Otherwise a name on the PATH or with a slash is a command. `*.jar` is a jar. Any other valid name is a
-/// class. With `threads`, a class runs in as many ranks of one JVM.
+/// class.
 ///
 /// # Errors
-/// There is no program, none of this name, or it is a command with `threads`.
-pub fn resolve(
-    words: &[OsString],
-    threads: Option<u32>,
-    around: &dyn Surroundings,
-) -> Result<Vec<OsString>, TargetError> {
+/// There is no program, none of this name, or it is a command that has to start as a class does.
+pub fn resolve(words: &[OsString], start: Start, around: &dyn Surroundings) -> Result<Target, TargetError> {
     let (jvm, rest) = jvm_options(words)?;
     let Some((name, args)) = rest.split_first() else {
         let last = words.last().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
@@ -125,20 +147,22 @@ pub fn resolve(
     let text = name.to_string_lossy();
     let is_jar = text.ends_with(".jar");
     if jvm.is_empty() && !is_jar && (text.contains('/') || around.is_command(name)) {
-        return match threads {
-            None => Ok(rest.to_vec()),
-            Some(_) => Err(TargetError::Threads { name: text.into_owned() }),
+        return match start {
+            Start { threads: Some(_), .. } => Err(TargetError::Threads { name: text.into_owned() }),
+            Start { has_prefix: true, .. } => Err(TargetError::Args { name: text.into_owned() }),
+            Start { .. } => Ok(Target { words: rest.to_vec(), args_len: args.len() }),
         };
     }
-    if is_jar {
+    let words = if is_jar {
         let main = around.main_class(Path::new(name));
         let main = main.map_err(|error| TargetError::Jar { jar: text.into_owned(), error })?;
-        return Ok(java(jvm, Some(name), threaded(main.into(), threads), args, around));
-    }
-    if is_class_name(&text) {
-        return Ok(java(jvm, None, threaded(name.clone(), threads), args, around));
-    }
-    Err(TargetError::Unknown { name: text.into_owned() })
+        java(jvm, Some(name), started(main.into(), start), args, around)
+    } else if is_class_name(&text) {
+        java(jvm, None, started(name.clone(), start), args, around)
+    } else {
+        return Err(TargetError::Unknown { name: text.into_owned() });
+    };
+    Ok(Target { words, args_len: args.len() })
 }
 
 /// The options before the program's name, and the rest.
@@ -155,9 +179,10 @@ fn jvm_options(words: &[OsString]) -> Result<(&[OsString], &[OsString]), TargetE
 }
 
 /// The words that start a main class: itself, or behind the class that starts it in each rank.
-fn threaded(main: OsString, threads: Option<u32>) -> Vec<OsString> {
-    let starter = threads.map(|ranks| [RANK_THREADS.into(), ranks.to_string().into()]);
-    starter.into_iter().flatten().chain([main]).collect()
+fn started(main: OsString, start: Start) -> Vec<OsString> {
+    let starter = start.threads.map(|ranks| [RANK_THREADS.into(), ranks.to_string().into()]);
+    let property = start.has_prefix.then(|| PREFIX_PROPERTY.into());
+    property.into_iter().chain(starter.into_iter().flatten()).chain([main]).collect()
 }
 
 fn java(
@@ -233,7 +258,11 @@ mod tests {
 
     fn resolved(line: &str) -> Result<String, TargetError> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        resolve(&words, None, &Around).map(|l| l.join(OsStr::new(" ")).into_string().unwrap())
+        resolve(&words, Start::default(), &Around).map(|target| joined(&target))
+    }
+
+    fn joined(target: &Target) -> String {
+        target.words.join(OsStr::new(" ")).into_string().unwrap()
     }
 
     const JAVA: &str = "/jdk/bin/java --enable-native-access=ALL-UNNAMED";
@@ -270,13 +299,29 @@ mod tests {
     fn class_with_threads_is_started_in_each_rank_of_one_jvm() {
         let threaded = |line: &str| {
             let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            resolve(&words, Some(3), &Around).map(|l| l.join(OsStr::new(" ")).into_string().unwrap())
+            let start = Start { threads: Some(3), has_prefix: false };
+            resolve(&words, start, &Around).map(|target| joined(&target))
         };
         let expected = format!("{JAVA} -Xss1m -cp .:{OURS} mpjdev.core.RankThreads 3 demo.Main 7");
         assert_eq!(threaded("-Xss1m demo.Main 7").unwrap(), expected);
         let expected = format!("{JAVA} -cp app.jar:{OURS} mpjdev.core.RankThreads 3 app.Main");
         assert_eq!(threaded("app.jar").unwrap(), expected);
         assert!(matches!(threaded("java Main"), Err(TargetError::Threads { name }) if name == "java"));
+    }
+
+    #[test]
+    fn class_with_a_prefix_has_a_property_and_a_place_for_it() {
+        let target = |line: &str, threads| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            resolve(&words, Start { threads, has_prefix: true }, &Around)
+        };
+        let found = target("-Xss1m demo.Main 7 8", None).unwrap();
+        assert_eq!(joined(&found), format!("{JAVA} -Xss1m -cp .:{OURS} {PREFIX_PROPERTY} demo.Main 7 8"));
+        assert_eq!(found.args_len, 2);
+        let found = target("app.jar", Some(2)).unwrap();
+        let started = format!("{PREFIX_PROPERTY} mpjdev.core.RankThreads 2 app.Main");
+        assert_eq!(joined(&found), format!("{JAVA} -cp app.jar:{OURS} {started}"));
+        assert!(matches!(target("./prog", None), Err(TargetError::Args { name }) if name == "./prog"));
     }
 
     #[test]

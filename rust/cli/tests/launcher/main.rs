@@ -362,6 +362,11 @@ fn classes_and_jars_are_started_by_java() {
     assert_eq!(run(&["-n", "1", &jar, "a"]).1, format!("{java} -cp {jar} app.Main a\n"));
     let threads = "mpjdev.core.RankThreads 3 Main a";
     assert_eq!(run(&["-n", "3", "--threads", "Main", "a"]).1, format!("{java} -cp out {threads}\n"));
+    let prefixed = "-Dmpjdev.args=mpje Main";
+    let ranks = [0, 1].map(|rank| format!("{java} -cp out {prefixed} {rank} 2 multicore a\n"));
+    assert_eq!(lines(&run(&["-n", "2", "--args", "mpje", "Main", "a"]).1), lines(&ranks.concat()));
+    let (status, _, err) = run(&["-n", "2", "--args", "mpje", "./program"]);
+    assert!(status == 2 && err.contains("--args is for a class or a jar"), "{err}");
     let (status, _, err) = run(&["-n", "3", "--threads", "./program"]);
     assert!(status == 2 && err.contains("not for the command ./program"), "{err}");
     let (status, _, err) = run(&["-n", "1", &home.path("no.jar")]);

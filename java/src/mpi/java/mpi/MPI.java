@@ -3,9 +3,11 @@ package mpi;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import mpjdev.core.Native;
 import mpjdev.core.ProcessEnd;
 import mpjdev.core.RankLoader;
+import mpjdev.core.RankThreads;
 
 /** The environment of a rank, and the constants of the package with their values in MPJ Express. */
 public final class MPI {
@@ -175,7 +177,8 @@ public final class MPI {
      * and they form a new job.
      *
      * @param args arguments of the program; null stands for none
-     * @return a copy of the arguments, never null
+     * @return a copy of the arguments, never null. Rank, number of ranks and device, which
+     *     {@code mpjrun --args mpje} passes before them, are left out
      * @throws MPIException if this rank is initialised, the launcher rejects it, or a rank has ended
      */
     public static synchronized String[] Init(String[] args) throws MPIException {
@@ -191,13 +194,34 @@ public final class MPI {
         }
         isFinalized = false;
         mainThread = Thread.currentThread();
-        return args == null ? new String[0] : args.clone();
+        return own(args);
+    }
+
+    /** Returns the arguments of the program, without those that {@code mpjrun --args mpje} passes before. */
+    private static String[] own(String[] args) {
+        if (args == null) {
+            return new String[0];
+        }
+        if (System.getProperty("mpjdev.args") == null) {
+            return args.clone();
+        }
+        RankLoader loader = loader();
+        String[] prefix = loader != null ? loader.prefix()
+                : RankThreads.prefix(System.getenv("MPJDEV_RANK"), System.getenv("MPJDEV_SIZE"));
+        boolean hasPrefix = prefix.length <= args.length && Arrays.equals(prefix, Arrays.copyOf(args, prefix.length));
+        return Arrays.copyOfRange(args, hasPrefix ? prefix.length : 0, args.length);
+    }
+
+    /** Returns the class loader of a rank that is a thread, or null. */
+    private static RankLoader loader() {
+        ClassLoader own = MPI.class.getClassLoader();
+        return own != Native.class.getClassLoader() && own instanceof RankLoader ? (RankLoader) own : null;
     }
 
     private static long join() {
-        ClassLoader own = MPI.class.getClassLoader();
-        if (own != Native.class.getClassLoader() && own instanceof RankLoader) {
-            return ((RankLoader) own).join();
+        RankLoader loader = loader();
+        if (loader != null) {
+            return loader.join();
         }
         long world = Native.processWorld();
         if (System.getenv("MPJDEV_STATS") != null) {
@@ -277,7 +301,7 @@ public final class MPI {
         if (COMM_WORLD == null) {
             return Init(args);
         }
-        return args == null ? new String[0] : args.clone();
+        return own(args);
     }
 
     /**

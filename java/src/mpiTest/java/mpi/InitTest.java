@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import mpjdev.Fork;
+import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -80,6 +81,36 @@ class InitTest {
     @Test
     void shouldTellItsStateInAWorldOfOne() throws Exception {
         assertEquals("done\n", new Fork().run(States.class, "one", "two").ok());
+    }
+
+    /** Gets arguments of MPJ Express before its own. */
+    static final class Prefixed {
+        private Prefixed() {}
+
+        public static void main(String[] args) {
+            String[] own = MPI.Init(args);
+            int me = MPI.COMM_WORLD.Rank();
+            assertArrayEquals(new String[] {"" + me, "2", "multicore", "x", "y"}, args);
+            assertArrayEquals(new String[] {"x", "y"}, own);
+            assertArrayEquals(new String[] {"x", "y"}, MPI.initThread(MPI.THREAD_MULTIPLE, 0, args));
+            assertArrayEquals(own, MPI.initThread(MPI.THREAD_MULTIPLE, 0, own), "without a prefix nothing is removed");
+            assertArrayEquals(new String[] {"7"}, MPI.initThread(MPI.THREAD_MULTIPLE, 0, new String[] {"7"}));
+            MPI.Finalize();
+            System.out.println("done");
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SHM", "TCP"})
+    void shouldRemoveTheArgumentsOfMpjExpress(World world) throws Exception {
+        Job job = world.job(2).with("--args", "mpje").asClass().run(Prefixed.class, "x", "y");
+        assertEquals(List.of("done", "done"), job.lines(), job::toString);
+    }
+
+    @Test
+    void shouldRemoveTheArgumentsOfMpjExpressFromThreads() throws Exception {
+        Job job = new mpjdev.Mpjrun(2).with("--threads", "--args", "mpje").asClass().run(Prefixed.class, "x", "y");
+        assertEquals(List.of("done", "done"), job.lines(), job::toString);
     }
 
     /** Static fields of the program and of the package belong to a rank. */

@@ -28,6 +28,7 @@ public final class Mpjrun {
     private final Map<String, String> variables = new HashMap<>();
     private String launcher = System.getProperty("mpjdev.command");
     private String classPath = System.getProperty("java.class.path");
+    private boolean asClass;
     private int seconds;
     private int threads;
 
@@ -78,6 +79,12 @@ public final class Mpjrun {
         return this;
     }
 
+    /** Leaves it to the launcher to start Java for the main class. */
+    public Mpjrun asClass() {
+        asClass = true;
+        return variable("JAVA_HOME", System.getProperty("java.home"));
+    }
+
     /** Sets a longer time limit. */
     public Mpjrun within(int more) {
         seconds = more;
@@ -125,10 +132,12 @@ public final class Mpjrun {
         }
         command.addAll(options);
         command.addAll(shell);
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        if (!asClass) {
+            command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        }
         command.addAll(jvm);
         command.addAll(List.of("-cp", classPath));
-        if (threads > 0) {
+        if (threads > 0 && !asClass) {
             command.addAll(List.of("mpjdev.core.RankThreads", "" + threads));
         }
         command.add(main.getName());

@@ -29,6 +29,15 @@ public final class RankLoader extends URLClassLoader {
         return job.world(rank, joins++);
     }
 
+    /**
+     * Returns the arguments before those of the program.
+     *
+     * @return as {@link RankThreads#prefix}
+     */
+    public String[] prefix() {
+        return job.prefix(rank);
+    }
+
     @Override
     protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
         if (name.startsWith(CORE)) {

@@ -44,11 +44,28 @@ public final class RankThreads {
         URL[] classPath = classPath();
         for (int rank = 0; rank < ranks; rank++) {
             RankLoader loader = new RankLoader(classPath, job, rank);
-            Thread thread = new Thread(() -> run(loader, args[1], Arrays.copyOfRange(args, 2, args.length)),
-                    "rank-" + rank);
+            List<String> words = new ArrayList<>(List.of(job.prefix(rank)));
+            words.addAll(Arrays.asList(args).subList(2, args.length));
+            Thread thread = new Thread(() -> run(loader, args[1], words.toArray(String[]::new)), "rank-" + rank);
             thread.setContextClassLoader(loader);
             thread.start();
         }
+    }
+
+    String[] prefix(int rank) {
+        return prefix("" + rank, "" + ranks);
+    }
+
+    /**
+     * Returns the arguments that the launcher passes before those of the program.
+     *
+     * @param rank number of the rank
+     * @param size number of ranks
+     * @return these two and the device, as of MPJ Express, with {@code mpjrun --args mpje}; else none
+     */
+    public static String[] prefix(String rank, String size) {
+        boolean isAsked = "mpje".equals(System.getProperty("mpjdev.args"));
+        return isAsked ? new String[] {rank, size, "multicore"} : new String[0];
     }
 
     private static int number(String text) {
