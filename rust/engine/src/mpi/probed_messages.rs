@@ -104,7 +104,7 @@ impl ProbedMessages {
         }
     }
 
-    pub(super) fn find(&self, wanted: Wanted) -> Option<&ProbedMessage> {
+    pub(super) fn find(&mut self, wanted: Wanted) -> Option<&ProbedMessage> {
         self.matcher.probe(&selector(wanted)).map(|(_, spilled)| spilled)
     }
 

@@ -127,17 +127,14 @@ impl PacketEngine {
 
     /// Whether the first matching message has not arrived in full, or is not packed though it has to be. A
     /// posted receive waits for the rest.
-    fn waits_for_more(&self, state: &State, unposted: &UnpostedRecv<'_>) -> bool {
-        let first = || state.recv_queue.probe(&unposted.selector);
-        if self.has_remote() {
-            return first().is_some_and(|(envelope, message)| {
-                self.is_remote(envelope.source) && !message.is_all()
-                    || unposted.accept == Accept::Packed && message.is_incomplete()
-            });
+    fn waits_for_more(&self, state: &mut State, unposted: &UnpostedRecv<'_>) -> bool {
+        let may_be_incomplete = unposted.accept == Accept::Packed && state.had_packing;
+        if !self.has_remote() && !may_be_incomplete {
+            return false;
         }
-        state.had_packing
-            && unposted.accept == Accept::Packed
-            && first().is_some_and(|(_, message)| message.is_incomplete())
+        let Some((envelope, message)) = state.recv_queue.probe(&unposted.selector) else { return false };
+        self.is_remote(envelope.source) && !message.is_all()
+            || unposted.accept == Accept::Packed && message.is_incomplete()
     }
 
     /// Takes the message if it has arrived.

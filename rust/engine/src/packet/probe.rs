@@ -37,7 +37,7 @@ impl PacketEngine {
         selector: &Selector,
         members: &[u32],
     ) -> Result<Option<(Envelope, usize)>, DeviceError> {
-        let find = |core: &Core| {
+        let find = |core: &mut Core| {
             core.state
                 .recv_queue
                 .probe(selector)

@@ -83,7 +83,7 @@ impl RecvQueue {
 
     /// The message that a receive with this selector would take now.
     #[inline]
-    pub(crate) fn probe(&self, selector: &Selector) -> Option<(Envelope, &Unexpected)> {
+    pub(crate) fn probe(&mut self, selector: &Selector) -> Option<(Envelope, &Unexpected)> {
         self.matcher.probe(selector).map(|(envelope, message)| (envelope, &**message))
     }
 

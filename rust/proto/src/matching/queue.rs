@@ -1,11 +1,12 @@
-//! An ordered queue that is searched in order while short and by an index while long.
+//! An ordered queue that is searched in order at first, and by an index once a search is long.
 //!
-//! Entries are in reusable slots; a linked list through them is the queue's order. With more than
-//! [`INDEX_ABOVE`] entries each entry is also in lists of an index: one list for each (class, key), where the
-//! class states which of source and tag are wildcards. A posted receive is in the list of its selector; an
-//! unexpected message is in four lists, one for each class, so that any selector finds its earliest message
-//! at the head of one list. At [`INDEX_BELOW`] entries the index is dropped. Both limits are choices of ours:
-//! searching 16 entries costs about as much as hashing.
+//! Entries are in reusable slots; a linked list through them is the queue's order. A search that has visited
+//! [`INDEX_ABOVE`] entries without a match builds an index: lists of entries, one for each (class, key),
+//! where the class states which of source and tag are wildcards. A posted receive is in the list of its
+//! selector; an unexpected message is in four lists, one for each class, so that any selector finds its
+//! earliest message at the head of one list. At [`INDEX_BELOW`] entries the index is dropped. Both limits are
+//! choices of ours: searching 16 entries costs about as much as hashing. A window of receives whose messages
+//! arrive in order finds each at the head, and builds no index.
 
 use rustc_hash::FxHashMap;
 
@@ -31,6 +32,15 @@ pub(super) struct Queue<K, T, const LISTS: usize> {
 pub(super) struct Place {
     slot: u32,
     sequence: u64,
+}
+
+/// The outcome of a search in order.
+enum Scan {
+    Found(u32),
+    /// No entry fits.
+    End,
+    /// More entries are left than a search in order visits.
+    Long,
 }
 
 /// The lists of an entry.
@@ -74,8 +84,6 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         self.len += 1;
         if self.indexed {
             self.file(slot);
-        } else if self.len > INDEX_ABOVE {
-            self.build_index();
         }
         Place { slot, sequence }
     }
@@ -144,17 +152,18 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         })
     }
 
-    /// Searches a short queue in order.
+    /// Searches the first [`INDEX_ABOVE`] entries in order.
     #[inline]
-    fn scan(&self, fits: impl Fn(&K) -> bool) -> Option<u32> {
+    fn scan(&self, fits: impl Fn(&K) -> bool) -> Scan {
         let mut at = self.order.first;
-        while let Some(slot) = self.slots.get(at as usize) {
+        for _ in 0..INDEX_ABOVE {
+            let Some(slot) = self.slots.get(at as usize) else { return Scan::End };
             if fits(&slot.key) {
-                return Some(at);
+                return Scan::Found(at);
             }
             at = slot.links[ORDER].next;
         }
-        None
+        if at == NIL { Scan::End } else { Scan::Long }
     }
 
     /// The earliest entry with this class and key; only while indexed.
@@ -270,21 +279,28 @@ impl<T> Queue<Envelope, T, MESSAGE_LISTS> {
 
     /// The earliest message that matches the selector.
     #[inline]
-    pub(super) fn find(&self, selector: &Selector) -> Option<u32> {
-        if self.indexed {
-            self.look_up(selector.filed_under(ORDER + 1))
-        } else {
-            self.scan(|envelope| selector.matches(envelope))
+    pub(super) fn find(&mut self, selector: &Selector) -> Option<u32> {
+        if !self.indexed {
+            match self.scan(|envelope| selector.matches(envelope)) {
+                Scan::Found(slot) => return Some(slot),
+                Scan::End => return None,
+                Scan::Long => self.build_index(),
+            }
         }
+        self.look_up(selector.filed_under(ORDER + 1))
     }
 }
 
 impl<T> Queue<Selector, T, RECEIVE_LISTS> {
     /// The earliest posted receive that matches the envelope.
     #[inline]
-    pub(super) fn find(&self, envelope: &Envelope) -> Option<u32> {
+    pub(super) fn find(&mut self, envelope: &Envelope) -> Option<u32> {
         if !self.indexed {
-            return self.scan(|selector| selector.matches(envelope));
+            match self.scan(|selector| selector.matches(envelope)) {
+                Scan::Found(slot) => return Some(slot),
+                Scan::End => return None,
+                Scan::Long => self.build_index(),
+            }
         }
         (ORDER + 1..MESSAGE_LISTS)
             .filter_map(|list| self.look_up(envelope.filed_under(list)))
@@ -408,7 +424,7 @@ const ANY_TAG: usize = 1;
 /// The bit of a class whose source is a wildcard.
 const ANY_SOURCE: usize = 2;
 
-/// With more entries than this a queue is indexed.
+/// A search that visits this number of entries without a match builds the index.
 pub(super) const INDEX_ABOVE: usize = 16;
 
 /// With at most this number of entries the index is dropped. It is well below [`INDEX_ABOVE`], so that a
