@@ -49,7 +49,6 @@ impl<R> RequestTable<R> {
     }
 
     /// Removes a request and drops it in its slot: a long one is not copied.
-    #[cfg(not(loom))]
     pub(crate) fn discard(&mut self, id: RequestId) {
         if let Some(slot) = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation())
             && slot.request.is_some()

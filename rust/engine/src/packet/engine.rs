@@ -20,6 +20,7 @@ use mpjdev_transport::wait::Oversubscription;
 use mpjdev_transport::{PacketSource, Transport};
 
 use crate::packet::credit::{CreditTable, SendCredit};
+use crate::packet::kept_slabs::KeptSlabs;
 use crate::packet::outbox::{Outbox, QueuedCount};
 use crate::packet::progress_threads::ProgressThreads;
 use crate::packet::rank_end::{EndFlags, RankEnd};
@@ -48,6 +49,8 @@ pub(crate) struct State {
     /// Receives and messages that wait for each other.
     pub(super) recv_queue: RecvQueue,
     pub(super) requests: Requests,
+    /// Memory for short messages.
+    pub(super) kept_slabs: KeptSlabs,
     pub(super) outbox: Outbox,
     pub(super) pairs: Pairs,
     /// The credit of the other ranks here, and this rank's sends past the credit.
@@ -139,6 +142,7 @@ impl PacketEngine {
         let state = State {
             recv_queue: RecvQueue::default(),
             requests: Requests::default(),
+            kept_slabs: KeptSlabs::default(),
             outbox: Outbox::new(size),
             pairs: Pairs::new(config.tag_ub),
             credit: CreditTable::new(size, config.credit),

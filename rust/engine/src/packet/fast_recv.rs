@@ -11,9 +11,12 @@ use mpjdev_buffer::Message;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_proto::envelope::{Envelope, Selector};
 
-use crate::operation::{Accept, FastRecv, damaged};
+use crate::error::DeviceError;
+use crate::operation::{Accept, FastRecv, damaged, received};
 use crate::packet::engine::{Core, PacketEngine, State};
+use crate::packet::posted_recv::ReceiveArgs;
 use crate::packet::recv::UnpostedRecv;
+use crate::request::Completed;
 
 /// Packets for other receives that are handled before the lock is released.
 const OTHERS: usize = 16;
@@ -137,11 +140,48 @@ impl PacketEngine {
             || unposted.accept == Accept::Packed && message.is_incomplete()
     }
 
+    /// Takes the message of a receive that would be posted, if it has arrived in full. Packets behind it stay
+    /// where they are, so the next receive takes its message in the same way.
+    #[inline]
+    pub(crate) fn take_arrived(
+        &self,
+        core: &mut Core,
+        args: &mut ReceiveArgs,
+    ) -> Option<Result<Completed, DeviceError>> {
+        if self.config.message_oriented || self.transport.epoch() != 0 {
+            return None;
+        }
+        let mut place = args.spare.take().map(Message::from_empty_slab);
+        let taken = self.take_next_locked(
+            core,
+            &mut UnpostedRecv {
+                selector: args.selector,
+                capacity: args.capacity,
+                accept: Accept::Packed,
+                place: &mut place,
+                outcome: None,
+                must_post: Cell::new(false),
+            },
+        );
+        match (taken, place) {
+            (FastRecv::Done(envelope), Some(message)) => Some(Ok(received(envelope, message))),
+            (FastRecv::Failed(error), _) => Some(Err(*error)),
+            (_, place) => {
+                args.spare = place.map(Message::into_slab);
+                None
+            }
+        }
+    }
+
     /// Takes the message if it has arrived.
     #[inline(always)]
     fn take_next(&self, unposted: &mut UnpostedRecv<'_>) -> FastRecv {
-        let mut core = self.lock();
-        let Core { packet_source, state } = &mut *core;
+        self.take_next_locked(&mut self.lock(), unposted)
+    }
+
+    #[inline(always)]
+    fn take_next_locked(&self, core: &mut Core, unposted: &mut UnpostedRecv<'_>) -> FastRecv {
+        let Core { packet_source, state } = core;
         if state.end.has_begun() {
             return FastRecv::Unavailable;
         }

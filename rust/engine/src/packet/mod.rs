@@ -8,6 +8,7 @@ mod fast_recv;
 mod finish;
 mod foreign_order;
 mod freed;
+mod kept_slabs;
 mod membership;
 mod notices;
 mod outbox;

@@ -31,14 +31,19 @@ pub struct ReceiveArgs {
 }
 
 impl PacketEngine {
-    /// Posts a receive.
+    /// Posts a receive, unless its message has arrived: the request is complete then.
     ///
     /// # Errors
     /// This rank has finished or has freed the communicator; the job has failed.
-    pub fn irecv(&self, args: ReceiveArgs) -> Result<RequestId, DeviceError> {
+    pub fn irecv(&self, mut args: ReceiveArgs) -> Result<RequestId, DeviceError> {
         let source = args.selector.source;
         let mut core = self.lock();
-        let id = self.irecv_locked(&mut core, args)?;
+        self.check_self(&core.state)?;
+        self.check_kept(&core.state, args.selector.context)?;
+        if let Some(outcome) = self.take_arrived(&mut core, &mut args) {
+            return Ok(core.state.requests.add_complete_receive(args.capacity, outcome));
+        }
+        let id = self.irecv_unchecked_locked(&mut core, args);
         self.wake_progress_thread_for(&mut core, id, source);
         Ok(id)
     }

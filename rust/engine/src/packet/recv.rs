@@ -14,6 +14,7 @@ use crate::error::DeviceError;
 use crate::operation::{Accept, FastRecv, damaged, lengths, physical, received};
 use crate::packet::credit::CreditCharge;
 use crate::packet::engine::{PacketEngine, State};
+use crate::packet::kept_slabs::KeptSlabs;
 use crate::packet::outbox::Queued;
 use crate::packet::partial_recv::{Completion, PendingRendezvous};
 use crate::packet::requests::Work;
@@ -116,7 +117,7 @@ impl PacketEngine {
         if let Some(wanted) = self.take_awaited_second(state, &envelope, &body, token) {
             self.acknowledge(state, source, &charge, wanted);
         } else if state.recv_queue.must_defer(&envelope) {
-            let payload = self.to_owned_payload(body, None);
+            let payload = self.to_owned_payload(&mut state.kept_slabs, body, None);
             state.recv_queue.defer(envelope, Unexpected::new(payload, charge));
         } else {
             self.match_or_queue(state, envelope, body, charge, unposted);
@@ -204,7 +205,7 @@ impl PacketEngine {
                     }
                     _ => (None, 0),
                 };
-                let payload = self.to_owned_payload(body, spare);
+                let payload = self.to_owned_payload(&mut state.kept_slabs, body, spare);
                 self.acknowledge(state, source, &charge, wanted(capacity));
                 self.deliver(state, id, envelope, payload, charge.token().unwrap_or(0));
             }
@@ -215,7 +216,7 @@ impl PacketEngine {
                     _ => false,
                 };
                 if !is_taken {
-                    unposted.take(self.to_owned_payload(body, None), envelope);
+                    unposted.take(self.to_owned_payload(&mut state.kept_slabs, body, None), envelope);
                 }
                 self.acknowledge(state, source, &charge, 0);
             }
@@ -223,7 +224,7 @@ impl PacketEngine {
             (None, _) => {
                 state.had_packing &= state.recv_queue.unexpected_len() > 0;
                 state.had_packing |= is_incomplete(&body);
-                let payload = self.to_owned_payload(body, None);
+                let payload = self.to_owned_payload(&mut state.kept_slabs, body, None);
                 state.recv_queue.add_unexpected(envelope, Unexpected::new(payload, charge));
                 self.notify_observers(state);
             }
@@ -273,12 +274,13 @@ impl PacketEngine {
         payload
     }
 
-    /// The payload of a packet beyond this call. Inline octets are copied to `spare` or to fresh memory. The
+    /// The payload of a packet beyond this call. Inline octets are copied to `spare` or to a kept slab. The
     /// rank's lock is held, so this must not wait for a thread that frees memory: that thread may need the
     /// lock.
     #[inline]
     pub(crate) fn to_owned_payload(
         &self,
+        kept: &mut KeptSlabs,
         body: Incoming<'_>,
         spare: Option<Slab>,
     ) -> Result<Payload, SlabError> {
@@ -289,7 +291,7 @@ impl PacketEngine {
             Incoming::Inline(words, len) => {
                 let slab = match spare {
                     Some(slab) if slab.len() >= len => slab,
-                    _ => self.source.take_arrived(len)?,
+                    _ => kept.take(&*self.source, len)?,
                 };
                 copy_words(words, 0, slab.words(), 0, len);
                 Ok(Payload::Physical(slab, len))

@@ -129,6 +129,17 @@ impl Requests {
         self.table.add(Request { work, outcome: None, waiters: Vec::new(), detached: false })
     }
 
+    /// Adds a receive that is complete.
+    pub(crate) fn add_complete_receive(
+        &mut self,
+        capacity: usize,
+        outcome: Result<Completed, DeviceError>,
+    ) -> RequestId {
+        let accept = Accept::Packed;
+        let work = Work::Receive(Receive { capacity, post: None, spare: None, accept, members: None });
+        self.table.add(Request { work, outcome: Some(outcome), waiters: Vec::new(), detached: false })
+    }
+
     /// Adds a receive of `capacity` whose message is matched, and whose outcome no thread will ask for.
     pub(crate) fn add_detached_receive(&mut self, capacity: usize) -> RequestId {
         let accept = Accept::Packed;
@@ -189,7 +200,10 @@ impl Requests {
             self.saw_packing = true;
             return Ok(None);
         }
-        Ok(self.remove(id).and_then(|r| r.outcome))
+        // In its slot: a request is long to copy.
+        let outcome = request.outcome.take();
+        self.table.discard(id);
+        Ok(outcome)
     }
 
     /// The world rank that still packs the message of a receive.

@@ -133,8 +133,10 @@ impl PacketEngine {
         let wanted = half.wanted();
         let second = match body {
             Incoming::Reference(payload) => Ok(payload.clone()),
-            Incoming::Inline(words, len) => self.to_owned_payload(Incoming::Inline(words, *len), None),
-            Incoming::Nothing => self.to_owned_payload(Incoming::Nothing, None),
+            Incoming::Inline(words, len) => {
+                self.to_owned_payload(&mut state.kept_slabs, Incoming::Inline(words, *len), None)
+            }
+            Incoming::Nothing => self.to_owned_payload(&mut state.kept_slabs, Incoming::Nothing, None),
             Incoming::Lost(error) => Err(error.clone()),
         };
         self.join_halves(state, half, second, token.unwrap_or(0));

@@ -270,3 +270,53 @@ fn synchronous_send_is_done_when_its_receiver_matched_it_and_finished_and_its_do
     let sent = sent.expect("it waits for the match");
     assert!(job.receiver.test(sent).expect("it was matched").is_some());
 }
+
+fn any_of(capacity: usize) -> ReceiveArgs {
+    let selector = Selector { context: 0, source: Some(1), tag: None };
+    ReceiveArgs { selector, capacity, spare: None, members: None }
+}
+
+/// Length of the primary payload of a receive that is complete without another poll.
+fn received_len(receiver: &PacketEngine, id: RequestId) -> Option<Result<usize, DeviceError>> {
+    let outcome = receiver.lock().state.requests.take_outcome(id).expect("a request");
+    outcome.map(|outcome| outcome.map(|done| done.message.expect("a message").primary_len()))
+}
+
+#[test]
+fn irecv_takes_an_arrived_message_and_leaves_those_behind_it() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    for octets in [64, 72, 80] {
+        assert!(sender.send(Kind::Eager, 0, octets));
+    }
+    let id = receiver.irecv(any_of(1000)).expect("a receive");
+    assert_eq!(received_len(&receiver, id), Some(Ok(64)));
+    assert_eq!(receiver.lock().state.recv_queue.unexpected_len(), 0);
+    let next = receiver.irecv(any_of(1000)).expect("a receive");
+    assert_eq!(received_len(&receiver, next), Some(Ok(72)));
+}
+
+#[test]
+fn irecv_leaves_arrived_messages_to_earlier_receives() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    let earlier = receiver.irecv(any_of(1000)).expect("a receive");
+    assert_eq!(received_len(&receiver, earlier), None);
+    assert!(sender.send(Kind::Eager, 0, 64) && sender.send(Kind::Eager, 0, 72));
+    let later = receiver.irecv(any_of(1000)).expect("a receive");
+    assert_eq!(received_len(&receiver, later), Some(Ok(72)));
+    assert_eq!(received_len(&receiver, earlier), Some(Ok(64)));
+}
+
+#[test]
+fn irecv_of_an_arrived_message_that_is_too_long_fails_when_it_is_waited_for() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    assert!(sender.send(Kind::Eager, 0, 64));
+    let id = receiver.irecv(any_of(8)).expect("a receive");
+    assert!(matches!(receiver.test(id), Err(DeviceError::Truncated { needed: 64, capacity: 8, .. })));
+    assert!(matches!(receiver.test(id), Err(DeviceError::NoSuchRequest)));
+}
