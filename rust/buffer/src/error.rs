@@ -62,6 +62,23 @@ pub enum BufferError {
         /// Octets of its secondary payload.
         secondary: u64,
     },
+    /// The section of a packing unit does not fit the items that it is unpacked to.
+    #[error(
+        "the packed section at octet {position} has {found} elements of {element}, up to {room} of {wanted} \
+         fit"
+    )]
+    UnitSection {
+        /// Octet of the unit where the section begins.
+        position: u64,
+        /// Elements of the section.
+        found: u64,
+        /// Type of the section.
+        element: Type,
+        /// Elements of the items.
+        room: u64,
+        /// Type of the items.
+        wanted: Type,
+    },
     /// The section holds another number of elements.
     #[error("section size mismatch: section {section} holds {found} elements, {wanted} wanted")]
     SizeMismatch {

@@ -23,6 +23,13 @@ pub const PRIMARY_LEN_FIELD: Range<usize> = 4..8;
 
 /// Octet of a section header with the type code (S).
 pub const SECTION_TYPE_OCTET: usize = 0;
+/// Octet of a section header that is 1 if the section is a packing unit (a choice of ours); else zero.
+pub const SECTION_UNIT_OCTET: usize = 1;
+/// Octet of a section header that is 1 if the [next one](SECTION_ORDER_OCTET) has an encoding: in a packing
+/// unit (a choice of ours); else zero.
+pub const SECTION_ORDERED_OCTET: usize = 2;
+/// Octet of a section header with the encoding of a section of a packing unit (a choice of ours); else zero.
+pub const SECTION_ORDER_OCTET: usize = 3;
 /// Field of a section header: number of elements, 32 bits (S).
 pub const SECTION_COUNT_FIELD: Range<usize> = 4..8;
 

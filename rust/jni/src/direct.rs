@@ -7,6 +7,7 @@
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
 pub(crate) mod exchange;
+pub(crate) mod packing_unit;
 mod part;
 pub(crate) mod typed;
 
@@ -181,6 +182,9 @@ fn isend_array(
         if let Err(failure) = message.write_sole_section(section, |place| part.put(env, place)) {
             memory.release_long();
             return Err(failure);
+        }
+        if part.is_unit() {
+            message.mark_unit();
         }
         let started = comm.isend(message, dest, tag, mode(synchronous));
         memory.release_long();

@@ -254,6 +254,8 @@ fn buffer_class(error: &BufferError) -> JavaClass {
         BufferError::Overflow { .. } | BufferError::SecondaryOverflow { .. } => coded(code::OVERFLOW),
         BufferError::EndOfSections { .. } => coded(code::END_OF_SECTIONS),
         BufferError::TypeMismatch { .. } | BufferError::NotSole { .. } => coded(code::TYPE_MISMATCH),
+        BufferError::UnitSection { element, wanted, .. } if element == wanted => coded(code::TRUNCATED),
+        BufferError::UnitSection { .. } => coded(code::TYPE_MISMATCH),
         BufferError::SizeMismatch { .. } => coded(code::SIZE_MISMATCH),
         BufferError::Damaged { .. } => coded(code::DAMAGED),
         BufferError::TooLong { .. } => coded(code::TRUNCATED),

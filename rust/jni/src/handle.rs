@@ -74,6 +74,8 @@ pub(crate) enum Selection {
     Patch(Arc<Patch>),
     /// The elements of items of a datatype.
     Items(Items),
+    /// `count` octets from `off` on, which are a packing unit.
+    Unit { off: usize, count: usize },
 }
 
 impl Request {

@@ -1,7 +1,7 @@
 //! The native methods of `mpjdev.core.Native`, and the calls about the library itself.
 
 use crate::boundary::{self, Env, natives};
-use crate::direct::{exchange, typed};
+use crate::direct::{exchange, packing_unit, typed};
 use crate::error::{self, Failure};
 use crate::{buffer, comm, direct, handle, stats, topology, types, view};
 
@@ -165,6 +165,14 @@ natives! {
         (comm: long, from_type: long, from/from_length/from_element: array, from_off: int, send_count: int, dest: int,
          send_tag: int, to_type: long, to/to_length/to_element: array, to_off: int, recv_count: int, source: int,
          recv_tag: int, out: status) -> long;
+    "pack" Java_mpjdev_core_Native_pack = packing_unit::pack,
+        (datatype: long, array/length/element: array, off: int, count: int, unit/room: bytes, position: int) -> int;
+    "unpack" Java_mpjdev_core_Native_unpack = packing_unit::unpack,
+        (unit/available: bytes, position: int, datatype: long, array/length/element: array, off: int, count: int) -> int;
+    "packObjects" Java_mpjdev_core_Native_packObjects = packing_unit::pack_objects,
+        (handle: long, unit/room: bytes, position: int) -> int;
+    "unpackObjects" Java_mpjdev_core_Native_unpackObjects = packing_unit::unpack_objects,
+        (unit/available: bytes, position: int, handle: long) -> int;
     "groupCombine" Java_mpjdev_core_Native_groupCombine = topology::combine,
         (how: int, a/a_size: ints, b/b_size: ints, out/room: ints) -> int;
     "groupRanges" Java_mpjdev_core_Native_groupRanges = topology::ranges,

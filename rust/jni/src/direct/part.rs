@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::patch::check_range;
 use mpjdev_buffer::{BufferError, Encoding, Message, Octets, Patch, SectionHeader, layout};
-use mpjdev_datatype::{Items, Placement};
+use mpjdev_datatype::Items;
 use mpjdev_engine::{Comm, DeviceError, Status};
 
 use crate::array::pipeline::Ahead;
@@ -29,6 +29,8 @@ pub(super) enum Shape<'a> {
     Picked(Picked<'a>),
     Patch(&'a Patch),
     Items(&'a Items),
+    /// From this one on: the octets of a packing unit.
+    Unit(usize),
 }
 
 impl<'a> Part<'a> {
@@ -64,23 +66,13 @@ impl<'a> Part<'a> {
     pub(super) fn check_indices(&self, env: &mut Env) -> Answer<()> {
         match self.shape {
             Shape::Picked(picked) => self.array.check_picked(env, picked, self.count),
-            Shape::Run(_) | Shape::Patch(_) | Shape::Items(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
     /// The elements of a checked patch.
     pub(super) fn patch(array: &'a Array, patch: &'a Patch) -> Part<'a> {
         Part { array, count: patch.count(), shape: Shape::Patch(patch) }
-    }
-
-    /// The elements of checked items.
-    pub(super) fn placed(array: &'a Array, placement: &'a Placement) -> Part<'a> {
-        let shape = match placement {
-            Placement::Run { off, .. } => Shape::Run(*off),
-            Placement::Patch(patch) => Shape::Patch(patch),
-            Placement::Items(items) => Shape::Items(items),
-        };
-        Part { array, count: placement.count(), shape }
     }
 
     /// The elements that a posted receive has selected.
@@ -94,6 +86,7 @@ impl<'a> Part<'a> {
             }
             Selection::Patch(patch) => Part::patch(array, patch),
             Selection::Items(items) => Part { array, count: items.elements(), shape: Shape::Items(items) },
+            Selection::Unit { off, count } => Part { array, count: *count, shape: Shape::Unit(*off) },
         }
     }
 
@@ -109,13 +102,32 @@ impl<'a> Part<'a> {
     /// The message does not hold one section of this type, or too many elements: the array is as it was.
     #[inline(always)]
     pub(super) fn take(&self, env: &mut Env, message: &Message, status: &Status) -> Answer<usize> {
-        let (count, place) = self.sole_section(message, status)?;
-        let swapped = message.encoding() != Encoding::NATIVE;
-        match self.shape {
-            Shape::Run(off) => self.array.copy_in(env, off, count, place, swapped)?,
-            _ => self.scatter(env, place, swapped)?,
+        if let Shape::Unit(off) = self.shape {
+            return self.take_unit(env, off, message, status);
         }
+        let (count, place) = self.sole_section(message, status)?;
+        self.store(env, count, place, message.encoding() != Encoding::NATIVE)?;
         Ok(count)
+    }
+
+    /// Stores the first `count` elements.
+    #[inline(always)]
+    pub(super) fn store(&self, env: &mut Env, count: usize, place: Octets<'_>, swapped: bool) -> Answer<()> {
+        match self.shape {
+            Shape::Run(off) => self.array.copy_in(env, off, count, place, swapped),
+            _ => self.scatter(env, place, swapped),
+        }
+    }
+
+    /// Copies the octets of a received packing unit, and returns their number.
+    #[inline(never)]
+    fn take_unit(&self, env: &mut Env, off: usize, message: &Message, status: &Status) -> Answer<usize> {
+        let unit = message.unit(self.count).map_err(|error| refused(error, status.source, status.tag))?;
+        self.array.copy_in(env, off, unit.len(), unit, false)?;
+        for (at, order) in message.unit_orders() {
+            self.array.put_octets(env, off + at, &order);
+        }
+        Ok(unit.len())
     }
 
     /// As [`take`](Self::take), of a message that its sender may still pack.
@@ -152,7 +164,7 @@ impl<'a> Part<'a> {
             Shape::Run(off) => self.array.unpack(env, off, count, place, &mut there),
             Shape::Picked(picked) => self.array.unpack_picked(env, picked, place, &mut there),
             Shape::Patch(patch) => self.array.unpack_patch(env, patch, place, &mut there),
-            Shape::Items(_) => unreachable!("they are unpacked when all are there"),
+            Shape::Items(_) | Shape::Unit(_) => unreachable!("they are unpacked when all are there"),
         }?;
         comm.await_packed(status.source, message, all, &mut || env.may_wait())?;
         self.check_end(message, status)?;
@@ -176,7 +188,9 @@ impl<'a> Part<'a> {
     #[inline(never)]
     fn scatter(&self, env: &mut Env, place: Octets<'_>, swapped: bool) -> Answer<()> {
         match self.shape {
-            Shape::Run(off) => self.array.copy_in(env, off, self.count, place, swapped),
+            Shape::Run(off) | Shape::Unit(off) => {
+                self.array.copy_in(env, off, place.len() / self.array.element().size(), place, swapped)
+            }
             Shape::Picked(picked) => self.array.scatter_checked(env, picked, place, swapped),
             Shape::Patch(patch) => self.array.str_scatter(env, patch, place, swapped),
             Shape::Items(items) => self.array.scatter_items(env, items, place, swapped),
@@ -186,7 +200,13 @@ impl<'a> Part<'a> {
     /// Whether its elements are packed and unpacked part by part.
     #[inline(always)]
     pub(super) fn is_pipelined(&self) -> bool {
-        !matches!(self.shape, Shape::Items(_))
+        !matches!(self.shape, Shape::Items(_) | Shape::Unit(_))
+    }
+
+    /// Whether its octets are a packing unit.
+    #[inline(always)]
+    pub(super) fn is_unit(&self) -> bool {
+        matches!(self.shape, Shape::Unit(_))
     }
 
     /// Packs the elements of a message that was sent before.
@@ -195,7 +215,7 @@ impl<'a> Part<'a> {
             Shape::Run(off) => self.array.pack(env, off, self.count, ahead),
             Shape::Picked(picked) => self.array.pack_picked(env, picked, ahead),
             Shape::Patch(patch) => self.array.pack_patch(env, patch, ahead),
-            Shape::Items(_) => unreachable!("they are packed before they are sent"),
+            Shape::Items(_) | Shape::Unit(_) => unreachable!("they are packed before they are sent"),
         }
     }
 
@@ -211,7 +231,7 @@ impl<'a> Part<'a> {
     #[inline(never)]
     fn gather(&self, env: &mut Env, place: Octets<'_>) -> Answer<()> {
         match self.shape {
-            Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
+            Shape::Run(off) | Shape::Unit(off) => self.array.copy_out(env, off, self.count, place, false),
             Shape::Picked(picked) => self.array.gather(env, picked, place, false),
             Shape::Patch(patch) => self.array.str_gather(env, patch, place, false),
             Shape::Items(items) => self.array.gather_items(env, items, place),

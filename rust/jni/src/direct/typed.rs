@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use mpjdev_buffer::Type;
 use mpjdev_datatype::{Base, Placement};
 
 use crate::array::Array;
@@ -13,18 +14,45 @@ use crate::handle::Selection;
 use crate::types;
 
 use super::exchange::exchange_selected;
-use super::part::Part;
+use super::part::{Part, Shape};
 use super::{Detail, WithEnvelope, isend_part, post, receive, send_part};
 
+/// Checked items of an array.
+pub(super) struct Placed {
+    placement: Placement,
+    /// Whether they are the octets of a packing unit.
+    is_unit: bool,
+}
+
 /// The elements of items that begin at `off`.
-fn place(datatype: i64, array: &Array, off: i32, count: i32) -> Answer<Placement> {
+pub(super) fn place(datatype: i64, array: &Array, off: i32, count: i32) -> Answer<Placed> {
     types::with(datatype, |datatype| {
-        if datatype.base().is_some_and(|base| base != Base::Element(array.element())) {
+        let is_unit = datatype.base() == Some(Base::Packed);
+        let element = if is_unit { Some(Base::Element(Type::Byte)) } else { datatype.base() };
+        if element.is_some_and(|base| base != Base::Element(array.element())) {
             let why = "its elements are not of the base type of the datatype";
             return Err(Fault::Unusable { what: "array", why }.into());
         }
-        Ok(datatype.place(i64::from(off), count, array.len())?)
+        let placement = datatype.place(i64::from(off), count, array.len())?;
+        if is_unit && !matches!(placement, Placement::Run { .. }) {
+            let why = "its items are packed octets with gaps";
+            return Err(Fault::Unusable { what: "datatype", why }.into());
+        }
+        Ok(Placed { placement, is_unit })
     })
+}
+
+impl Placed {
+    /// The elements of the array.
+    pub(super) fn part<'a>(&'a self, array: &'a Array) -> Part<'a> {
+        let shape = match &self.placement {
+            Placement::Run { off, .. } if self.is_unit => Shape::Unit(*off),
+            Placement::Run { off, .. } => Shape::Run(*off),
+            Placement::Patch(patch) => Shape::Patch(patch),
+            Placement::Items(items) => Shape::Items(items),
+        };
+        Part { array, count: self.placement.count(), shape }
+    }
 }
 
 pub(crate) fn send(
@@ -39,7 +67,7 @@ pub(crate) fn send(
     synchronous: bool,
 ) -> Answer<()> {
     let items = place(datatype, &array, off, count)?;
-    send_part(env, comm, &Part::placed(&array, &items), dest, tag, synchronous)
+    send_part(env, comm, &items.part(&array), dest, tag, synchronous)
 }
 
 pub(crate) fn isend(
@@ -54,7 +82,7 @@ pub(crate) fn isend(
     synchronous: bool,
 ) -> Answer {
     let items = place(datatype, &array, off, count)?;
-    isend_part(env, comm, &Part::placed(&array, &items), dest, tag, synchronous)
+    isend_part(env, comm, &items.part(&array), dest, tag, synchronous)
 }
 
 pub(crate) fn recv(
@@ -69,7 +97,7 @@ pub(crate) fn recv(
     out: NativeStatus,
 ) -> Answer {
     let items = place(datatype, &array, off, count)?;
-    receive(env, comm, &Part::placed(&array, &items), source, tag, WithEnvelope(out))
+    receive(env, comm, &items.part(&array), source, tag, WithEnvelope(out))
 }
 
 /// [`recv`] with a given source and tag: the remaining details fit the return value.
@@ -84,7 +112,7 @@ pub(crate) fn recv_from(
     tag: i32,
 ) -> Answer {
     let items = place(datatype, &array, off, count)?;
-    receive(env, comm, &Part::placed(&array, &items), source, tag, Detail)
+    receive(env, comm, &items.part(&array), source, tag, Detail)
 }
 
 pub(crate) fn irecv(
@@ -97,7 +125,9 @@ pub(crate) fn irecv(
     source: i32,
     tag: i32,
 ) -> Answer {
-    let selection = match place(datatype, &array, off, count)? {
+    let Placed { placement, is_unit } = place(datatype, &array, off, count)?;
+    let selection = match placement {
+        Placement::Run { off, count } if is_unit => Selection::Unit { off, count },
         Placement::Run { off, count } => Selection::Run { off, count },
         Placement::Patch(patch) => Selection::Patch(Arc::new(patch)),
         Placement::Items(items) => Selection::Items(items),
@@ -124,6 +154,6 @@ pub(crate) fn sendrecv(
 ) -> Answer {
     let sent = place(from_type, &from, from_off, send_count)?;
     let received = place(to_type, &to, to_off, recv_count)?;
-    let (sent, received) = (Part::placed(&from, &sent), Part::placed(&to, &received));
+    let (sent, received) = (sent.part(&from), received.part(&to));
     exchange_selected(env, comm, (&sent, dest, send_tag), (&received, source, recv_tag), out)
 }

@@ -9,7 +9,7 @@ final class BasicType extends ElementType {
     private final Object none;
 
     BasicType(int baseType, String name, int elementSize, Object none) {
-        super(baseType, baseType - 1, elementSize);
+        super(baseType, baseType - 1, elementSize, 1);
         this.name = name;
         this.none = none;
     }

@@ -127,6 +127,64 @@ public class Comm extends PointToPoint {
     }
 
     /**
+     * Returns the octets that {@link #Pack} needs for items (MPI-1.1, section 3.13).
+     *
+     * @param incount number of items
+     * @param datatype datatype of the items
+     * @return the number of octets from a multiple of 8 on; for objects 8, which is no bound
+     * @throws MPIException if the count is negative or too large
+     */
+    public int Pack_size(int incount, Datatype datatype) throws MPIException {
+        try {
+            return PackingUnits.size(incount, datatype);
+        } catch (MPIException e) {
+            throw raised(e);
+        }
+    }
+
+    /**
+     * Appends items to a packing unit, which a message of {@link MPI#PACKED} moves (MPI-1.1, section 3.13).
+     *
+     * @param inbuf array of the datatype's base type; null if {@code incount} is 0
+     * @param offset index of the first element
+     * @param incount number of items
+     * @param datatype datatype of the items
+     * @param outbuf array of the packing unit
+     * @param position where the packing unit ends so far; 0 begins one. It is rounded up to a multiple of 8
+     * @return where the packing unit ends now
+     * @throws MPIException as {@link #Send}, or if the items do not fit
+     */
+    public int Pack(Object inbuf, int offset, int incount, Datatype datatype, byte[] outbuf, int position)
+            throws MPIException {
+        try {
+            return PackingUnits.pack(inbuf, offset, incount, datatype, outbuf, position);
+        } catch (MPIException e) {
+            throw raised(e);
+        }
+    }
+
+    /**
+     * Stores items of a packing unit: all that one call of {@link #Pack} has appended.
+     *
+     * @param inbuf array of the packing unit
+     * @param position where the items begin: 0, or the result of the call for the items before
+     * @param outbuf array of the datatype's base type; null if {@code outcount} is 0
+     * @param offset index of the first element
+     * @param outcount number of items that fit; elements beyond the packed ones stay as they are
+     * @param datatype datatype of the items
+     * @return where the packed items end
+     * @throws MPIException as {@link #Recv}, or if nothing is packed there
+     */
+    public int Unpack(byte[] inbuf, int position, Object outbuf, int offset, int outcount, Datatype datatype)
+            throws MPIException {
+        try {
+            return PackingUnits.unpack(inbuf, position, outbuf, offset, outcount, datatype);
+        } catch (MPIException e) {
+            throw raised(e);
+        }
+    }
+
+    /**
      * Compares two communicators (MPI-1.1, section 5.4.1).
      *
      * @param comm1 a communicator

@@ -18,8 +18,8 @@ import mpjdev.core.Native;
 public abstract class Datatype {
     /**
      * Code of the base type: 1 to 8 for {@code byte}, {@code char}, {@code short}, {@code boolean},
-     * {@code int}, {@code long}, {@code float} and {@code double}, 12 for objects, as in MPJ Express. A
-     * datatype without elements has {@link MPI#UNDEFINED}.
+     * {@code int}, {@code long}, {@code float} and {@code double}, 9 for packed octets, 12 for objects, as in
+     * MPJ Express. A datatype without elements has {@link MPI#UNDEFINED}.
      */
     public final int baseType;
 
@@ -28,7 +28,7 @@ public abstract class Datatype {
     /** Octets of an element. */
     final int elementSize;
 
-    /** Elements of an item, if items are consecutive elements without gaps; else 0. */
+    /** Elements of an item whose items are consecutive elements without gaps, but packed octets; else 0. */
     final int unit;
 
     /** Name of {@link #Set_name}; null at first. */
@@ -150,6 +150,9 @@ public abstract class Datatype {
     private static long handle(Datatype old) {
         if (old == null) {
             throw new MPIException(MPI.ERR_TYPE, "the datatype is null", null);
+        }
+        if (old == MPI.PACKED) {
+            throw new MPIException(MPI.ERR_TYPE, "a derived datatype cannot have packed octets", null);
         }
         return old.handle();
     }

@@ -2,8 +2,8 @@ package mpi;
 
 /** A datatype whose item is one element of an array. */
 abstract class ElementType extends Datatype {
-    ElementType(int baseType, int element, int elementSize) {
-        super(baseType, element, elementSize, 1);
+    ElementType(int baseType, int element, int elementSize, int unit) {
+        super(baseType, element, elementSize, unit);
     }
 
     @Override

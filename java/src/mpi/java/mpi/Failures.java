@@ -72,6 +72,8 @@ final class Failures {
 
     private static int classOf(int code) {
         switch (code) {
+            case NativeFailure.OVERFLOW:
+                return MPI.ERR_BUFFER;
             case NativeFailure.TRUNCATED:
                 return MPI.ERR_TRUNCATE;
             case NativeFailure.TYPE_MISMATCH:

@@ -106,6 +106,8 @@ public final class MPI {
 
     /** No elements. */
     public static final Datatype NULL = DerivedType.nothing();
+    /** Octets that {@link Comm#Pack} has written, in an array of bytes. */
+    public static final Datatype PACKED = new PackedType();
     /** Mark of a lower bound in {@link Datatype#Struct}. */
     public static final Datatype LB = DerivedType.mark(Native.LOWER_MARK);
     /** Mark of an upper bound in {@link Datatype#Struct}. */

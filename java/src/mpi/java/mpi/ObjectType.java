@@ -8,7 +8,7 @@ final class ObjectType extends ElementType {
     private static final Object[] NONE = {};
 
     ObjectType() {
-        super(CODE, Types.OBJECT, 0);
+        super(CODE, Types.OBJECT, 0, 1);
     }
 
     @Override

@@ -71,8 +71,8 @@ final class EverySignature {
     }
 
     static Datatype[] types() {
-        return new Datatype[] {MPI.BYTE, MPI.CHAR, MPI.SHORT, MPI.BOOLEAN, MPI.INT, MPI.LONG, MPI.FLOAT, MPI.DOUBLE, MPI.LB,
-            MPI.UB, MPI.OBJECT, MPI.NULL, MPI.SHORT2, MPI.INT2, MPI.LONG2, MPI.FLOAT2, MPI.DOUBLE2};
+        return new Datatype[] {MPI.BYTE, MPI.CHAR, MPI.SHORT, MPI.BOOLEAN, MPI.INT, MPI.LONG, MPI.FLOAT, MPI.DOUBLE,
+            MPI.PACKED, MPI.LB, MPI.UB, MPI.OBJECT, MPI.NULL, MPI.SHORT2, MPI.INT2, MPI.LONG2, MPI.FLOAT2, MPI.DOUBLE2};
     }
 
     static void objects() {
@@ -112,6 +112,13 @@ final class EverySignature {
         Prequest persistent = comm.Send_init(buf, offset, count, type, dest, tag);
         persistent = comm.Ssend_init(buf, offset, count, type, dest, tag);
         persistent = comm.Rsend_init(buf, offset, count, type, dest, tag);
+    }
+
+    static int pack(Comm comm, Object buf, int offset, int count, Datatype type, byte[] unit, int position)
+            throws MPIException {
+        position = comm.Pack_size(count, type);
+        position = comm.Pack(buf, offset, count, type, unit, position);
+        return comm.Unpack(unit, position, buf, offset, count, type);
     }
 
     static void receive(Comm comm, Object buf, int offset, int count, Datatype type, int source, int tag)

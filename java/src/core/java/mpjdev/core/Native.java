@@ -705,6 +705,37 @@ public final class Native {
             int fromOff, int sendCount, int dest, int sendTag, long toType, Object to, int toLength, int toElement,
             int toOff, int recvCount, int source, int recvTag, NativeStatus out);
 
+    // ---- Packing units
+
+    /**
+     * Appends {@code count} items of a datatype as a section to a packing unit, an array of {@code room}
+     * octets: at {@code position}, rounded up to a multiple of 8. Returns the position behind the section.
+     * {@link NativeFailure#OVERFLOW} if it does not fit.
+     */
+    public static native int pack(long datatype, Object array, int length, int element, int off, int count, byte[] unit,
+            int room, int position);
+
+    /**
+     * Stores the elements of the section at {@code position} in the first elements of {@code count} items.
+     * Returns the position behind the section. {@link NativeFailure#TYPE_MISMATCH};
+     * {@link NativeFailure#TRUNCATED} if it has more elements; {@link NativeFailure#DAMAGED} if there is
+     * none.
+     */
+    public static native int unpack(byte[] unit, int available, int position, long datatype, Object array, int length,
+            int element, int off, int count);
+
+    /**
+     * Appends the section of objects of a buffer for writing, with its stream. Results and errors are those
+     * of {@link #pack}.
+     */
+    public static native int packObjects(long handle, byte[] unit, int room, int position);
+
+    /**
+     * Loads the section of objects at {@code position} into a buffer for reading. Results and errors are
+     * those of {@link #unpack}.
+     */
+    public static native int unpackObjects(byte[] unit, int available, int position, long handle);
+
     // ---- Groups and topologies
 
     /** Combination: the members of both, those of the first group first. */
