@@ -116,6 +116,9 @@ pub(crate) fn elements(
 ) -> Answer<i32> {
     let length = usize::try_from(length).unwrap_or(0);
     let placement = with(datatype, |datatype| Ok(datatype.place(i64::from(off), count, length)?))?;
+    if out.len() == 0 {
+        return Ok(placement.count() as i32);
+    }
     let mut numbers: Vec<i32> = reserved(placement.count())?;
     match &placement {
         Placement::Run { off, count } => numbers.extend((*off..off + count).map(|at| at as i32)),

@@ -14,12 +14,6 @@ final class BasicType extends ElementType {
         this.none = none;
     }
 
-    /** Returns the type with this code of the core. */
-    static BasicType of(int element) {
-        Datatype[] types = {MPI.BYTE, MPI.CHAR, MPI.SHORT, MPI.BOOLEAN, MPI.INT, MPI.LONG, MPI.FLOAT, MPI.DOUBLE};
-        return (BasicType) types[element];
-    }
-
     @Override
     long handle() {
         return -1L - element;
@@ -51,11 +45,6 @@ final class BasicType extends ElementType {
     }
 
     @Override
-    Object arrayOf(Object buf, int count) {
-        return buf == null ? none(count) : buf;
-    }
-
-    /** Returns an empty array in the place of a null buffer without elements. */
     Object none(int count) {
         if (count != 0) {
             throw Failures.noBuffer(count);

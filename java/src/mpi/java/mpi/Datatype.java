@@ -3,6 +3,7 @@ package mpi;
 import java.lang.ref.Reference;
 import java.util.function.LongSupplier;
 import mpjdev.core.Native;
+import mpjdev.core.Types;
 
 /**
  * The type of the items of a message buffer. Immutable.
@@ -159,6 +160,25 @@ public abstract class Datatype {
 
     /** Returns the native datatype, or the number of a basic one. */
     abstract long handle();
+
+    /** Returns whether the elements are objects, which travel serialised. */
+    final boolean hasObjects() {
+        return element == Types.OBJECT;
+    }
+
+    /**
+     * Returns the elements that items have in an array of this length, in the order of a message; null for
+     * consecutive ones, of which {@code off} is the first.
+     */
+    final int[] places(int off, int count, int length) {
+        if (unit != 0) {
+            return null;
+        }
+        // The first call checks the range.
+        int[] places = new int[Native.typeElements(handle(), off, count, length, new int[0], 0)];
+        Native.typeElements(handle(), off, count, length, places, places.length);
+        return places;
+    }
 
     /** Returns the number of elements of {@code count} items without gaps. */
     final int elements(int count) {

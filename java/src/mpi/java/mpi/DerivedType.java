@@ -10,7 +10,7 @@ final class DerivedType extends Datatype {
     private static final int NUMBERS = 5;
 
     /** Type of the elements; null for a type without any. */
-    private final BasicType base;
+    private final ElementType base;
     private final int size;
     private final int lb;
     private final int ub;
@@ -19,7 +19,7 @@ final class DerivedType extends Datatype {
     /** The native datatype; null for a mark, and for a pair until it is needed. */
     private Resource resource;
 
-    private DerivedType(BasicType base, int size, int lb, int ub, boolean isContiguous, long mark) {
+    private DerivedType(ElementType base, int size, int lb, int ub, boolean isContiguous, long mark) {
         super(base == null ? MPI.UNDEFINED : base.baseType, base == null ? Types.BYTE : base.element,
                 base == null ? 0 : base.elementSize, isContiguous ? size : 0);
         this.base = base;
@@ -35,7 +35,7 @@ final class DerivedType extends Datatype {
         Native.typeInfo(handle, numbers, NUMBERS);
         int at = 0;
         int element = numbers[at++];
-        BasicType base = element == Native.NO_BASE ? null : BasicType.of(element);
+        ElementType base = element == Native.NO_BASE ? null : ElementType.of(element);
         DerivedType made = new DerivedType(base, numbers[at++], numbers[at++], numbers[at++], numbers[at] != 0, 0);
         made.resource = new Resource(made, handle, Resource.TYPE);
         return made;
@@ -48,7 +48,7 @@ final class DerivedType extends Datatype {
 
     /** Returns the type of two elements. Its native datatype is made when it is needed. */
     static DerivedType pair(Datatype base) {
-        return new DerivedType((BasicType) base, 2, 0, 2, true, 0);
+        return new DerivedType((ElementType) base, 2, 0, 2, true, 0);
     }
 
     /** Returns a type without elements. Its native datatype is made when it is needed. */
@@ -63,7 +63,7 @@ final class DerivedType extends Datatype {
 
     private synchronized Resource owned() {
         if (resource == null) {
-            BasicType items = base == null ? (BasicType) MPI.BYTE : base;
+            ElementType items = base == null ? (ElementType) MPI.BYTE : base;
             resource = new Resource(this, Native.typeContiguous(items.handle(), size), Resource.TYPE);
         }
         return resource;
@@ -97,7 +97,7 @@ final class DerivedType extends Datatype {
     @Override
     Object arrayOf(Object buf, int count) {
         if (base == null) {
-            return ((BasicType) MPI.BYTE).none(0);
+            return MPI.BYTE.arrayOf(null, 0);
         }
         return buf == null ? base.none(size == 0 ? 0 : count) : buf;
     }

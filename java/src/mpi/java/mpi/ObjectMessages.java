@@ -28,9 +28,10 @@ final class ObjectMessages {
 
     private ObjectMessages() {}
 
-    /** Returns a buffer with a message of objects. {@link #release} has to follow. */
-    static long write(Object[] source, int off, int count) {
-        checkRange(source, off, count);
+    /** Returns a buffer with a message of items of objects. {@link #release} has to follow. */
+    static long write(Object[] source, int off, int items, Datatype datatype) {
+        int[] places = datatype.places(off, items, source.length);
+        int count = places == null ? consecutive(source, off, items, datatype) : places.length;
         Long idle = WRITERS.poll();
         long writer = idle == null ? Native.newWriter(CAPACITY, NATIVE_ORDER) : idle;
         boolean isWritten = false;
@@ -38,7 +39,7 @@ final class ObjectMessages {
             Native.beginObjects(writer, Native.CLEAR);
             ObjectOutputStream stream = ObjectStreams.writer(new SecondaryOutput(writer), 0);
             for (int k = 0; k < count; k++) {
-                stream.writeObject(source[off + k]);
+                stream.writeObject(source[places == null ? off + k : places[k]]);
             }
             stream.flush();
             Native.writeObjects(writer, count, 0);
@@ -70,8 +71,10 @@ final class ObjectMessages {
         return Native.newReader(CAPACITY);
     }
 
-    /** Stores the objects of a received message. Returns their number. */
-    static int read(long reader, Object[] dest, int off, int count) {
+    /** Stores the objects of a received message in the first elements of items. Returns their number. */
+    static int read(long reader, Object[] dest, int off, int items, Datatype datatype) {
+        int[] places = datatype.places(off, items, dest.length);
+        int count = places == null ? consecutive(dest, off, items, datatype) : places.length;
         try {
             long section = Native.firstSection(reader);
             if ((int) (section >> 32) != Types.OBJECT) {
@@ -93,7 +96,9 @@ final class ObjectMessages {
                             + objects[k].getClass().getName() + ", the array holds " + component.getName(), null);
                 }
             }
-            System.arraycopy(objects, 0, dest, off, sent);
+            for (int k = 0; k < sent; k++) {
+                dest[places == null ? off + k : places[k]] = objects[k];
+            }
             return sent;
         } catch (IOException | ClassNotFoundException e) {
             throw new MPIException(MPI.ERR_OTHER, "an object cannot be deserialised: " + e, e);
@@ -109,10 +114,20 @@ final class ObjectMessages {
         return isLonger ? new MPIException(MPI.ERR_TYPE, "the message holds no objects", thrown) : thrown;
     }
 
-    static void checkRange(Object[] array, int off, int count) {
+    /** Checks that items are inside an array. */
+    static void check(Object[] array, int off, int items, Datatype datatype) {
+        if (datatype.places(off, items, array.length) == null) {
+            consecutive(array, off, items, datatype);
+        }
+    }
+
+    /** Returns the number of elements of items without gaps, which are inside an array. */
+    private static int consecutive(Object[] array, int off, int items, Datatype datatype) {
+        int count = datatype.elements(items);
         if (off < 0 || count < 0 || off > array.length - count) {
             throw new ArrayIndexOutOfBoundsException("offset " + off + " and count " + count
                     + " reach outside an array of length " + array.length);
         }
+        return count;
     }
 }

@@ -13,7 +13,7 @@ final class ObjectType extends ElementType {
 
     @Override
     long handle() {
-        throw new MPIException(MPI.ERR_TYPE, "a derived datatype cannot have objects", null);
+        return -1L - Types.OBJECT;
     }
 
     @Override
@@ -25,11 +25,11 @@ final class ObjectType extends ElementType {
     }
 
     @Override
-    Object arrayOf(Object buf, int count) {
-        if (buf == null && count != 0) {
+    Object none(int count) {
+        if (count != 0) {
             throw Failures.noBuffer(count);
         }
-        return buf == null ? NONE : buf;
+        return NONE;
     }
 
     @Override

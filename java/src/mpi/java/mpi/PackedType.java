@@ -24,8 +24,8 @@ final class PackedType extends ElementType {
     }
 
     @Override
-    Object arrayOf(Object buf, int count) {
-        return MPI.BYTE.arrayOf(buf, count);
+    Object none(int count) {
+        return MPI.BYTE.arrayOf(null, count);
     }
 
     @Override

@@ -2,7 +2,6 @@ package mpi;
 
 import java.lang.ref.Reference;
 import mpjdev.core.Native;
-import mpjdev.core.Types;
 
 /** Packing units in arrays of bytes (MPI-1.1, section 3.13). */
 final class PackingUnits {
@@ -30,8 +29,8 @@ final class PackingUnits {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
-            if (datatype.element == Types.OBJECT) {
-                return packObjects((Object[]) array, off, count, into, position);
+            if (datatype.hasObjects()) {
+                return packObjects((Object[]) array, off, count, datatype, into, position);
             }
             return Native.pack(datatype.handle(), array, length, datatype.element, off, count, into, into.length, position);
         } catch (RuntimeException e) {
@@ -41,8 +40,8 @@ final class PackingUnits {
         }
     }
 
-    private static int packObjects(Object[] source, int off, int count, byte[] unit, int position) {
-        long writer = ObjectMessages.write(source, off, count);
+    private static int packObjects(Object[] source, int off, int count, Datatype datatype, byte[] unit, int position) {
+        long writer = ObjectMessages.write(source, off, count, datatype);
         try {
             return Native.packObjects(writer, unit, unit.length, position);
         } finally {
@@ -57,8 +56,8 @@ final class PackingUnits {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
-            if (datatype.element == Types.OBJECT) {
-                return unpackObjects(from, position, (Object[]) array, off, count);
+            if (datatype.hasObjects()) {
+                return unpackObjects(from, position, (Object[]) array, off, count, datatype);
             }
             return Native.unpack(from, from.length, position, datatype.handle(), array, length, datatype.element, off, count);
         } catch (RuntimeException e) {
@@ -68,12 +67,12 @@ final class PackingUnits {
         }
     }
 
-    private static int unpackObjects(byte[] unit, int position, Object[] dest, int off, int count) {
-        ObjectMessages.checkRange(dest, off, count);
+    private static int unpackObjects(byte[] unit, int position, Object[] dest, int off, int count, Datatype datatype) {
+        ObjectMessages.check(dest, off, count, datatype);
         long reader = ObjectMessages.newReader();
         try {
             int next = Native.unpackObjects(unit, unit.length, position, reader);
-            ObjectMessages.read(reader, dest, off, count);
+            ObjectMessages.read(reader, dest, off, count, datatype);
             return next;
         } finally {
             Native.close(reader);

@@ -80,8 +80,8 @@ abstract class PointToPoint extends CommCore {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
-            if (datatype == MPI.OBJECT) {
-                sendObjects((Object[]) array, off, count, dest, tag, synchronous);
+            if (datatype.hasObjects()) {
+                sendObjects((Object[]) array, off, count, datatype, dest, tag, synchronous);
                 return;
             }
             if (datatype.unit == 0) {
@@ -189,8 +189,8 @@ abstract class PointToPoint extends CommCore {
             boolean synchronous) {
         int length = datatype.lengthOf(array);
         int element = datatype.element;
-        if (datatype == MPI.OBJECT) {
-            return isendObjects((Object[]) array, off, count, dest, tag, synchronous);
+        if (datatype.hasObjects()) {
+            return isendObjects((Object[]) array, off, count, datatype, dest, tag, synchronous);
         }
         if (datatype.unit == 0) {
             return Native.isendTyped(handle(), datatype.handle(), array, length, element, off, count, dest, tag, synchronous);
@@ -226,8 +226,8 @@ abstract class PointToPoint extends CommCore {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
-            if (datatype == MPI.OBJECT) {
-                return recvObjects((Object[]) array, off, count, source, wanted(tag));
+            if (datatype.hasObjects()) {
+                return recvObjects((Object[]) array, off, count, datatype, source, wanted(tag));
             }
             int element = datatype.element;
             Status status = new Status();
@@ -298,8 +298,8 @@ abstract class PointToPoint extends CommCore {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
             int length = datatype.lengthOf(array);
-            if (datatype == MPI.OBJECT) {
-                return irecvObjects(into, (Object[]) array, off, count, source, wanted(tag));
+            if (datatype.hasObjects()) {
+                return irecvObjects(into, (Object[]) array, off, count, datatype, source, wanted(tag));
             }
             long request = datatype.unit == 0
                     ? Native.irecvTyped(handle(), datatype.handle(), array, length, datatype.element, off, count, source,
@@ -339,7 +339,7 @@ abstract class PointToPoint extends CommCore {
     public Status Sendrecv(Object sendbuf, int sendoffset, int sendcount, Datatype sendtype, int dest, int sendtag,
             Object recvbuf, int recvoffset, int recvcount, Datatype recvtype, int source, int recvtag)
             throws MPIException {
-        boolean hasObjects = sendtype == MPI.OBJECT || recvtype == MPI.OBJECT;
+        boolean hasObjects = sendtype != null && sendtype.hasObjects() || recvtype != null && recvtype.hasObjects();
         if (source == MPI.PROC_NULL || dest == MPI.PROC_NULL || hasObjects || Backoff.isVirtual()) {
             Request sent = Isend(sendbuf, sendoffset, sendcount, sendtype, dest, sendtag);
             Status status = Recv(recvbuf, recvoffset, recvcount, recvtype, source, recvtag);
@@ -394,8 +394,9 @@ abstract class PointToPoint extends CommCore {
 
     // ---- Objects
 
-    private void sendObjects(Object[] source, int off, int count, int dest, int tag, boolean synchronous) {
-        long writer = ObjectMessages.write(source, off, count);
+    private void sendObjects(Object[] source, int off, int count, Datatype datatype, int dest, int tag,
+            boolean synchronous) {
+        long writer = ObjectMessages.write(source, off, count, datatype);
         try {
             if (Backoff.isVirtual()) {
                 Waits.await(Native.isend(handle(), writer, dest, tag, synchronous, 0), new Status());
@@ -407,8 +408,9 @@ abstract class PointToPoint extends CommCore {
         }
     }
 
-    private long isendObjects(Object[] source, int off, int count, int dest, int tag, boolean synchronous) {
-        long writer = ObjectMessages.write(source, off, count);
+    private long isendObjects(Object[] source, int off, int count, Datatype datatype, int dest, int tag,
+            boolean synchronous) {
+        long writer = ObjectMessages.write(source, off, count, datatype);
         try {
             return Native.isend(handle(), writer, dest, tag, synchronous, 0);
         } finally {
@@ -416,14 +418,14 @@ abstract class PointToPoint extends CommCore {
         }
     }
 
-    private Status recvObjects(Object[] into, int off, int count, int source, int tag) {
-        ObjectMessages.checkRange(into, off, count);
+    private Status recvObjects(Object[] into, int off, int count, Datatype datatype, int source, int tag) {
+        ObjectMessages.check(into, off, count, datatype);
         long reader = ObjectMessages.newReader();
         Status status = new Status();
         try {
             long envelope = Backoff.isVirtual() ? Waits.await(Native.irecv(handle(), reader, source, tag), status)
                     : Native.recv(handle(), reader, source, tag, status);
-            return status.receivedObjects(envelope, ObjectMessages.read(reader, into, off, count));
+            return status.receivedObjects(envelope, ObjectMessages.read(reader, into, off, count, datatype), datatype);
         } catch (RuntimeException e) {
             throw ObjectMessages.failure(e);
         } finally {
@@ -431,10 +433,11 @@ abstract class PointToPoint extends CommCore {
         }
     }
 
-    private Request irecvObjects(Request request, Object[] into, int off, int count, int source, int tag) {
-        ObjectMessages.checkRange(into, off, count);
+    private Request irecvObjects(Request request, Object[] into, int off, int count, Datatype datatype, int source,
+            int tag) {
+        ObjectMessages.check(into, off, count, datatype);
         Resource reader = new Resource(request, ObjectMessages.newReader(), Resource.BUFFER);
-        return request.begin(Native.irecv(handle(), reader.handle(), source, tag), reader, into, off, count);
+        return request.begin(Native.irecv(handle(), reader.handle(), source, tag), reader, into, off, count, datatype);
     }
 
     // ---- Persistent requests

@@ -56,11 +56,11 @@ public class Request {
     }
 
     /** Begins a receive of objects. */
-    final Request begin(long handle, Resource buffer, Object[] into, int at, int room) {
+    final Request begin(long handle, Resource buffer, Object[] into, int at, int room, Datatype type) {
         reader = buffer;
         off = at;
         count = room;
-        return begin(handle, into, into.length, MPI.OBJECT);
+        return begin(handle, into, into.length, type);
     }
 
     /** Begins an operation that is done at once. */
@@ -182,7 +182,8 @@ public class Request {
 
     private void settle(long result) {
         if (reader != null) {
-            status.receivedObjects(result, ObjectMessages.read(reader.handle(), (Object[]) array, off, count));
+            int objects = ObjectMessages.read(reader.handle(), (Object[]) array, off, count, datatype);
+            status.receivedObjects(result, objects, datatype);
         } else if (array != null) {
             status.received(result, datatype);
         }

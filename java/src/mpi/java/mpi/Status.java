@@ -33,8 +33,8 @@ public class Status extends NativeStatus {
     }
 
     /** Stores the result of a receive of objects. */
-    final Status receivedObjects(long sourceAndTag, int objects) {
-        return received((int) (sourceAndTag >> 32), (int) sourceAndTag, objects, MPI.OBJECT);
+    final Status receivedObjects(long sourceAndTag, int objects, Datatype type) {
+        return received((int) (sourceAndTag >> 32), (int) sourceAndTag, objects, type);
     }
 
     /** Stores the result of a receive. */

@@ -661,7 +661,7 @@ public final class Native {
 
     /**
      * Stores the elements that {@code count} items at {@code off} have in an array of {@code length}
-     * elements, in the order of a message, as many as there is room for. Returns their number.
+     * elements, in the order of a message, as many as there is room for. Returns the number of all.
      */
     public static native int typeElements(long datatype, int off, int count, int length, int[] out, int room);
 
