@@ -4,6 +4,7 @@ mod datagrams;
 mod delay;
 mod measured;
 mod mpi;
+mod mpj;
 
 use std::fmt;
 
@@ -13,6 +14,7 @@ pub use datagrams::Count;
 use delay::late;
 pub use measured::{Figure, FigureStatus, medians, table};
 pub use mpi::BEYOND;
+pub use mpj::MPJ;
 
 use super::contestant::Transport;
 use super::protocol::Case;
@@ -460,7 +462,7 @@ mod tests {
 
     #[test]
     fn every_figure_names_parts_of_its_trial() {
-        for comparison in GROUPS.iter().flat_map(|group| group.comparisons) {
+        for comparison in GROUPS.iter().flat_map(|group| group.comparisons).chain(MPJ) {
             for target in comparison.targets {
                 let last = match target.quantity {
                     Quantity::Ratio(a, b)

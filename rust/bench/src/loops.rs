@@ -133,7 +133,10 @@ impl MeasuredRank {
             | Case::RandomDirect
             | Case::Sum
             | Case::SumDirect
+            | Case::Column
+            | Case::Indexed
             | Case::Objects
+            | Case::ObjectsMpi
             | Case::Serial
             | Case::Garbage
             | Case::GarbageDirect

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 enum { WINDOW = 64, TAG = 1, TIMED_MAX = 1 << 16 };
+/* Columns of the matrix, as in MpiTrips.java. */
+enum { COLUMNS = 8 };
 /* Limit of the octets of a window (protocol.rs). */
 static const size_t WINDOW_OCTETS = (size_t)256 << 20;
 
@@ -61,7 +63,7 @@ static void swap_with_random_predecessor(int *indexes, int i) {
     indexes[other] = index;
 }
 
-/* Every second double, or all of them in random order. */
+/* Every second double, the first column of a matrix, or all doubles in random order. */
 static void make_type(const char *name, size_t octets) {
     int n = (int)(octets / sizeof(double));
     if (type != MPI_DATATYPE_NULL && type_octets == octets && !strcmp(type_case, name)) {
@@ -72,6 +74,8 @@ static void make_type(const char *name, size_t octets) {
     }
     if (!strcmp(name, "strided")) {
         MPI_Type_vector(n, 1, 2, MPI_DOUBLE, &type);
+    } else if (!strcmp(name, "column")) {
+        MPI_Type_vector(n, 1, COLUMNS, MPI_DOUBLE, &type);
     } else {
         int *indexes = malloc((size_t)n * sizeof(int));
         srandom(1);
@@ -87,6 +91,10 @@ static void make_type(const char *name, size_t octets) {
     MPI_Type_commit(&type);
     snprintf(type_case, sizeof type_case, "%s", name);
     type_octets = octets;
+}
+
+static int has_type(const char *name) {
+    return !strcmp(name, "strided") || !strcmp(name, "column") || !strcmp(name, "random") || !strcmp(name, "indexed");
 }
 
 static void put(int count, MPI_Datatype of, int to) {
@@ -209,7 +217,7 @@ static void run(const char *name, size_t octets, long times) {
         ping_pong(count, MPI_DOUBLE, times);
     } else if (!strcmp(name, "timed")) {
         timed(count, times);
-    } else if (!strcmp(name, "strided") || !strcmp(name, "random")) {
+    } else if (has_type(name)) {
         ping_pong(1, type, times);
     } else if (!strcmp(name, "sum") || !strcmp(name, "sum-direct")) {
         touched(count, times);
@@ -230,9 +238,9 @@ static void run(const char *name, size_t octets, long times) {
 /* Prepares type and arrays of a case. */
 static void prepare(const char *name, size_t octets) {
     size_t all = octets + extra * sizeof(double);
-    if (!strcmp(name, "strided") || !strcmp(name, "random")) {
+    if (has_type(name)) {
         make_type(name, octets);
-        make_room(2 * octets);
+        make_room((!strcmp(name, "column") ? COLUMNS : 2) * octets);
     } else if (!strncmp(name, "rate", 4)) {
         make_room(window(octets) * all);
     } else if (!strcmp(name, "alltoall")) {

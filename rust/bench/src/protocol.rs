@@ -46,8 +46,14 @@ pub enum Case {
     Sum,
     /// As sum, from array to array without a buffer, if the contestant has a call for it.
     SumDirect,
+    /// As mpi, the column of a matrix by a derived datatype.
+    Column,
+    /// As mpi, all doubles in random order by a derived datatype.
+    Indexed,
     /// Round trip with a thousand small objects.
     Objects,
+    /// The same through the calls of package mpi.
+    ObjectsMpi,
     /// The same objects serialised and deserialised by one rank alone.
     Serial,
     /// Windows of messages from array to array.
@@ -78,7 +84,7 @@ pub enum Case {
 
 impl Case {
     /// All cases.
-    pub const ALL: [Case; 25] = [
+    pub const ALL: [Case; 28] = [
         Case::Arrays,
         Case::Direct,
         Case::Mpi,
@@ -90,7 +96,10 @@ impl Case {
         Case::RandomDirect,
         Case::Sum,
         Case::SumDirect,
+        Case::Column,
+        Case::Indexed,
         Case::Objects,
+        Case::ObjectsMpi,
         Case::Serial,
         Case::RateArrays,
         Case::RateDirect,
@@ -120,7 +129,10 @@ impl Case {
             Case::RandomDirect => "random-direct",
             Case::Sum => "sum",
             Case::SumDirect => "sum-direct",
+            Case::Column => "column",
+            Case::Indexed => "indexed",
             Case::Objects => "objects",
+            Case::ObjectsMpi => "objects-mpi",
             Case::Serial => "serial",
             Case::RateArrays => "rate-arrays",
             Case::RateDirect => "rate-direct",
@@ -151,7 +163,10 @@ impl Case {
             Case::RandomDirect => "random doubles, direct",
             Case::Sum => "rewritten and summed up",
             Case::SumDirect => "rewritten and summed up, direct",
+            Case::Column => "column, package mpi",
+            Case::Indexed => "random doubles, package mpi",
             Case::Objects => "1000 objects",
+            Case::ObjectsMpi => "1000 objects, package mpi",
             Case::Serial => "1000 objects in one JVM",
             Case::RateArrays => "window, array to array",
             Case::RateDirect => "window, direct",
@@ -182,7 +197,10 @@ impl Case {
             | Case::RandomDirect
             | Case::Sum
             | Case::SumDirect
-            | Case::Objects => 2,
+            | Case::Column
+            | Case::Indexed
+            | Case::Objects
+            | Case::ObjectsMpi => 2,
             Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests | Case::Busy => {
                 window(octets)
             }

@@ -104,6 +104,25 @@ impl TargetRun<'_> {
         Ok(outcome)
     }
 
+    /// Measures the figures of package `mpi` over each transport. `progress` gets the name of each
+    /// measurement.
+    ///
+    /// # Errors
+    /// A contestant fails, or `stop` is set.
+    pub fn run_mpj(&self, progress: &dyn Fn(&str)) -> Result<Outcome, BenchError> {
+        let mut outcome = Outcome::default();
+        let open_mpi = self.peers.iter().find(|program| program.peer() == Peer::OpenMpi);
+        for transport in self.transports {
+            let group = Group { transport: *transport, comparisons: figures::MPJ };
+            let first = outcome.figures.len();
+            self.group(&group, open_mpi, progress, &mut outcome)?;
+            for figure in &mut outcome.figures[first..] {
+                figure.title = format!("{transport}, {}", figure.title);
+            }
+        }
+        Ok(outcome)
+    }
+
     fn over_each_mpi(
         &self,
         group: &Group,

@@ -229,8 +229,8 @@ impl Measure {
         if self.what != Workload::Pingpong && self.busy.is_some() {
             return Err(BenchError::Missing("--busy requires pingpong".into()));
         }
-        if self.what != Workload::Figures && self.jobs > 1 {
-            return Err(BenchError::Missing("--jobs requires figures".into()));
+        if !matches!(self.what, Workload::Figures | Workload::Mpj) && self.jobs > 1 {
+            return Err(BenchError::Missing("--jobs requires figures or mpj".into()));
         }
         if self.what == Workload::Series && (self.ranks.is_some() || self.impair.is_some()) {
             return Err(BenchError::Missing(
@@ -290,7 +290,7 @@ impl Measure {
         }
         let text = match self.what {
             _ if self.json => json,
-            Workload::Figures => figures::table(&measured.figures),
+            Workload::Figures | Workload::Mpj => figures::table(&measured.figures),
             Workload::Series => series::text(&measured.rows, measured.cliffs.as_deref().unwrap_or_default()),
             _ => self.text(measured),
         };
@@ -309,16 +309,20 @@ impl Measure {
             ));
         }
         let is_plain = self.ranks.is_none() && self.sizes.is_empty() && self.svg.is_none();
-        if self.what == Workload::Figures && !is_plain {
-            let why = "figures have their own ranks and sizes: -n, --sizes and --svg are not allowed";
+        let is_of_targets = matches!(self.what, Workload::Figures | Workload::Mpj);
+        if is_of_targets && !is_plain {
+            let why = "figures and mpj have their own ranks and sizes: -n, --sizes and --svg are not allowed";
             return Err(BenchError::Missing(why.into()));
+        }
+        if self.what == Workload::Mpj && self.transport.contains(&Transport::Mpi) {
+            return Err(BenchError::Missing("mpj is for the transports local, shm, tcp and udp".into()));
         }
         if self.what == Workload::Figures && self.transport.contains(&Transport::Local) {
             return Err(BenchError::Missing("figures are for the transports shm, tcp, udp and mpi".into()));
         }
         let tools = self.tools()?;
         let stop = stop_at_signals()?;
-        if self.what == Workload::Figures {
+        if is_of_targets {
             return self.figures(&tools, &stop);
         }
         if self.what == Workload::Series {
@@ -401,7 +405,8 @@ impl Measure {
         let pace = Pace::of(self.time.unwrap_or(TURNS));
         let jobs = usize::from(self.jobs);
         let run = TargetRun { tools, transports, peers: &programs, pace, jobs, stop };
-        let outcome = run.run(&|title| eprintln!("mpjdev-bench: measuring {title}"))?;
+        let progress = |title: &str| eprintln!("mpjdev-bench: measuring {title}");
+        let outcome = if self.what == Workload::Mpj { run.run_mpj(&progress) } else { run.run(&progress) }?;
         let Outcome { rows, figures, absent, errors } = outcome;
         let environment = Some(Environment::now(env::args_os(), &tools.own, &tools.java));
         let jobs = Some(self.jobs);

@@ -43,8 +43,8 @@ pub enum Command {
     /// Measure the time of one way between two ranks in Java from 8 octets to 64 MiB in steps of 1.4, and
     /// name each step of more than 1.6 x between neighbours
     Series(Measure),
-    /// Measure the time of one way between two ranks in Java through package mpi, beside direct calls of
-    /// mpjdev and C
+    /// Compare package mpi with its targets: ratios to direct calls of mpjdev, to C with derived datatypes,
+    /// and to one JVM
     Mpj(Measure),
     /// List the steps of a message of 8 octets over shared memory with their costs on this machine
     Budget(budget::Budget),

@@ -18,7 +18,7 @@ pub enum Workload {
     Ring,
     /// Two ranks in Java beside the baseline.
     Baseline,
-    /// Time of one way in Java through package mpi, beside direct calls of mpjdev.
+    /// Figures of package mpi, beside direct calls of mpjdev and C.
     Mpj,
     /// Time of one way over the size.
     Series,
@@ -34,7 +34,6 @@ impl Workload {
             Workload::Pingpong => &[Case::Arrays, Case::Direct, Case::Buffers],
             Workload::Bandwidth => &[Case::RateArrays],
             Workload::Rate => &[Case::RateArrays, Case::RateDirect, Case::RateBuffers, Case::RateRequests],
-            Workload::Mpj => &[Case::Direct, Case::Mpi],
             Workload::Alltoall => &[Case::Alltoall],
             Workload::Ring => &[Case::Ring],
             Workload::Baseline => &[
@@ -45,7 +44,7 @@ impl Workload {
                 Case::RateDirect,
                 Case::RateBuffers,
             ],
-            Workload::Series | Workload::Figures | Workload::Goodput => &[],
+            Workload::Mpj | Workload::Series | Workload::Figures | Workload::Goodput => &[],
         }
     }
 
@@ -56,10 +55,9 @@ impl Workload {
             }
             Workload::Bandwidth => &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20],
             Workload::Rate | Workload::Ring => &[8, 1 << 10],
-            Workload::Mpj => &[8, 64 << 10],
             Workload::Baseline => &[8, 1 << 10, 64 << 10, 1 << 20],
             Workload::Alltoall => &[8, 1 << 10, 64 << 10],
-            Workload::Series | Workload::Figures | Workload::Goodput => &[],
+            Workload::Mpj | Workload::Series | Workload::Figures | Workload::Goodput => &[],
         }
     }
 
@@ -73,14 +71,13 @@ impl Workload {
 
     pub(super) fn title(self) -> &'static str {
         match self {
-            Workload::Pingpong | Workload::Series | Workload::Mpj => {
-                "One way between two ranks, half of a round trip"
-            }
+            Workload::Pingpong | Workload::Series => "One way between two ranks, half of a round trip",
             Workload::Bandwidth | Workload::Rate => "One message of a window of 64",
             Workload::Alltoall => "A message from every rank to every other",
             Workload::Ring => "One hop around a ring of all ranks",
             Workload::Baseline => "Two ranks beside the baseline",
             Workload::Figures => "Figures",
+            Workload::Mpj => "Package mpi",
             Workload::Goodput => "Goodput",
         }
     }

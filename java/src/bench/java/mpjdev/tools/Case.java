@@ -20,7 +20,7 @@ enum Case {
     MPI("mpi", "array to array, package mpi", 2, 8, 1 << 10, 64 << 10, 1 << 20, 16 << 20) {
         @Override
         Work work(Comm world, int octets) {
-            return new MpiTrips(world, octets);
+            return MpiTrips.whole(world, octets);
         }
     },
     TIMED("timed", "array to array, mean", 2, 8, 64 << 10) {
@@ -69,6 +69,24 @@ enum Case {
         @Override
         Work work(Comm world, int octets) {
             return new DirectTrips.Sum(world, octets);
+        }
+    },
+    COLUMN("column", "column, package mpi", 2, 1 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return MpiTrips.column(world, octets);
+        }
+    },
+    INDEXED("indexed", "random doubles, package mpi", 2, 1 << 20) {
+        @Override
+        Work work(Comm world, int octets) {
+            return MpiTrips.indexed(world, octets);
+        }
+    },
+    OBJECTS_MPI("objects-mpi", "1000 objects, package mpi", 2, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new ObjectTrips.OfMpi(world);
         }
     },
     OBJECTS("objects", "1000 objects", 2, 8) {
@@ -146,7 +164,7 @@ enum Case {
     GARBAGE_MPI("garbage-mpi", "garbage, package mpi", 1, 8) {
         @Override
         Work work(Comm world, int octets) {
-            return new Garbage(new MpiTrips(world, octets));
+            return new Garbage(MpiTrips.whole(world, octets));
         }
     },
     GARBAGE_DIRECT("garbage-direct", "garbage, direct", 1, 8) {

@@ -1,6 +1,8 @@
 package mpjdev.tools;
 
 import java.io.Serializable;
+import mpi.Intracomm;
+import mpi.MPI;
 import mpjdev.Buffer;
 import mpjdev.Comm;
 import mpjdev.ObjectReadBuffer;
@@ -50,6 +52,31 @@ final class ObjectTrips extends Work {
             in.read(copies, 0, COUNT);
             if (me == 1) {
                 send();
+            }
+        }
+    }
+
+    /** Round trips of the same objects, through package mpi. */
+    static final class OfMpi extends Work {
+        private final Object[] objects = objects();
+        private final Intracomm comm;
+
+        OfMpi(Comm world) {
+            super(world);
+            comm = MpiTrips.same(world);
+        }
+
+        @Override
+        void run(long times) {
+            Object[] copies = new Object[COUNT];
+            for (long i = 0; i < times && other >= 0; i++) {
+                if (me == 0) {
+                    comm.Send(objects, 0, COUNT, MPI.OBJECT, other, TAG);
+                }
+                comm.Recv(copies, 0, COUNT, MPI.OBJECT, other, TAG);
+                if (me == 1) {
+                    comm.Send(objects, 0, COUNT, MPI.OBJECT, other, TAG);
+                }
             }
         }
     }

@@ -100,7 +100,7 @@ abstract class ShapedTrips extends Work.WithArray {
     }
 
     /** A random permutation of the indexes of all doubles, the same in every run. */
-    private static int[] permutation(int octets) {
+    static int[] permutation(int octets) {
         int[] indexes = new int[octets / Double.BYTES];
         Arrays.setAll(indexes, i -> i);
         SplittableRandom random = new SplittableRandom(1);
