@@ -82,7 +82,8 @@ impl Array {
         self.gather_parts(env, picked, place, foreign, None)
     }
 
-    /// As [`gather`](Self::gather). With `ahead` the message was sent before: its parts are published.
+    /// As [`gather`](Self::gather). With `ahead` the message was sent before: its parts are published, with
+    /// the number of its elements before these.
     #[inline(always)]
     pub(super) fn gather_parts(
         &self,
@@ -90,7 +91,7 @@ impl Array {
         picked: Picked<'_>,
         place: Octets<'_>,
         foreign: bool,
-        ahead: Option<&Ahead<'_>>,
+        ahead: Option<(&Ahead<'_>, usize)>,
     ) -> Result<(), Failure> {
         let Picked { base, indexes, offs } = picked;
         let size = self.element.size();
@@ -99,8 +100,8 @@ impl Array {
         let swap = fix(self.element, foreign, false) == Fix::Swap;
         let part = if ahead.is_some() { PART / size } else { INDEX_CHUNK };
         for begin in (0..count).step_by(INDEX_CHUNK) {
-            if let Some(ahead) = ahead {
-                ahead.note_release(begin);
+            if let Some((ahead, before)) = ahead {
+                ahead.note_release(before + begin);
             }
             let end = count.min(begin + INDEX_CHUNK);
             let mut done = begin;
@@ -123,8 +124,8 @@ impl Array {
                         // SAFETY: these were just written.
                         unsafe { kernels::copy_swapped(to, to, size, n) };
                     }
-                    if let Some(ahead) = ahead {
-                        ahead.publish(done * size);
+                    if let Some((ahead, before)) = ahead {
+                        ahead.publish((before + done) * size);
                     }
                 }
             }

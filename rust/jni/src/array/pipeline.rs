@@ -16,7 +16,7 @@ pub(super) const PART: usize = 16 * 1024;
 /// A message that was sent before its elements are packed.
 pub(crate) struct Ahead<'a> {
     /// The place of its elements.
-    place: Octets<'a>,
+    pub(super) place: Octets<'a>,
     /// Octets of the message before that place.
     lead: usize,
     packer: Packer,
@@ -58,7 +58,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Publishes that all is packed.
-    fn finish(self) {
+    pub(super) fn finish(self) {
         self.packer.finish();
     }
 }
@@ -142,7 +142,7 @@ impl Array {
         picked: Picked<'_>,
         ahead: Ahead<'_>,
     ) -> Result<(), Failure> {
-        self.gather_parts(env, picked, ahead.place, false, Some(&ahead))?;
+        self.gather_parts(env, picked, ahead.place, false, Some((&ahead, 0)))?;
         ahead.finish();
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Array {
     }
 
     /// Calls `each` with the number of elements done and the number that is there, until `count` are done.
-    fn in_parts(
+    pub(super) fn in_parts(
         &self,
         env: &mut Env,
         count: usize,

@@ -164,7 +164,8 @@ impl<'a> Part<'a> {
             Shape::Run(off) => self.array.unpack(env, off, count, place, &mut there),
             Shape::Picked(picked) => self.array.unpack_picked(env, picked, place, &mut there),
             Shape::Patch(patch) => self.array.unpack_patch(env, patch, place, &mut there),
-            Shape::Items(_) | Shape::Unit(_) => unreachable!("they are unpacked when all are there"),
+            Shape::Items(items) => self.array.unpack_items(env, items, place, &mut there),
+            Shape::Unit(_) => unreachable!("a packing unit is unpacked when all is there"),
         }?;
         comm.await_packed(status.source, message, all, &mut || env.may_wait())?;
         self.check_end(message, status)?;
@@ -200,7 +201,7 @@ impl<'a> Part<'a> {
     /// Whether its elements are packed and unpacked part by part.
     #[inline(always)]
     pub(super) fn is_pipelined(&self) -> bool {
-        !matches!(self.shape, Shape::Items(_) | Shape::Unit(_))
+        !self.is_unit()
     }
 
     /// Whether its octets are a packing unit.
@@ -215,7 +216,8 @@ impl<'a> Part<'a> {
             Shape::Run(off) => self.array.pack(env, off, self.count, ahead),
             Shape::Picked(picked) => self.array.pack_picked(env, picked, ahead),
             Shape::Patch(patch) => self.array.pack_patch(env, patch, ahead),
-            Shape::Items(_) | Shape::Unit(_) => unreachable!("they are packed before they are sent"),
+            Shape::Items(items) => self.array.pack_items(env, items, ahead),
+            Shape::Unit(_) => unreachable!("a packing unit is packed before it is sent"),
         }
     }
 

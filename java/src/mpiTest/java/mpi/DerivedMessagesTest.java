@@ -119,6 +119,65 @@ class DerivedMessagesTest {
         assertEquals(List.of("done", "done"), world.run(2, LongMessages.class));
     }
 
+    /** Moves long messages of runs that are copied one by one, to elements and to other runs. */
+    static final class LongRuns {
+        private static final int ITEMS = 2000;
+        private static final int[] LENGTHS = {40, 2500, 17};
+        private static final int[] PLACES = {2600, 0, 2545};
+
+        private LongRuns() {}
+
+        public static void main(String[] args) {
+            MPI.Init(args);
+            Intracomm world = MPI.COMM_WORLD;
+            Datatype runs = Datatype.Indexed(LENGTHS, PLACES, MPI.BOOLEAN);
+            Datatype others = Datatype.Indexed(new int[] {17, 2540}, new int[] {2600, 3}, MPI.BOOLEAN);
+            int size = runs.Size();
+            boolean[] array = new boolean[2700 * ITEMS];
+            if (world.Rank() == 0) {
+                for (int k = 0; k < array.length; k++) {
+                    array[k] = isSet(k);
+                }
+                world.Send(array, 0, ITEMS, runs, 1, TAG);
+                world.Send(array, 0, ITEMS, runs, 1, TAG);
+                world.Send(array, 0, size + 1, MPI.BOOLEAN, 1, TAG);
+            } else {
+                boolean[] elements = new boolean[size * ITEMS];
+                assertEquals(ITEMS, world.Recv(elements, 0, ITEMS * size, MPI.BOOLEAN, 0, TAG).numEls / size);
+                int at = 0;
+                for (int item = 0; item < ITEMS; item++) {
+                    for (int run = 0; run < LENGTHS.length; run++) {
+                        for (int k = 0; k < LENGTHS[run]; k++) {
+                            assertEquals(isSet(item * runs.Extent() + PLACES[run] + k), elements[at++]);
+                        }
+                    }
+                }
+                assertEquals(ITEMS, world.Recv(array, 0, ITEMS, others, 0, TAG).count);
+                byte[] unit = new byte[world.Pack_size(ITEMS, others)];
+                world.Pack(array, 0, ITEMS, others, unit, 0);
+                boolean[] again = new boolean[elements.length];
+                world.Unpack(unit, 0, again, 0, again.length, MPI.BOOLEAN);
+                assertArrayEquals(elements, again);
+                Status partial = world.Recv(array, 0, ITEMS, runs, 0, TAG);
+                assertEquals(size + 1, partial.numEls);
+                assertEquals(isSet(0), array[PLACES[0]]);
+                assertEquals(isSet(size), array[runs.Extent() + PLACES[0]]);
+            }
+            MPI.Finalize();
+            System.out.println("done");
+        }
+
+        private static boolean isSet(int index) {
+            return index % 7 % 2 == 0;
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SHM", "TCP", "THREADS"})
+    void shouldMoveLongMessagesOfLongRuns(World world) throws Exception {
+        assertEquals(List.of("done", "done"), world.run(2, LongRuns.class));
+    }
+
     /** Receives what overlaps, and sends it. */
     static final class Overlaps {
         private Overlaps() {}
