@@ -111,6 +111,8 @@ const RANK_THREADS: &str = "mpjdev.core.RankThreads";
 const PREFIX_PROPERTY: &str = "-Dmpjdev.args=mpje";
 /// Options that give the class path.
 const CLASS_PATH: [&str; 3] = ["-cp", "-classpath", "--class-path"];
+/// The jar of package mpi with the classes of MPJ Express.
+const COMPAT_JAR: &str = "mpj-compat.jar";
 
 /// The form in which a class is started.
 #[derive(Clone, Copy, Debug, Default)]
@@ -210,12 +212,19 @@ fn java(
     if jar.is_none() && !given {
         class_path.push(around.class_path());
     }
-    class_path.extend(around.own_jars());
+    if !class_path.iter().any(|path| names_compat(path)) {
+        class_path.extend(around.own_jars());
+    }
     line.push("-cp".into());
     line.push(class_path.join(OsStr::new(":")));
     line.extend(main);
     line.extend(args.iter().cloned());
     line
+}
+
+/// Whether a class path has the jar that replaces ours.
+fn names_compat(path: &OsStr) -> bool {
+    std::env::split_paths(path).any(|entry| entry.file_name().is_some_and(|name| name == COMPAT_JAR))
 }
 
 /// Whether this can be a class: identifiers with dots between them.
@@ -281,6 +290,14 @@ mod tests {
         assert_eq!(resolved("app.jar -cp x").unwrap(), expected);
         let expected = format!("{JAVA} -Xmx1g -cp app.jar:dep.jar:{OURS} app.Main");
         assert_eq!(resolved("-Xmx1g -cp dep.jar app.jar").unwrap(), expected);
+    }
+
+    #[test]
+    fn our_jars_stay_away_where_the_class_path_names_their_replacement() {
+        let expected = format!("{JAVA} -cp classes:lib/mpj-compat.jar app.Main");
+        assert_eq!(resolved("-cp classes:lib/mpj-compat.jar app.Main").unwrap(), expected);
+        let expected = format!("{JAVA} -cp mpj-compat.jar.d:{OURS} app.Main");
+        assert_eq!(resolved("-cp mpj-compat.jar.d app.Main").unwrap(), expected);
     }
 
     #[test]
