@@ -230,6 +230,7 @@ fn java_classes_of_the_library_belong_to_the_package_of_their_folder() {
         ("java/src/core/java/", "mpjdev.core"),
         ("java/src/main/java/", "mpjdev"),
         ("java/src/mpi/java/", "mpi"),
+        ("java/src/mpi/plain/java/", "mpi"),
     ];
     let mut findings = Vec::new();
     for source in product_sources() {

@@ -9,7 +9,7 @@ import mpjdev.core.Waits;
  *
  * <p>Any number of threads may use a communicator at once.
  */
-public class Comm extends PointToPoint {
+public class Comm extends CommFace {
     private static final int STATUS_BITS = 255;
 
     private final Attributes attributes;

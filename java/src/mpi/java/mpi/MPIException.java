@@ -4,7 +4,7 @@ package mpi;
  * The failure of a call of this package. It is unchecked, as in MPJ Express; programs for mpiJava, where it
  * is checked, compile as well.
  */
-public class MPIException extends RuntimeException {
+public class MPIException extends ErrorFace {
     private static final long serialVersionUID = 1L;
 
     /** One of the constants {@code MPI.ERR_*}. */

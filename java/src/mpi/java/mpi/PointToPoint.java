@@ -72,7 +72,7 @@ abstract class PointToPoint extends CommCore {
         send(buf, offset, count, datatype, dest, tag, false);
     }
 
-    private void send(Object buf, int offset, int count, Datatype datatype, int dest, int tag, boolean synchronous) {
+    void send(Object buf, int offset, int count, Datatype datatype, int dest, int tag, boolean synchronous) {
         if (dest == MPI.PROC_NULL) {
             return;
         }
@@ -167,7 +167,7 @@ abstract class PointToPoint extends CommCore {
         return isend(new Request(), buf, offset, count, datatype, dest, tag, false);
     }
 
-    final Request isend(Request into, Object buf, int offset, int count, Datatype datatype, int dest, int tag,
+    Request isend(Request into, Object buf, int offset, int count, Datatype datatype, int dest, int tag,
             boolean synchronous) {
         into.owner = this;
         if (dest == MPI.PROC_NULL) {

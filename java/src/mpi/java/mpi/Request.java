@@ -182,13 +182,23 @@ public class Request {
 
     private void settle(long result) {
         if (reader != null) {
-            int objects = ObjectMessages.read(reader.handle(), (Object[]) array, off, count, datatype);
-            status.receivedObjects(result, objects, datatype);
+            store(status, result, reader.handle());
         } else if (array != null) {
             status.received(result, datatype);
         }
         pending.release();
         done();
+    }
+
+    /** Stores a message that was received into a buffer of its own. */
+    void store(Status into, long envelope, long buffer) {
+        int objects = ObjectMessages.read(buffer, (Object[]) array, off, count, datatype);
+        into.receivedObjects(envelope, objects, datatype);
+    }
+
+    /** Returns the failure of such a receive. */
+    RuntimeException failure(RuntimeException thrown) {
+        return ObjectMessages.failure(thrown);
     }
 
     /** Stores a failure of the operation. The failure of a wait only is thrown. */
@@ -202,7 +212,7 @@ public class Request {
             pending.close();
             done();
         } else {
-            fail(Failures.of(reader == null ? e : ObjectMessages.failure(e)));
+            fail(Failures.of(reader == null ? e : failure(e)));
         }
     }
 

@@ -1,21 +1,7 @@
 package mpi;
 
-import mpjdev.core.NativeStatus;
-
 /** The description of a received message. */
-public class Status extends NativeStatus {
-    /** Rank of the sender in the communicator; {@link MPI#ANY_SOURCE} in an empty status. */
-    public int source = MPI.ANY_SOURCE;
-    /** Tag of the message; {@link MPI#ANY_TAG} in an empty status. */
-    public int tag = MPI.ANY_TAG;
-    /** Index of the request in the array of a call for several requests; else {@link MPI#UNDEFINED}. */
-    public int index = MPI.UNDEFINED;
-    /** Number of items of the receive's datatype; {@link MPI#UNDEFINED} if the last one is not whole. */
-    public int count;
-    /** Number of elements of the base type. */
-    public int numEls;
-    /** Octets of all elements. */
-    public int countInBytes;
+public class Status extends StatusFace {
     /** Class of the error of the operation; 0 for none. */
     public int error;
 
@@ -42,6 +28,7 @@ public class Status extends NativeStatus {
         source = from;
         tag = with;
         datatype = type;
+        setElement(type.element);
         numEls = elements;
         count = items(type);
         countInBytes = elements * type.elementSize;

@@ -1,0 +1,8 @@
+package mpi;
+
+/** A communicator. In {@code mpj-compat.jar} it also moves messages of buffers. */
+abstract class CommFace extends PointToPoint {
+    CommFace(long handle) {
+        super(handle);
+    }
+}
