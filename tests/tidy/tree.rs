@@ -62,8 +62,16 @@ impl Source {
 
     /// Whether the whole file is a test, a benchmark or a tool for one.
     pub(crate) fn is_test(&self) -> bool {
-        let folders =
-            ["/tests/", "/benches/", "/test/", "/mpiTest/", "/testSupport/", "/benchTest/", "/jmh/"];
+        let folders = [
+            "/tests/",
+            "/benches/",
+            "/test/",
+            "/mpiTest/",
+            "/compatTest/",
+            "/testSupport/",
+            "/benchTest/",
+            "/jmh/",
+        ];
         let crates = ["tests/", "rust/fuzz/", "rust/bench/", "rust/sim/", "rust/testing/", "rust/unet/"];
         folders.iter().any(|folder| self.path.contains(folder))
             || crates.iter().any(|name| self.path.starts_with(name))

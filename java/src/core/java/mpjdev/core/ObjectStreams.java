@@ -1,6 +1,7 @@
 package mpjdev.core;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.InvalidClassException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
@@ -24,7 +25,7 @@ public final class ObjectStreams {
          * @param filter the filter of this payload
          * @throws IOException if the payload does not begin as a stream does
          */
-        public Reader(SecondaryInput in, MessageFilter filter) throws IOException {
+        public Reader(InputStream in, MessageFilter filter) throws IOException {
             super(in);
             this.filter = filter;
             work = filter.work();

@@ -1,0 +1,2 @@
+/** The device level of MPJ Express, for programs that use it beside package mpi. */
+package mpjdev;

@@ -1,0 +1,2 @@
+/** The superclass of all exceptions of MPJ Express. */
+package xdev;
