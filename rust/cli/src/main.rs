@@ -1,4 +1,4 @@
-//! The `mpjdev` command: see the library.
+//! Entry point of the `mpjdev` command.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

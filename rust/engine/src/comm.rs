@@ -366,8 +366,8 @@ impl Comm {
     }
 
     /// Spins for a message of at most `capacity` octets of primary payload and stores it in `place`. If
-    /// `accept` says so, its sender may still pack the message. The memory in `place` has no other reference;
-    /// its contents are undefined after an error.
+    /// `accept` allows it, the sender may still pack the message. The memory in `place` has no other
+    /// reference; its contents are undefined after an error.
     ///
     /// # Errors
     /// `FastRecv::Failed`: a bad rank or tag, and nothing has changed; or the message is too large or

@@ -131,7 +131,7 @@ impl LocalTransport {
         cell.len = len as u32;
     }
 
-    /// Wakes a sleeping rank, and tells it on which processor this one runs.
+    /// Wakes a sleeping rank, and records the processor of this one for it.
     #[cold]
     fn wake_for_packet(&self, dest: u32) {
         #[cfg(not(loom))]

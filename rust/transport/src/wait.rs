@@ -58,20 +58,19 @@ impl Waiter {
     }
 }
 
-/// A longer yield has given the processor to a thread that used its whole time slice.
+/// Limit between short and long yields. In a long one another thread has used its whole time slice.
 const LONG_YIELD: Duration = Duration::from_micros(200);
 
-/// Yields and sleeps of this length have let the peer run, and most of the time went to the switches. A yield
-/// that no other thread uses is shorter. A peer that runs longer, with a long message, gains little from a
-/// processor that it shares with a busy thread.
+/// Length of the yields and sleeps in which the peer has run for a short time, so that most of the length is
+/// that of the two switches. A yield to no thread is shorter. A peer that runs longer, with a long message,
+/// gains little from a processor that it shares with a busy thread.
 const SWITCHED: Range<Duration> = Duration::from_nanos(700)..Duration::from_micros(15);
 
 /// Oversubscription of the processors, in which waits should not yield. A yielding thread gets its next turn
 /// after all others had theirs, milliseconds later; a sleeper is woken within microseconds.
 ///
-/// The state begins with a yield of that length and lasts for some time, twice as long if the next such yield
-/// follows soon. It is measured in time, not in waits, because waits for other ranks become longer
-/// while it lasts.
+/// The state begins with a long yield and lasts for some time, twice as long if the next long yield follows
+/// soon. It is measured in time, not in waits, because waits for other ranks become longer while it lasts.
 #[derive(Debug)]
 pub struct Oversubscription {
     made: Instant,
@@ -92,7 +91,7 @@ impl Default for Oversubscription {
 }
 
 impl Oversubscription {
-    /// The longest period is long enough for one more long yield after it to matter little.
+    /// Bounds of a period. After the longest one a further long yield matters little.
     const SHORTEST_MICROS: u64 = 1000;
     const LONGEST_MICROS: u64 = 64_000;
     /// A whole time slice of another thread.
@@ -268,10 +267,10 @@ struct SpinTime {
 }
 
 impl SpinTime {
-    /// Polls between two looks at the clock: about a microsecond.
+    /// Polls between two readings of the clock: about a microsecond.
     const POLLS: u32 = 32;
 
-    /// Whether the time has not passed. Once it has, it is over for this wait.
+    /// Whether time is left. The first false ends the spinning of this wait.
     #[cold]
     fn continues(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.polls = self.polls.wrapping_add(1);

@@ -343,7 +343,7 @@ impl Run {
         Ok(Some(Network { carrier, connect_time, peer_timeout, ..network }))
     }
 
-    /// The place of this site in a job of sites, if it is one.
+    /// The plan of this site in a job of sites, if it is one.
     fn site(&self) -> Result<Option<SitePlan>, RunError> {
         let [client, server] = &self.client[..] else { return Ok(None) };
         let number = client.parse().ok().filter(|client| *client < CLIENTS_MAX);

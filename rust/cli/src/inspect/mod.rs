@@ -1,5 +1,5 @@
 //! Explanations of messages, and in [`impi`] dissection of IMPI recordings. Pure: octets in, text or JSON
-//! out, however damaged they are.
+//! out, also for damaged octets.
 
 mod digits;
 pub mod error;

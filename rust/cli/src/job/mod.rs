@@ -1,7 +1,7 @@
 //! The job of `mpjrun`.
 //!
 //! A user starts the [`launcher`]. The launcher starts the [`monitor`], and the monitor starts the program of
-//! each rank. The rules are apart and pure: [`target`], [`lines`], [`exit_status`], [`root_cause`].
+//! each rank. The rules are in pure modules: [`target`], [`lines`], [`exit_status`], [`root_cause`].
 
 pub mod descendants;
 pub mod exit_status;

@@ -37,7 +37,7 @@ pub struct Plan {
     pub transport: String,
     /// Network settings, if ranks connect to each other.
     pub network: Option<Network>,
-    /// The place in a job of several sites, if this is one.
+    /// The site in a job of several sites, if this is one.
     pub site: Option<SitePlan>,
     /// The sites, if this launcher starts all of them.
     pub sites: Option<SitesPlan>,

@@ -38,7 +38,7 @@ const JOINS_MAX: u32 = 4;
 /// Maximum time to report success to the server.
 const FINISH_MAX: Duration = Duration::from_secs(5);
 
-/// The place of a site in its job.
+/// Plan of a site: its number in the job, and the startup server.
 #[derive(Clone, Debug)]
 pub struct SitePlan {
     /// Its number among the clients of the job.

@@ -148,7 +148,7 @@ impl Array {
     }
 
     /// Copies `count` elements from a range of a message to `off` and following, while its sender packs it.
-    /// `there` waits until that many elements are there, and returns the number that is there.
+    /// `there` waits until that many elements have arrived, and returns the number that have.
     ///
     /// # Errors
     /// Those of `there`: the elements before are in the array. The JVM has no memory to hold the array.
@@ -215,7 +215,7 @@ impl Array {
         })
     }
 
-    /// Calls `each` with the number of elements done and the number that is there, until `count` are done.
+    /// Calls `each` with the number of copied elements and that of the next ones, until all are copied.
     pub(super) fn in_parts(
         &self,
         env: &mut Env,

@@ -1,4 +1,4 @@
-//! Part of an array: the elements that a message is made of, or that it goes to.
+//! Part of an array: the elements that a send packs, or that a receive stores.
 
 use mpjdev_buffer::patch::check_range;
 use mpjdev_buffer::{BufferError, Encoding, Message, Octets, Patch, SectionHeader, layout};
@@ -15,7 +15,7 @@ use crate::handle::Selection;
 /// The offset of the elements in a message of one section.
 pub(super) const ELEMENTS: usize = layout::PRIMARY_HEADER_LEN + layout::SECTION_HEADER_LEN;
 
-/// The elements of an array that a message is made of, or that it goes to.
+/// The elements of an array that a send packs, or that a receive stores.
 pub(super) struct Part<'a> {
     pub(super) array: &'a Array,
     pub(super) count: usize,
@@ -178,7 +178,7 @@ impl<'a> Part<'a> {
         checked.map_err(|error| refused(error, status.source, status.tag))
     }
 
-    /// The number and the place of the elements of a received message.
+    /// The number and the octets of the elements of a received message.
     #[inline(always)]
     fn sole_section<'m>(&self, message: &'m Message, status: &Status) -> Answer<(usize, Octets<'m>)> {
         message
@@ -221,7 +221,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Copies the elements to the place of a section of this machine's byte order.
+    /// Copies the elements to a section of this machine's byte order.
     #[inline(always)]
     pub(super) fn put(&self, env: &mut Env, place: Octets<'_>) -> Answer<()> {
         match self.shape {

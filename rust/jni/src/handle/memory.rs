@@ -81,7 +81,7 @@ pub(crate) fn session() -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct Current {
     /// The first sources that the buffer took memory from, each with the count of changes at that time;
-    /// further ones are looked up each time. Few buffers see a second one, when their process becomes a rank.
+    /// further ones are looked up each time. A buffer has a second one if its process becomes a rank later.
     /// An unused buffer keeps no rank's memory.
     known: [OnceLock<(u32, Weak<dyn SlabSource>)>; 2],
 }

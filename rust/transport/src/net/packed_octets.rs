@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::Slab;
 
-/// Reason why a connection is closed: a packet of a message may have begun, and its octets never come.
+/// Reason why a connection is closed: a packet of a message may have begun, and its other octets are missing.
 pub(in super::super) const GIVEN_UP: &str = "this rank could not pack a message to it to the end";
 
 /// Whether these octets of a message are packed.

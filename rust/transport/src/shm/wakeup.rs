@@ -58,7 +58,7 @@ impl ShmTransport {
         }
     }
 
-    /// Wakes a sleeping rank, and tells it on which processor this one runs.
+    /// Wakes a sleeping rank, and records the processor of this one for it.
     #[cold]
     fn wake_for_packet(&self, dest: u32) {
         self.waker_of(dest).store(1 + u64::from(processors::current()), Relaxed);

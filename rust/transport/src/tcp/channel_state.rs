@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | [`Backlog`] | the thread that holds the sending direction | by polls and sleepers, without a lock |
 //! | [`HostState`] | the thread that holds the sending direction | by polls and sends, without a lock |
-//! | [`TxState`], [`Fault`] | the thread that holds the sending direction | by such a thread |
+//! | [`TxState`], [`Fault`] | the thread that holds the sending direction | by a thread that holds it |
 //!
 //! | [`TxState`] | [`Backlog`] | [`HostState`] | situation |
 //! |---|---|---|---|

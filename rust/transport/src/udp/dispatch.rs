@@ -416,7 +416,7 @@ fn len_of(delivery: &Delivery) -> usize {
     }
 }
 
-/// Copies octets to their destination unless they are there. Returns the number of copied octets.
+/// Copies octets to their destination unless they were received there. Returns the number of copied octets.
 fn place(data: Data<'_>, slab: &Slab, at: usize) -> u64 {
     if std::ptr::eq(data.words, slab.words()) && data.at == at {
         return 0;

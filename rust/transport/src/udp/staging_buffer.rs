@@ -24,7 +24,7 @@ const ROOMS: usize = 16;
 /// GRO is polled with a faster system call.
 const SINGLES: u32 = 64;
 const SINGLE_MAX: usize = 2048;
-/// Most octets that a wrong prediction may cost to copy before the next datagram is predicted anew.
+/// Most octets that a wrong prediction may cost to copy before the next datagram is predicted again.
 const CHEAP: usize = 1 << 10;
 /// Time after a poll that emptied the socket in which the socket counts as empty: a waiting thread polls, and
 /// takes a new datagram at once.

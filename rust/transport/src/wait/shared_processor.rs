@@ -1,29 +1,30 @@
 //! Moves of a thread that takes turns with its peer on one processor.
 //!
 //! A thread that yields to its peer or is woken by it stays on the peer's processor while other threads keep
-//! the other processors busy: for the system both processors have the same load, and it leaves a thread that
-//! has just run where it is. Each message then takes a switch of threads. The thread that moves away runs
-//! at the same time as its peer.
+//! the other processors busy: both processors have the same load, and the system does not migrate a thread
+//! that has just run. Each message then takes a switch of threads. A thread that moves away runs at the same
+//! time as its peer.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Count of the waits whose message came while the peer ran on this rank's processor.
+/// Counter of the waits whose message arrived while the peer ran on this rank's processor.
 ///
 /// Times are in microseconds since any moment.
 #[derive(Debug, Default)]
 pub struct SharedProcessor {
     /// Such waits without another one between.
     turns: AtomicU32,
-    /// The time of the last move, and how long it rules out the next one.
+    /// The time of the last move.
     moved: AtomicU64,
+    /// The time from the last move to the next one at least.
     rests: AtomicU64,
 }
 
 impl SharedProcessor {
-    /// A single such wait may be chance, and a move takes as long as some tens of switches.
+    /// Turns before a move. A single one may be chance, and a move takes as long as some tens of switches.
     const TURNS: u32 = 8;
     const SHORTEST_REST: u64 = 1000;
-    /// The rest where no move lasts: moves take less than one part in a thousand of the time then.
+    /// The rest when each move is undone soon: moves then take less than a thousandth of the time.
     const LONGEST_REST: u64 = 64_000;
 
     /// Records a wait that has yielded or slept. Returns whether the thread should leave its processor.
@@ -43,7 +44,7 @@ impl SharedProcessor {
         if since < rests {
             return false;
         }
-        // The peer soon had the processor of this rank again.
+        // Soon after the last move, both share a processor again.
         let is_soon = rests > 0 && since < 2 * rests;
         let rests = if is_soon { (2 * rests).min(Self::LONGEST_REST) } else { Self::SHORTEST_REST };
         self.turns.store(0, Ordering::Relaxed);
@@ -91,6 +92,6 @@ mod tests {
         assert_eq!(rests[..7], [1, 2, 4, 8, 16, 32, 64]);
         assert!(rests[7..].iter().all(|rest| *rest == 64), "{rests:?}");
         assert!(notes(&shared, SharedProcessor::TURNS, 10_000_000) == 1);
-        assert!(notes(&shared, SharedProcessor::TURNS, 10_001_000) == 1, "long ago counts no more");
+        assert!(notes(&shared, SharedProcessor::TURNS, 10_001_000) == 1, "a move long ago does not count");
     }
 }

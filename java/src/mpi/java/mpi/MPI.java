@@ -383,7 +383,7 @@ public final class MPI {
     /**
      * Returns the name of this machine.
      *
-     * @return the name; {@code localhost} if the system does not tell it
+     * @return the name; {@code localhost} if the system does not report it
      */
     public static String Get_processor_name() {
         try {

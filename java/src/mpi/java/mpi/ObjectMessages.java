@@ -14,7 +14,7 @@ import mpjdev.core.Types;
 
 /**
  * Messages of serialised objects. A message is one section of objects, whose stream lies in the secondary
- * payload, so it has 8 octets of primary payload whatever it holds.
+ * payload, so it has 8 octets of primary payload for any number of objects.
  */
 final class ObjectMessages {
     /** Octets of capacity that a section of objects takes. */

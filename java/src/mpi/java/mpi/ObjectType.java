@@ -2,7 +2,7 @@ package mpi;
 
 import mpjdev.core.Types;
 
-/** The datatype whose item is one element of an array of references, which travels serialised. */
+/** The datatype whose item is one element of an array of references. Messages hold the objects serialised. */
 final class ObjectType extends ElementType {
     private static final int CODE = 12;
     private static final Object[] NONE = {};

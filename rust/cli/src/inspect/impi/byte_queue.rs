@@ -1,4 +1,4 @@
-//! The octets of one direction that are not dissected yet, and their places.
+//! The octets of one direction that are not dissected yet, and their locations.
 
 use std::collections::VecDeque;
 

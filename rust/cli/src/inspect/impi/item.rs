@@ -121,7 +121,7 @@ pub(super) struct Item {
     pub(super) fields: Fields,
     #[serde(skip_serializing_if = "Fields::is_empty")]
     pub(super) ignored: Fields,
-    /// The meaning in words; empty if the fields say it.
+    /// The meaning in words; empty if the fields state it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) meaning: String,
     #[serde(skip_serializing_if = "Option::is_none")]

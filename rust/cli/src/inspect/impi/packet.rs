@@ -120,7 +120,7 @@ fn meaning(packet: &Packet, dialect: Dialect, terms: &Terms) -> String {
     }
 }
 
-/// The operation that a message belongs to, if its context and tag say so.
+/// The operation that a message belongs to by its context and tag.
 fn subject(packet: &Packet, dialect: Dialect) -> Option<&'static str> {
     let Packet { cid, tag, .. } = *packet;
     match dialect {

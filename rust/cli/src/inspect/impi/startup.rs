@@ -95,7 +95,7 @@ impl UnitReader {
     /// The unit that begins with these octets.
     ///
     /// # Errors
-    /// They are neither a command nor a unit without a command at its place.
+    /// They are neither a command nor a unit without a command in its position.
     pub(super) fn next(&self, head: [u8; CMD_LEN]) -> Result<Unit, CmdError> {
         let cmd = Cmd::parse(head);
         if self.dialect == Dialect::Final {

@@ -16,7 +16,7 @@ import java.nio.ByteBuffer;
  * {@link IllegalArgumentException}). {@code flags} are {@link #CLEAR} and {@link #RESET}, and take effect
  * before the rest of the call.
  *
- * <p><b>Errors.</b> {@link NativeFailure} carries a code where a face has its own exception.
+ * <p><b>Errors.</b> {@link NativeFailure} has a code for which a public package has an exception.
  * {@link OutOfMemoryError} means that message memory, or a table of handles, is full. {@link NativePanic} is
  * a bug of the engine.
  *

@@ -22,8 +22,8 @@ final class NativeLoader {
     static final String DIRECTORY_PROPERTY = "mpjdev.tmpdir";
 
     /**
-     * Property that the loader sets: the place that the library was unpacked to, by the loader or the
-     * launcher.
+     * Property that the loader sets: the path to which the loader or the launcher has unpacked the
+     * library.
      */
     static final String UNPACKED_PROPERTY = "mpjdev.core.unpacked";
 

@@ -8,8 +8,8 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
  * The native request of a Java object, which is freed once that object is unreachable. Internal.
  *
  * <p>A {@link java.lang.ref.Cleaner} keeps its actions in a list under a lock, and that takes longer than the
- * rest of a short receive. Here the slot of the native handle is the place of the reference, and a reference
- * stays there until the slot is used again.
+ * rest of a short receive. Here a reference is stored under the slot of the native handle, until
+ * the slot is used again.
  */
 public final class PendingRequest extends PhantomReference<Object> {
     private static final int CHUNK = 1024;

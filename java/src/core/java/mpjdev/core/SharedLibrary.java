@@ -13,8 +13,8 @@ import java.util.zip.ZipFile;
  * The native library that {@code mpjrun} unpacks once for all ranks of a job.
  *
  * <p>A rank uses it only if it is equal to the library in the jar of this class, so another jar of mpjdev on
- * the class path works with its own library. The comparison takes 0.3 ms; opening a resource of the jar takes
- * several milliseconds. A rank that takes this library does not load {@link NativeLoader}.
+ * the class path works with its own library. The comparison is shorter than opening a resource of
+ * the jar (decision 0030). A rank that takes this library does not load {@link NativeLoader}.
  */
 final class SharedLibrary {
     /** Variable that the launcher sets: CRC-32 in eight hexadecimal digits, a colon, and the path. */

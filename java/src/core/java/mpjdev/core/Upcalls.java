@@ -1,6 +1,6 @@
 package mpjdev.core;
 
-/** Methods that native code calls when it has no room, on threads of Java and outside any hot path. */
+/** Methods that native code calls when it has no memory or no descriptors left. No hot path calls them. */
 final class Upcalls {
     private Upcalls() {}
 
@@ -20,7 +20,7 @@ final class Upcalls {
         return Collections.DESCRIPTORS.run();
     }
 
-    /** Loaded at the first collection: the lambdas would add 10 ms to the start of each rank. */
+    /** Loaded at the first collection, because lambdas delay the start of each rank (decision 0030). */
     private static final class Collections {
         static final Reclaimer MEMORY = new Reclaimer(System::nanoTime, Native::usedMemory, System::gc, 0);
 

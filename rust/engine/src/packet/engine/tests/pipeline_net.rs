@@ -109,7 +109,7 @@ impl Job {
         })
     }
 
-    /// A message of which the receive returns before all octets are there.
+    /// A message whose receive returns before all octets have arrived.
     fn recv_begun(&self) -> Message {
         let message = self.while_sending(|receiver| recv(receiver, Accept::Packing)).expect("a message");
         assert!(message.is_packing(), "it has not arrived in full");
