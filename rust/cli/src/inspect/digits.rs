@@ -16,7 +16,7 @@ impl Digits {
     /// Reads a line and adds its octets.
     ///
     /// # Errors
-    /// A character that is no digit, or half an octet, with its place.
+    /// A character that is no digit, or half an octet, with its position.
     pub(crate) fn read_line(&mut self, line: &[u8], octets: &mut Vec<u8>) -> Result<(), InputError> {
         if self.line == 0 {
             self.is_canonical = is_canonical(line);

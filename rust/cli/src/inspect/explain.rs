@@ -15,7 +15,7 @@ pub const STREAM_START: [u8; 4] = [0xac, 0xed, 0x00, 0x05];
 /// The unused octets of primary and section headers.
 const UNUSED: std::ops::Range<usize> = 1..4;
 
-/// Damage and its place.
+/// Damage and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Octets from the start.
@@ -311,7 +311,7 @@ fn short(have: usize, need: usize) -> Fault {
     fault(Damage::Short { have: have as u64, need: need as u64 }, have)
 }
 
-/// The fault that a reader of messages reports for this damage at this place.
+/// The fault that a reader of messages reports for this damage at this offset.
 fn fault(damage: Damage, at: usize) -> Fault {
     match damage.at(at) {
         BufferError::Damaged { offset, damage } => Fault { offset, damage },

@@ -4,29 +4,29 @@ use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::item::Place;
+use super::item::Location;
 
 /// A queue of octets that knows the offset of each one in the recording.
 #[derive(Debug, Default)]
 pub(super) struct ByteQueue {
     octets: BytesMut,
     /// The pieces of `octets`: octets left of each, and the offset of the first of them.
-    pieces: VecDeque<(usize, Place)>,
-    /// The place behind the last octet.
-    end: Place,
+    pieces: VecDeque<(usize, Location)>,
+    /// The location behind the last octet.
+    end: Location,
 }
 
 impl ByteQueue {
-    pub(super) fn push(&mut self, place: Place, octets: &[u8]) {
+    pub(super) fn push(&mut self, location: Location, octets: &[u8]) {
         if octets.is_empty() {
             return;
         }
         match self.pieces.back_mut() {
             // Adjacent pieces become one, so a long stream in short rows costs its octets alone.
-            Some((len, first)) if first.plus(*len) == place => *len += octets.len(),
-            _ => self.pieces.push_back((octets.len(), place)),
+            Some((len, first)) if first.plus(*len) == location => *len += octets.len(),
+            _ => self.pieces.push_back((octets.len(), location)),
         }
-        self.end = place.plus(octets.len());
+        self.end = location.plus(octets.len());
         self.octets.extend_from_slice(octets);
     }
 
@@ -38,13 +38,13 @@ impl ByteQueue {
         self.octets.len()
     }
 
-    /// The place of the first octet.
-    pub(super) fn place(&self) -> Place {
-        self.pieces.front().map_or(self.end, |(_, place)| *place)
+    /// The location of the first octet.
+    pub(super) fn location(&self) -> Location {
+        self.pieces.front().map_or(self.end, |(_, location)| *location)
     }
 
-    /// The place behind the last octet.
-    pub(super) fn end(&self) -> Place {
+    /// The location behind the last octet.
+    pub(super) fn end(&self) -> Location {
         self.end
     }
 
@@ -52,10 +52,10 @@ impl ByteQueue {
     pub(super) fn take(&mut self, len: usize) -> Bytes {
         let len = len.min(self.octets.len());
         let mut left = len;
-        while let Some((piece_len, place)) = self.pieces.front_mut() {
+        while let Some((piece_len, location)) = self.pieces.front_mut() {
             if left < *piece_len {
                 *piece_len -= left;
-                *place = place.plus(left);
+                *location = location.plus(left);
                 break;
             }
             left -= *piece_len;
@@ -69,30 +69,30 @@ impl ByteQueue {
 mod tests {
     use super::*;
 
-    fn at(offset: u64, line: u64) -> Place {
-        Place { offset, line: Some(line) }
+    fn at(offset: u64, line: u64) -> Location {
+        Location { offset, line: Some(line) }
     }
 
-    /// Proves that each octet keeps the place of its piece, however many octets are taken at once.
+    /// Proves that each octet keeps the location of its piece, for any number of octets taken at once.
     #[test]
     fn octets_keep_their_places() {
         let mut queue = ByteQueue::default();
         queue.push(at(100, 1), &[1, 2, 3, 4]);
         queue.push(at(200, 7), &[5, 6]);
-        assert_eq!((queue.place(), queue.end()), (at(100, 1), at(202, 7)));
+        assert_eq!((queue.location(), queue.end()), (at(100, 1), at(202, 7)));
         assert_eq!(queue.octets(), [1, 2, 3, 4, 5, 6]);
         assert_eq!(queue.take(3), [1, 2, 3][..]);
-        assert_eq!((queue.place(), queue.len()), (at(103, 1), 3));
+        assert_eq!((queue.location(), queue.len()), (at(103, 1), 3));
         queue.push(at(300, 9), &[7]);
-        assert_eq!((queue.place(), queue.octets()), (at(103, 1), &[4, 5, 6, 7][..]));
+        assert_eq!((queue.location(), queue.octets()), (at(103, 1), &[4, 5, 6, 7][..]));
         queue.take(1);
-        assert_eq!(queue.place(), at(200, 7));
+        assert_eq!(queue.location(), at(200, 7));
         queue.take(2);
-        assert_eq!(queue.place(), at(300, 9));
+        assert_eq!(queue.location(), at(300, 9));
         assert_eq!(queue.take(5), [7][..]);
-        assert_eq!((queue.place(), queue.end(), queue.len()), (at(301, 9), at(301, 9), 0));
+        assert_eq!((queue.location(), queue.end(), queue.len()), (at(301, 9), at(301, 9), 0));
         queue.push(at(400, 12), &[8]);
-        assert_eq!((queue.place(), queue.octets()), (at(400, 12), &[8][..]));
+        assert_eq!((queue.location(), queue.octets()), (at(400, 12), &[8][..]));
     }
 
     /// Proves that adjacent pieces cost no more than their octets.
@@ -100,7 +100,7 @@ mod tests {
     fn adjacent_pieces_become_one() {
         let mut queue = ByteQueue::default();
         for offset in 0..1000 {
-            queue.push(Place { offset, line: None }, &[0]);
+            queue.push(Location { offset, line: None }, &[0]);
         }
         assert_eq!((queue.pieces.len(), queue.len()), (1, 1000));
     }

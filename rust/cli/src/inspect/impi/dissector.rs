@@ -10,7 +10,7 @@ use mpjdev_proto::impi::startup::layout::{CMD_LEN, Command};
 use super::byte_queue::ByteQueue;
 use super::data::Data;
 use super::handshake::{HandshakeMessage, HandshakeState, opens_with_handshake};
-use super::item::{Damage, Direction, END, Entry, HANDSHAKE, Item, Part, Place, Totals};
+use super::item::{Damage, Direction, END, Entry, HANDSHAKE, Item, Location, Part, Totals};
 use super::packet::{self, Terms};
 use super::recording::{CapturedPacket, Piece, Recording};
 use super::startup::{self, Side, UnitReader};
@@ -83,8 +83,14 @@ impl Output {
         self.entries.push_back(Entry::Item(Box::new(item)));
     }
 
-    fn damage(&mut self, part: Part, place: Place, direction: Option<Direction>, message: impl Into<String>) {
-        self.entries.push_back(Entry::Damage(Damage { part, place, direction, message: message.into() }));
+    fn damage(
+        &mut self,
+        part: Part,
+        location: Location,
+        direction: Option<Direction>,
+        message: impl Into<String>,
+    ) {
+        self.entries.push_back(Entry::Damage(Damage { part, location, direction, message: message.into() }));
     }
 }
 
@@ -145,63 +151,76 @@ impl Dissector {
 
     fn handle(&mut self, piece: Piece) {
         match piece {
-            Piece::Octets { direction, place, octets } => {
-                if let Some(stream) = self.stream(direction, place)
+            Piece::Octets { direction, location, octets } => {
+                if let Some(stream) = self.stream(direction, location)
                     && !matches!(stream.state, State::Over)
                 {
-                    stream.queue.push(place, &octets);
+                    stream.queue.push(location, &octets);
                     self.current = Some(direction);
                 }
             }
-            Piece::Handshake { direction, place, octets } => self.handle_handshake(direction, place, &octets),
+            Piece::Handshake { direction, location, octets } => {
+                self.handle_handshake(direction, location, &octets)
+            }
             Piece::Packet(packet) => self.handle_packet(&packet),
-            Piece::End { direction, place } => self.handle_end(direction, place),
+            Piece::End { direction, location } => self.handle_end(direction, location),
         }
     }
 
     /// The stream of this direction; none if there are too many, which is reported once.
-    fn stream(&mut self, direction: Option<Direction>, place: Place) -> Option<&mut Stream> {
+    fn stream(&mut self, direction: Option<Direction>, location: Location) -> Option<&mut Stream> {
         if self.streams.len() >= DIRECTIONS_MAX && !self.streams.contains_key(&direction) {
             if !std::mem::replace(&mut self.has_reported_limit, true) {
                 let part = direction.and_then(Direction::part).unwrap_or(Part::Packets);
-                self.output.damage(part, place, direction, format!("more than {DIRECTIONS_MAX} directions"));
+                self.output.damage(
+                    part,
+                    location,
+                    direction,
+                    format!("more than {DIRECTIONS_MAX} directions"),
+                );
             }
             return None;
         }
         Some(self.streams.entry(direction).or_default())
     }
 
-    fn handle_handshake(&mut self, direction: Direction, place: Place, octets: &[u8]) {
-        let Some(stream) = self.stream(Some(direction), place) else { return };
+    fn handle_handshake(&mut self, direction: Direction, location: Location, octets: &[u8]) {
+        let Some(stream) = self.stream(Some(direction), location) else { return };
         if octets.len() != HandshakeMessage::Handshake.len() {
             stream.state = State::Over;
             let what = short(octets.len(), HANDSHAKE, HandshakeMessage::Handshake.len());
-            return self.output.damage(Part::Packets, place, Some(direction), what);
+            return self.output.damage(Part::Packets, location, Some(direction), what);
         }
         if let State::New = stream.state {
             stream.state = State::Packets(HandshakeState::default());
         }
-        self.open(HandshakeMessage::Handshake, Some(direction), place, octets);
+        self.open(HandshakeMessage::Handshake, Some(direction), location, octets);
     }
 
-    fn open(&mut self, message: HandshakeMessage, direction: Option<Direction>, place: Place, octets: &[u8]) {
-        let mut item = Item::new(Part::Packets, place, direction, message.name());
+    fn open(
+        &mut self,
+        message: HandshakeMessage,
+        direction: Option<Direction>,
+        location: Location,
+        octets: &[u8],
+    ) {
+        let mut item = Item::new(Part::Packets, location, direction, message.name());
         message.describe(octets, &mut item);
         self.output.item(item);
     }
 
     /// Dissects a packet that the recorder has cut out of its stream.
     fn handle_packet(&mut self, captured: &CapturedPacket) {
-        let CapturedPacket { direction, place, header, data, data_len } = captured;
+        let CapturedPacket { direction, location, header, data, data_len } = captured;
         let parsed = match header.as_slice().try_into() {
             Ok(header) => Packet::parse(header, self.options.dialect).map_err(|error| error.to_string()),
             Err(_) => Err(short(header.len(), "header", HEADER_LEN)),
         };
         let packet = match parsed {
             Ok(packet) => packet,
-            Err(what) => return self.output.damage(Part::Packets, *place, Some(*direction), what),
+            Err(what) => return self.output.damage(Part::Packets, *location, Some(*direction), what),
         };
-        let mut item = self.packet_item(Some(*direction), *place, &packet, data);
+        let mut item = self.packet_item(Some(*direction), *location, &packet, data);
         let len = u64::from(packet.data_len());
         if let Some(recorded) = data_len.filter(|recorded| *recorded != len) {
             let what = if packet.kind.has_data() { "len is" } else { "a packet of this type has" };
@@ -210,9 +229,15 @@ impl Dissector {
         self.output.item(item);
     }
 
-    fn packet_item(&self, direction: Option<Direction>, place: Place, packet: &Packet, data: &[u8]) -> Item {
+    fn packet_item(
+        &self,
+        direction: Option<Direction>,
+        location: Location,
+        packet: &Packet,
+        data: &[u8],
+    ) -> Item {
         let Options { dialect, terms, .. } = &self.options;
-        let mut item = Item::new(Part::Packets, place, direction, packet::name(packet.kind));
+        let mut item = Item::new(Part::Packets, location, direction, packet::name(packet.kind));
         packet::describe(packet, *dialect, terms, &mut item);
         let len = u64::from(packet.data_len());
         let msglen = (!packet::is_rest(packet)).then_some(packet.msglen);
@@ -220,15 +245,15 @@ impl Dissector {
         item
     }
 
-    fn handle_end(&mut self, direction: Direction, place: Place) {
+    fn handle_end(&mut self, direction: Direction, location: Location) {
         self.close(Some(direction));
         let part = direction.part().unwrap_or(Part::Packets);
-        let mut item = Item::new(part, place, Some(direction), END);
+        let mut item = Item::new(part, location, Some(direction), END);
         item.meaning = match part {
             Part::Startup => "the connection is closed".to_owned(),
             Part::Packets => "end of stream".to_owned(),
         };
-        if let Some(stream) = self.stream(Some(direction), place) {
+        if let Some(stream) = self.stream(Some(direction), location) {
             stream.state = State::Over;
         }
         self.output.item(item);
@@ -281,12 +306,12 @@ impl Dissector {
         if queue.len() < unit.head_len() + unit.payload_len() {
             return false;
         }
-        let place = queue.place();
+        let location = queue.location();
         queue.take(unit.head_len());
         let payload = queue.take(unit.payload_len());
         let side = units.handle(unit);
         let direction = direction.unwrap_or_else(|| side.direction());
-        let mut item = Item::new(Part::Startup, place, Some(direction), unit.name());
+        let mut item = Item::new(Part::Startup, location, Some(direction), unit.name());
         let Options { dialect, terms, .. } = &mut self.options;
         startup::describe(side, unit, &payload, *dialect, terms, &mut item);
         self.output.item(item);
@@ -301,10 +326,10 @@ impl Dissector {
         if queue.len() < message.len() {
             return false;
         }
-        let place = queue.place();
+        let location = queue.location();
         let octets = queue.take(message.len());
         handshakes.handle(message);
-        self.open(message, direction, place, &octets);
+        self.open(message, direction, location, &octets);
         true
     }
 
@@ -320,13 +345,13 @@ impl Dissector {
             Err(error) => return self.give_up(direction, Part::Packets, error.to_string()),
         };
         handshakes.finish();
-        let (place, data_len) = (queue.place(), packet.data_len() as usize);
+        let (location, data_len) = (queue.location(), packet.data_len() as usize);
         if queue.len() < HEADER_LEN + data_len {
             return false;
         }
         queue.take(HEADER_LEN);
         let data = queue.take(data_len);
-        let item = self.packet_item(direction, place, &packet, &data);
+        let item = self.packet_item(direction, location, &packet, &data);
         self.output.item(item);
         true
     }
@@ -334,9 +359,9 @@ impl Dissector {
     /// Reports malformed octets, and dissects no more of their stream.
     fn give_up(&mut self, direction: Option<Direction>, part: Part, message: String) -> bool {
         let Some(stream) = self.streams.get_mut(&direction) else { return false };
-        let place = stream.queue.place();
+        let location = stream.queue.location();
         *stream = Stream { state: State::Over, ..Stream::default() };
-        self.output.damage(part, place, direction, message);
+        self.output.damage(part, location, direction, message);
         false
     }
 
@@ -385,7 +410,7 @@ impl Dissector {
         };
         match Packet::parse(header, self.options.dialect) {
             Ok(packet) => {
-                let item = self.packet_item(direction, queue.place(), &packet, data);
+                let item = self.packet_item(direction, queue.location(), &packet, data);
                 self.output.item(item);
                 partial(data.len(), packet.data_len() as usize, " of data")
             }

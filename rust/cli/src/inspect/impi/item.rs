@@ -7,9 +7,9 @@ use serde::{Serialize, Serializer};
 use super::data::Data;
 use super::value::{Fields, Value};
 
-/// The place where something begins.
+/// The location in the recording at which octets begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// Octets of the recording before it. In a capture only those of the same direction count.
     pub(super) offset: u64,
     /// Line of the text, from 1; none in raw octets.
@@ -17,10 +17,10 @@ pub(super) struct Place {
     pub(super) line: Option<u64>,
 }
 
-impl Place {
-    /// The place `len` octets further. The line stays the same: the lines of further octets are not known.
-    pub(super) fn plus(self, len: usize) -> Place {
-        Place { offset: self.offset.saturating_add(len as u64), ..self }
+impl Location {
+    /// The location `len` octets further. The line stays the same: the lines of further octets are not known.
+    pub(super) fn plus(self, len: usize) -> Location {
+        Location { offset: self.offset.saturating_add(len as u64), ..self }
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Item {
     pub(super) number: u64,
     pub(super) part: Part,
     #[serde(flatten)]
-    pub(super) place: Place,
+    pub(super) location: Location,
     #[serde(flatten)]
     pub(super) direction: Option<Direction>,
     #[serde(rename = "type")]
@@ -132,11 +132,16 @@ pub(super) struct Item {
 }
 
 impl Item {
-    pub(super) fn new(part: Part, place: Place, direction: Option<Direction>, kind: &'static str) -> Item {
+    pub(super) fn new(
+        part: Part,
+        location: Location,
+        direction: Option<Direction>,
+        kind: &'static str,
+    ) -> Item {
         Item {
             number: 0,
             part,
-            place,
+            location,
             direction,
             kind,
             fields: Fields::default(),
@@ -160,12 +165,12 @@ impl Item {
     }
 }
 
-/// The place of malformed octets. The rest of the direction is not dissected.
+/// Malformed octets at their location. The rest of the direction is not dissected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Damage {
     pub(super) part: Part,
     #[serde(flatten)]
-    pub(super) place: Place,
+    pub(super) location: Location,
     #[serde(flatten)]
     pub(super) direction: Option<Direction>,
     #[serde(rename = "error")]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mpjdev_proto::impi::layout::HEADER_LEN;
 
 use super::capture::{self, Line, Mark, Words};
-use super::item::{Direction, Place};
+use super::item::{Direction, Location};
 use crate::inspect::digits::Digits;
 use crate::inspect::error::InputError;
 use crate::inspect::input::{Kind, is_hex, without_mark};
@@ -15,20 +15,20 @@ use crate::inspect::input::{Kind, is_hex, without_mark};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// Octets of a stream; without a direction if the recording states none.
-    Octets { direction: Option<Direction>, place: Place, octets: Bytes },
+    Octets { direction: Option<Direction>, location: Location, octets: Bytes },
     /// Octets that are marked as the handshake of a connection between hosts.
-    Handshake { direction: Direction, place: Place, octets: Vec<u8> },
+    Handshake { direction: Direction, location: Location, octets: Vec<u8> },
     /// One packet. Damage of it harms no other packet.
     Packet(CapturedPacket),
     /// The end of a direction.
-    End { direction: Direction, place: Place },
+    End { direction: Direction, location: Location },
 }
 
 /// A packet that the recorder has cut out of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CapturedPacket {
     pub(super) direction: Direction,
-    pub(super) place: Place,
+    pub(super) location: Location,
     /// 128 octets, unless the packet is damaged.
     pub(super) header: Vec<u8>,
     /// The first octets of the data.
@@ -75,7 +75,7 @@ impl Recording {
         while self.pieces.is_empty() && !self.input.is_empty() {
             if let Form::Raw = self.form {
                 let octets = std::mem::take(&mut self.input);
-                return Ok(Some(Piece::Octets { direction: None, place: Place::default(), octets }));
+                return Ok(Some(Piece::Octets { direction: None, location: Location::default(), octets }));
             }
             let end = self.input.iter().position(|octet| *octet == b'\n');
             let line = self.input.split_to(end.map_or(self.input.len(), |end| end + 1));
@@ -134,26 +134,31 @@ impl Hex {
         let mut octets = Vec::new();
         self.digits.read_line(text, &mut octets)?;
         if !octets.is_empty() {
-            let place = Place { offset: self.offset, line: Some(line) };
+            let location = Location { offset: self.offset, line: Some(line) };
             self.offset += octets.len() as u64;
-            self.handle_octets(place, octets, pieces);
+            self.handle_octets(location, octets, pieces);
         }
         Ok(())
     }
 
-    fn handle_octets(&mut self, place: Place, octets: Vec<u8>, pieces: &mut VecDeque<Piece>) {
+    fn handle_octets(&mut self, location: Location, octets: Vec<u8>, pieces: &mut VecDeque<Piece>) {
         match self.mark {
             Some(Mark { direction, has_no_data: true, .. }) => {
-                let new =
-                    CapturedPacket { direction, place, header: Vec::new(), data: Vec::new(), data_len: None };
+                let new = CapturedPacket {
+                    direction,
+                    location,
+                    header: Vec::new(),
+                    data: Vec::new(),
+                    data_len: None,
+                };
                 self.header.get_or_insert(new).header.extend(octets);
             }
             Some(Mark { direction, is_handshake: true, .. }) => {
-                pieces.push_back(Piece::Handshake { direction, place, octets });
+                pieces.push_back(Piece::Handshake { direction, location, octets });
             }
             mark => {
                 let direction = mark.map(|mark| mark.direction);
-                pieces.push_back(Piece::Octets { direction, place, octets: octets.into() });
+                pieces.push_back(Piece::Octets { direction, location, octets: octets.into() });
             }
         }
     }
@@ -194,35 +199,35 @@ impl Capture {
                     let what = "the number of octets is not the one in front of them";
                     return Err(InputError::Capture { line, what });
                 }
-                let place = self.advance(line, direction, len);
+                let location = self.advance(line, direction, len);
                 pieces.push_back(match len {
-                    0 => Piece::End { direction, place },
-                    _ => Piece::Octets { direction: Some(direction), place, octets: octets.into() },
+                    0 => Piece::End { direction, location },
+                    _ => Piece::Octets { direction: Some(direction), location, octets: octets.into() },
                 });
             }
             Line::Handshake { direction, octets } => {
                 let octets = words(line, octets)?;
-                let place = self.advance(line, direction, octets.len() as u64);
-                pieces.push_back(Piece::Handshake { direction, place, octets });
+                let location = self.advance(line, direction, octets.len() as u64);
+                pieces.push_back(Piece::Handshake { direction, location, octets });
             }
             Line::End { direction } => {
-                pieces.push_back(Piece::End { direction, place: self.advance(line, direction, 0) });
+                pieces.push_back(Piece::End { direction, location: self.advance(line, direction, 0) });
             }
             Line::Packet { direction } => {
-                let place = self.advance(line, direction, 0);
+                let location = self.advance(line, direction, 0);
                 let (header, data) = (Vec::new(), Vec::new());
-                self.packet = Some(CapturedPacket { direction, place, header, data, data_len: Some(0) });
+                self.packet = Some(CapturedPacket { direction, location, header, data, data_len: Some(0) });
             }
         }
         Ok(())
     }
 
-    /// The place of `len` octets of this direction, which count from now on.
-    fn advance(&mut self, line: u64, direction: Direction, len: u64) -> Place {
+    /// Counts `len` octets of this direction, and returns their location.
+    fn advance(&mut self, line: u64, direction: Direction, len: u64) -> Location {
         let offset = self.offsets.entry(direction).or_default();
-        let place = Place { offset: *offset, line: Some(line) };
+        let location = Location { offset: *offset, line: Some(line) };
         *offset = offset.saturating_add(len);
-        place
+        location
     }
 
     /// Emits the packet whose rows are complete.

@@ -6,7 +6,7 @@ use mpjdev_proto::impi::Dialect;
 
 use super::data::{Data, Message};
 use super::dissector::Dissector;
-use super::item::{Damage, Entry, Item, Place, Totals};
+use super::item::{Damage, Entry, Item, Location, Totals};
 use super::value::{List, Value};
 use crate::inspect::text::count;
 
@@ -39,9 +39,9 @@ pub(super) fn write(
 fn write_item(out: &mut impl Write, item: &Item, all: bool) -> io::Result<()> {
     let direction =
         item.direction.map_or(String::new(), |direction| format!("{:<18}  ", direction.to_string()));
-    let place_len = if item.place.line.is_some() { 18 } else { 11 };
-    let (number, kind, at) = (item.number, item.kind, place(item.place));
-    let line = format!("  {number:<3} {at:<place_len$}  {direction}{kind:<9} {}", fields(item, all));
+    let location_len = if item.location.line.is_some() { 18 } else { 11 };
+    let (number, kind, at) = (item.number, item.kind, location(item.location));
+    let line = format!("  {number:<3} {at:<location_len$}  {direction}{kind:<9} {}", fields(item, all));
     write!(out, "{}", line.trim_end())?;
     if !item.meaning.is_empty() {
         write!(out, "  # {}", item.meaning)?;
@@ -63,7 +63,7 @@ fn write_item(out: &mut impl Write, item: &Item, all: bool) -> io::Result<()> {
 
 fn write_damage(out: &mut impl Write, damage: &Damage) -> io::Result<()> {
     let direction = damage.direction.map_or(String::new(), |direction| format!(", {direction}"));
-    writeln!(out, "damaged     {}{direction}: {}", place(damage.place), damage.message)
+    writeln!(out, "damaged     {}{direction}: {}", location(damage.location), damage.message)
 }
 
 fn write_below(out: &mut impl Write, mark: char, text: &str) -> io::Result<()> {
@@ -82,10 +82,10 @@ fn write_totals(out: &mut impl Write, totals: Totals) -> io::Result<()> {
     writeln!(out, "in all      {}", words.join(", "))
 }
 
-fn place(place: Place) -> String {
-    match place.line {
-        None => format!("at {}", place.offset),
-        Some(line) => format!("at {}, line {line}", place.offset),
+fn location(location: Location) -> String {
+    match location.line {
+        None => format!("at {}", location.offset),
+        Some(line) => format!("at {}, line {line}", location.offset),
     }
 }
 
