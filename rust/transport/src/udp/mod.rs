@@ -11,12 +11,11 @@
 //! send ----> peer: state machine, octets kept until acked ----> GSO batches ----> socket
 //!                 ^                                                                  |
 //!                 | datagram by datagram                                             v
-//! rank <---- inbox: in order <---- kept until their turn <---- staging buffer <---- poll
+//! rank <---- source: in order <---- kept until their turn <---- staging buffer <---- poll
 //! ```
 
 mod counters;
 mod dispatch;
-mod exposed;
 mod gso;
 pub mod ids;
 pub mod in_process;
@@ -32,6 +31,7 @@ mod retransmit_buffer;
 mod send;
 mod session_state;
 mod staging_buffer;
+mod test_hooks;
 mod timers;
 mod transport;
 

@@ -1,4 +1,4 @@
-//! Parts of a rank's transport that tests of the layers above use.
+//! Test hooks: access of tests of the layers above to a rank's transport.
 
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering::SeqCst;
