@@ -100,10 +100,11 @@ pub struct Run {
     pub absent: Vec<Absent>,
 }
 
-/// The page of sources with their names.
-pub fn page(sources: &[(String, Source)]) -> String {
+/// The page of sources with their names. A subject stands behind the month in the title.
+pub fn page(subject: Option<&str>, sources: &[(String, Source)]) -> String {
     let month = month(sources);
-    let mut text = format!("# Performance, {month}\n\n");
+    let subject = subject.map_or(String::new(), |subject| format!(": {subject}"));
+    let mut text = format!("# Performance, {month}{subject}\n\n");
     text += "`mpjdev-bench report` writes this page from saved results; it is not edited by hand. \
              [Method](README.md#method).\n\n";
     text += &origins(sources);
@@ -307,9 +308,9 @@ mod tests {
     #[test]
     fn page_has_every_row_with_what_is_asked_measured_and_beside() {
         let runs = [("shm".to_owned(), Source::parse(JSON).expect("a run"))];
-        let text = page(&runs);
+        let text = page(Some("one machine"), &runs);
         for line in [
-            "# Performance, 2026-11",
+            "# Performance, 2026-11: one machine",
             "| shm | 2026-11-23 | abc1234 | 2 x Some CPU | Linux 6.1 | openjdk 17 |",
             "## shm",
             "    mpjdev-bench figures --transport shm",
@@ -335,7 +336,7 @@ mod tests {
             "cliffs": [{"name": "Java shm", "case": "direct", "octets": [8, 16], "nanos": [331.0, 662.0]}]}"#;
         let run = |json: &str| Source::parse(json).expect("a run");
         let runs = [("a series".to_owned(), run(json)), ("flat".to_owned(), run(r#"{"cliffs": []}"#))];
-        let text = page(&runs);
+        let text = page(None, &runs);
         for line in [
             "![Time over size: a series](unknown-a-series.svg)",
             "| Java shm | array to array, direct | 8 B | 331 ns | 16 B | 662 ns | 2.00 x |",
@@ -352,7 +353,7 @@ mod tests {
     #[test]
     fn run_without_an_environment_is_unknown() {
         let run = Source::parse(r#"{"figures": []}"#).expect("a run");
-        let text = page(&[("old".to_owned(), run)]);
+        let text = page(None, &[("old".to_owned(), run)]);
         assert!(text.starts_with("# Performance, unknown\n"), "{text}");
         assert!(text.contains("| old | unknown | unknown | unknown | unknown | unknown |\n"), "{text}");
     }
@@ -366,14 +367,17 @@ mod tests {
                 {"group": "One section", "row": "write 8 B", "columns": [
                     {"name": "ours", "value": 15.0, "text": "15.0 ns"}, {"name": "region", "value": 10.0, "text": "10.0 ns"}], "figure": "at most 1.8 x region",
                     "ratio": 1.5, "verdict": "reached"},
-                {"group": "Other", "row": "read", "columns": [{"name": "ours", "value": null, "text": "-"}]}]}"#;
-        let text = page(&[("jmh".to_owned(), Source::parse(json).expect("a report"))]);
+                {"group": "Other", "row": "read", "columns": [{"name": "ours", "value": null, "text": "-"}]}],
+            "contestants": [{"name": "ours", "meaning": "mpjdev"}]}"#;
+        let text = page(None, &[("jmh".to_owned(), Source::parse(json).expect("a report"))]);
         for line in [
             "    ./gradlew bench",
             "One section:",
             "| row | ours | region | ratio | asked |  |",
             "| write 8 B | 15.0 ns | 10.0 ns | 1.50 | at most 1.8 x region | reached |",
             "| read | - |  |  |  |",
+            "| ours | mpjdev |",
+            "1 targets: 1 reached, 0 level, 0 missed.",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

@@ -20,11 +20,17 @@ with --save, and the report.json of ./gradlew bench. The chart of a series is wr
   mpjdev-bench goodput --save goodput.json
   mpjdev-bench budget --save budget.json
   cp build/reports/bench/report.json jmh.json
-  mpjdev-bench report shm.json series-shm.json goodput.json budget.json jmh.json > docs/performance/2026-11.md")]
+  mpjdev-bench report shm.json series-shm.json goodput.json budget.json jmh.json > docs/performance/2026-11.md
+
+./gradlew benchPage writes the page of report.json and goodput.")]
 pub struct Report {
     /// Files with saved results
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// Subject of the page, for its title
+    #[arg(long, value_name = "TEXT")]
+    subject: Option<String>,
 
     /// Folder of the page, for the charts of series
     #[arg(long, value_name = "FOLDER", default_value = "docs/performance")]
@@ -50,7 +56,8 @@ impl Report {
             let written = std::fs::write(&file, svg);
             written.map_err(BenchError::system(format!("{}, see --folder", file.display())))?;
         }
-        io::stdout().write_all(page(&sources).as_bytes()).map_err(BenchError::system("standard output"))
+        let page = page(self.subject.as_deref(), &sources);
+        io::stdout().write_all(page.as_bytes()).map_err(BenchError::system("standard output"))
     }
 }
 

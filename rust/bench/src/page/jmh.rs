@@ -12,6 +12,15 @@ pub struct JmhReport {
     /// Environment of the run.
     pub environment: Option<Environment>,
     rows: Vec<JmhRow>,
+    #[serde(default)]
+    contestants: Vec<Contestant>,
+}
+
+/// Name of a column and its meaning.
+#[derive(Debug, Deserialize)]
+struct Contestant {
+    name: String,
+    meaning: String,
 }
 
 /// Row of a table.
@@ -32,9 +41,9 @@ struct Column {
     text: String,
 }
 
-/// A table for each group of rows.
+/// The contestants, a table for each group of rows, and the number of reached targets.
 pub(super) fn section(report: &JmhReport) -> String {
-    let mut text = String::new();
+    let mut text = contestants(&report.contestants);
     let mut groups: Vec<&str> = Vec::new();
     for jmh_row in &report.rows {
         if !groups.contains(&jmh_row.group.as_str()) {
@@ -45,7 +54,24 @@ pub(super) fn section(report: &JmhReport) -> String {
         let rows: Vec<&JmhRow> = report.rows.iter().filter(|jmh_row| jmh_row.group == group).collect();
         text += &table(group, &rows);
     }
+    text + &summary(&report.rows)
+}
+
+/// Table of the contestants by the names of their columns.
+fn contestants(contestants: &[Contestant]) -> String {
+    if contestants.is_empty() {
+        return String::new();
+    }
+    let mut text = row(&["column", "contestant"].map(String::from)) + &rule(2);
+    text.extend(contestants.iter().map(|one| row(&[one.name.clone(), one.meaning.clone()])));
     text
+}
+
+/// Number of reached targets. A row is level if it misses its target by less than the accuracy.
+fn summary(rows: &[JmhRow]) -> String {
+    let count = |verdict| rows.iter().filter(|row| row.verdict.as_deref() == Some(verdict)).count();
+    let [reached, level, missed] = ["reached", "level", "missed"].map(count);
+    format!("\n{} targets: {reached} reached, {level} level, {missed} missed.\n", reached + level + missed)
 }
 
 fn table(group: &str, rows: &[&JmhRow]) -> String {

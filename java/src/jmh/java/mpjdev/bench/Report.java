@@ -25,12 +25,29 @@ public final class Report {
     private static final String GARBAGE = "Java heap left behind by one operation";
     private static final String COLLECTOR = "Delay of a thread whose allocation meets a collection, while 16 MiB are copied";
 
+    /** The contestants: the name of a column, and what it measures. */
+    private static final String[][] CONTESTANTS = {
+        {"ours", "mpjdev"},
+        {"region", "a bare native call of Get<Type>ArrayRegion or Set<Type>ArrayRegion, without checks"},
+        {"critical", "a bare native call with a critical pair around one memcpy"},
+        {"bulk", "a bulk put or get on a direct buffer"},
+        {"arraycopy", "System.arraycopy, from array to array"},
+        {"nativeOrder", "the same section in the machine's own byte order"},
+        {"loop", "Java on a direct buffer: a loop, or a bulk put or get for each row"},
+        {"plain", "object streams on a byte array"},
+        {"queue", "an ArrayBlockingQueue between the threads, with a clone of the array"},
+        {"spinningQueue", "the same, with threads that spin"},
+        {"fastest", "mpjdev with the fastest of these sizes"},
+        {"memcpy", "a copy outside the Java heap, for which no collection waits"},
+        {"256 KiB", "a critical copy of 256 KiB alone"},
+    };
+
     private Report() {}
 
     /**
      * Prints the rows, and writes report.json beside the results.
      *
-     * @param args the file with the results of JMH
+     * @param args the file with the results of JMH, and the command of the run
      * @throws IOException if a file cannot be read or written
      */
     public static void main(String[] args) throws IOException {
@@ -44,10 +61,22 @@ public final class Report {
         print(rows, System.out);
         Path json = results.resolveSibling("report.json");
         Map<String, Object> document = new LinkedHashMap<>();
-        document.put("environment", Environment.now("./gradlew bench"));
+        document.put("environment", Environment.now(args[1]));
         document.put("rows", rows.stream().map(Row::json).collect(Collectors.toList()));
+        document.put("contestants", contestants());
         JSON.std.with(JSON.Feature.PRETTY_PRINT_OUTPUT).write(document, json.toFile());
         System.out.println("As JSON: " + json);
+    }
+
+    private static List<Map<String, Object>> contestants() {
+        List<Map<String, Object>> contestants = new ArrayList<>();
+        for (String[] contestant : CONTESTANTS) {
+            Map<String, Object> fields = new LinkedHashMap<>();
+            fields.put("name", contestant[0]);
+            fields.put("meaning", contestant[1]);
+            contestants.add(fields);
+        }
+        return contestants;
     }
 
     // ---- Rows
