@@ -105,7 +105,7 @@ impl Config {
             self.spins = self.spins.min(20);
             // Long yields are the rule here, and cheaper than a sleep.
             self.yield_max = self.yield_max.max(Duration::from_micros(200));
-            // Between yields of other ranks a single one is long because of a thread that runs but once.
+            // A thread that runs only once can cause a single long yield between those of other ranks.
             self.long_yields = self.long_yields.max(2);
         } else if ranks > 1 {
             self.oversubscribed_spin = OVERSUBSCRIBED_SPIN;

@@ -2,8 +2,8 @@
 //! masters of all clients, all ranks of the own client again.
 //!
 //! IMPI's message among masters has no contents, so a master that cannot continue cannot notify the other
-//! clients. The ranks of its own client receive the error in their second barrier, which takes place all the
-//! same.
+//! clients. The ranks of its own client receive the error in their second barrier, which they hold in any
+//! case.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -111,7 +111,7 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
 fn send_to_self(net: &NetRank, header: Header, body: Outgoing<'_>) -> bool {
     let sent = net.loopback.send(header, body);
     if sent {
-        // The sleeper marks itself before it checks the queue: one of both sees the other.
+        // The sleeper records its sleep before it checks the queue, so it finds the packet or is woken.
         fence(SeqCst);
         net.wake();
     }

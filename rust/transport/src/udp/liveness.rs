@@ -1,4 +1,4 @@
-//! Liveness connections: the TCP connections on which ranks have met stay open beside the datagrams, and
+//! Liveness connections: the TCP connections of the setup stay open beside the datagrams, and
 //! carry no data.
 //!
 //! The system closes a connection when the process at its other end ends, for whatever reason. TCP keepalive
