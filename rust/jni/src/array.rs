@@ -506,8 +506,8 @@ pub(crate) struct Picked<'a> {
 /// The indices of picked elements.
 #[derive(Clone, Copy)]
 pub(crate) enum Indexes<'a> {
-    /// In Java's heap, where other threads may change them.
+    /// Indices in Java's heap, where other threads may change them.
     Array(&'a IntArray),
-    /// A copy.
+    /// A copy of the indices.
     Captured(&'a [i32]),
 }

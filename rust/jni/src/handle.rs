@@ -50,7 +50,7 @@ pub(crate) enum Pending {
 pub(crate) struct Request {
     pub(crate) comm: Arc<Comm>,
     pub(crate) id: RequestId,
-    /// Of a receive.
+    /// The destination if the request is a receive.
     pub(crate) destination: Option<Destination>,
 }
 

@@ -63,7 +63,7 @@ const FINISHED: u8 = 1;
 struct Shared {
     queues: Vec<Arc<Queue<Cell>>>,
     futexes: Vec<CachePadded<Futex>>,
-    /// By rank 1 more than the processor of the rank that has woken it; 0 for none.
+    /// By rank: the processor of the last rank that woke it, plus 1; 0 for no processor.
     wakers: Vec<plain::AtomicU32>,
     states: Vec<AtomicU8>,
     heartbeats: Vec<CachePadded<AtomicU64>>,

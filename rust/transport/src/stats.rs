@@ -27,9 +27,9 @@ pub struct Stats {
 /// Statistics of a rank whose messages go by datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UdpStats {
-    /// Of its socket, which all its peers share: counts that cannot be attributed to a peer.
+    /// Counters of its socket, which all its peers share: they cannot be attributed to a peer.
     pub socket: Datagrams,
-    /// By peer, with its rank in the world.
+    /// Counters of each peer, with its rank in the world.
     pub peers: Vec<(u32, Datagrams)>,
 }
 

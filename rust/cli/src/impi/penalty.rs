@@ -22,7 +22,7 @@ const DELAYED_MAX: usize = 64;
 /// that its client closes early counts until its delay is over.
 #[derive(Debug)]
 pub struct Penalties<T> {
-    /// In the order of their times.
+    /// Ends of the delays in their order, each with its connection.
     delayed: VecDeque<(u64, T)>,
     /// The latest delay, and the time of the key that caused it.
     last: Option<(u64, u64)>,

@@ -28,9 +28,9 @@ pub enum InputError {
          octets)"
     )]
     Digit {
-        /// From 1.
+        /// The line, from 1.
         line: usize,
-        /// From 1.
+        /// The column, from 1.
         column: usize,
         /// The character.
         found: char,
@@ -38,7 +38,7 @@ pub enum InputError {
     /// A line of a text capture that is damaged.
     #[error("line {line}: {what}")]
     Capture {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
         /// The damage.
         what: &'static str,
@@ -46,9 +46,9 @@ pub enum InputError {
     /// A hex word with half an octet.
     #[error("line {line}, column {column}: half an octet, the word has an odd number of digits")]
     Half {
-        /// From 1.
+        /// The line, from 1.
         line: usize,
-        /// From 1.
+        /// The column, from 1.
         column: usize,
     },
 }

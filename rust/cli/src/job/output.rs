@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// Maximum pieces in the thread's queue.
 const PIECES_MAX: usize = 64;
 
-/// One stream of the launcher.
+/// Standard output or error of the launcher.
 #[derive(Debug)]
 pub struct Sink {
     sender: Option<SyncSender<Bytes>>,

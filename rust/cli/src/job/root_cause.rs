@@ -61,7 +61,7 @@ impl Failure {
 /// failure of a rank that had reported no peer.
 #[derive(Debug, Default)]
 pub struct RootCause {
-    /// In the order of the reports, one for each rank.
+    /// The reported failures in their order, one for each rank.
     failures: Vec<Failure>,
 }
 

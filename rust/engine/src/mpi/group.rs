@@ -22,7 +22,7 @@ pub struct Group {
     /// World rank of each member.
     members: Arc<[u32]>,
     member: u32,
-    /// For the program's messages, and for collective operations.
+    /// The communicator of the program's messages, and that of collective operations.
     pub(super) comms: [mpi::Comm; 2],
     pub(super) spilled: Mutex<SpillState>,
     pub(super) spilled_len: AtomicUsize,

@@ -3,7 +3,7 @@
 use mpjdev_sys::mpi;
 use mpjdev_sys::sync::{LockRank, Mutex};
 
-/// They are freed with those of the session.
+/// The kept communicators, which are freed with those of the next session.
 static KEPT: Mutex<Vec<mpi::Comm>> = Mutex::new(LockRank::Leaf, Vec::new());
 
 /// Keeps communicators of a finished rank until the next session or the end of the process.

@@ -93,7 +93,7 @@ pub struct Rank {
     /// Communicators that were freed since the last visit, and those that the library still has.
     freed: Mutex<Queue>,
     retirings: Mutex<Retirings>,
-    /// There are freed communicators of either kind.
+    /// Whether `freed` or `retirings` has a communicator.
     has_freed: AtomicBool,
     /// Threads that create communicators, or may have to: other ranks wait for them inside the library.
     makers: AtomicU32,

@@ -79,7 +79,7 @@ impl Default for ProbedMessages {
 /// The spilled messages of a communicator, and memory for its next receive.
 #[derive(Debug, Default)]
 pub(super) struct SpillState {
-    /// They precede all messages that the library has.
+    /// Spilled messages, which precede all messages that the library has.
     pub(super) messages: ProbedMessages,
     /// The memory of the last receive whose message had arrived before it.
     pub(super) memory: Option<Box<Octets>>,

@@ -22,11 +22,11 @@ pub(super) struct RendezvousRecv {
     second: Option<PhysicalRecv>,
 }
 
-/// One physical message.
+/// The receive of a physical message.
 #[derive(Debug)]
 struct PhysicalRecv {
     comm: mpi::Comm,
-    /// It may have been spilled from the library before.
+    /// Whether it is a first message, which may have been spilled from the library before.
     is_first: bool,
     len: usize,
     stage: RendezvousStage,

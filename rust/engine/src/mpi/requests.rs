@@ -22,7 +22,7 @@ const VISITED: usize = 4096;
 /// The operation of a request.
 #[derive(Debug)]
 enum Work {
-    /// In a box, so that a request of a receive, which moves often, is half as long.
+    /// A send, in a box: a request of a receive, which moves often, is half as long.
     Send(Box<Sending>),
     Receive(Receive),
 }

@@ -15,7 +15,7 @@ const NAMED_MAX: usize = 8;
 pub struct Unreceived {
     rank: u32,
     count: usize,
-    /// By source, numbered in the world: the number of messages, and the first ones.
+    /// The number of messages, and the first ones, by world rank of the source.
     sources: BTreeMap<u32, (usize, Vec<Named>)>,
     named: usize,
 }

@@ -41,7 +41,7 @@ impl QueuedCount {
 /// the count of this outbox.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// By destination.
+    /// Queued packets by destination.
     queues: Vec<VecDeque<Queued>>,
     /// The number of packets among them that ask for a match ack, by destination.
     answered: Vec<u32>,

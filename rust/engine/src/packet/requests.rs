@@ -56,7 +56,7 @@ impl Receive {
     }
 }
 
-/// One request.
+/// A pending operation, or its outcome.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) work: Work,

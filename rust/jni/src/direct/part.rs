@@ -24,7 +24,7 @@ pub(super) struct Part<'a> {
 
 /// The position of these elements in the array.
 pub(super) enum Shape<'a> {
-    /// From this one on.
+    /// Consecutive elements from this one on.
     Run(usize),
     Picked(Picked<'a>),
     Patch(&'a Patch),

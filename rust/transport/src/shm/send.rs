@@ -21,7 +21,7 @@ use crate::{Header, Kind, Outgoing, Payload, ShortSend, fits_with_token, goes_in
 enum QueuedPacket<'a> {
     Nothing,
     Inline(&'a [AtomicU64], usize),
-    /// With the headers, if the slab is a whole message.
+    /// A slab on loan, with the headers if it is a whole message.
     OnLoan(Part<'a>, Option<[[u8; 8]; 3]>),
     InTwo(Part<'a>, Part<'a>),
 }

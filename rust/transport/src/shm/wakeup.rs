@@ -65,7 +65,7 @@ impl ShmTransport {
         self.wake(dest);
     }
 
-    /// 1 more than the processor of the rank that has woken a rank for a packet; 0 for none.
+    /// The processor of the last rank that woke a rank for a packet, plus 1; 0 for no processor.
     fn waker_of(&self, rank: u32) -> &AtomicU64 {
         &self.job.pages.common.words()[self.futex_word(rank) + WAKER]
     }

@@ -20,8 +20,8 @@ pub fn numbers() -> io::Result<(u64, FullSequence)> {
     Ok((u64::from_ne_bytes(*id), FullSequence::of(u64::from_ne_bytes(*first))))
 }
 
-/// Hash table from ids to ranks. Each id is in the first free slot from the one of its low bits. All its bits
-/// are random, so no hash would spread ids better, and only the peer knows an id to attack with.
+/// Hash table from ids to ranks. Each id is in the first free slot from the one of its low bits on. All bits
+/// of an id are random, so no hash would spread ids better, and an attacker knows no id.
 #[derive(Debug)]
 pub(super) struct Ids {
     /// At least half of the slots are free.

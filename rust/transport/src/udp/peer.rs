@@ -27,7 +27,7 @@ const TOGETHER_LEN: usize = 4 << 10;
 /// Messages that leave at once: their receiver takes them while the next ones are sent.
 const TOGETHER: u32 = 16;
 
-/// One peer.
+/// Peer of a rank: its address, its state machine, and the octets of its messages.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) rank: u32,

@@ -21,9 +21,9 @@ const CHUNKS_MAX: usize = 256;
 enum Octets {
     /// The octets are not needed, or the message is empty.
     None,
-    /// In the slot of the message among the copies.
+    /// A copy, in the slot of the message among the copies.
     Copied,
-    /// In the message's own memory.
+    /// The message's own memory.
     Referenced(Slab),
 }
 

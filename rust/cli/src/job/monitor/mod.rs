@@ -53,7 +53,7 @@ const LAST_MAX: Duration = Duration::from_millis(200);
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// One stream of a rank.
+/// Standard output or error of a rank.
 #[derive(Debug)]
 struct Pipe {
     fd: OwnedFd,
