@@ -439,7 +439,7 @@ public final class Native {
 
     /**
      * Sends {@code array[off]} to {@code array[off + count - 1]} as a message of one section. Blocks as
-     * {@link #send} does. The elements are captured first. Errors as for {@link #send};
+     * {@link #send} does. The elements are captured when the call returns. Errors as for {@link #send};
      * {@link IllegalArgumentException} if a message cannot hold the elements.
      */
     public static native void sendArray(long comm, Object array, int length, int element, int off, int count, int dest,
@@ -452,7 +452,8 @@ public final class Native {
     /**
      * Receives a message of one section of at most {@code count} elements into {@code array[off]} and on.
      * Blocks. Returns {@code source << 32 | tag}; {@code out} receives {@code size << 32 | elements}. A
-     * failure leaves the array unchanged. {@link NativeFailure#TYPE_MISMATCH} if the message holds anything
+     * failure leaves the array unchanged, unless the sender fails while it packs a long message: the elements
+     * before are stored then. {@link NativeFailure#TYPE_MISMATCH} if the message holds anything
      * but one section of the type, {@link NativeFailure#TRUNCATED} if it is longer; it is lost then.
      */
     public static native long recvArray(long comm, Object array, int length, int element, int off, int count,
