@@ -12,7 +12,6 @@ mod channel_state;
 mod dispatch;
 mod external_wait;
 pub mod in_process;
-mod liveness;
 mod packet_source;
 mod peer_timeout;
 mod poll;
@@ -20,6 +19,7 @@ mod rx_stream;
 mod send;
 #[cfg(test)]
 mod tests;
+mod timeout_checks;
 mod transport;
 mod tx_stream;
 

@@ -1,4 +1,4 @@
-//! Peer timeouts of connections: how long octets may stay unacked by the peer's system.
+//! Checks of the peer timeout on each connection: the time of octets that the peer's system has not acked.
 
 use std::os::fd::AsFd;
 use std::time::Instant;
