@@ -50,7 +50,7 @@ pub enum PacketType {
     CancelYes = TYPE_CANCELYES,
     /// The message was matched.
     CancelNo = TYPE_CANCELNO,
-    /// The host says nothing more; the draft has no such packet.
+    /// The host sends no further packets; the draft has no such packet.
     Fini = TYPE_FINI,
 }
 

@@ -44,7 +44,7 @@ macro_rules! counters {
 counters! {
     /// Messages of the program that were sent.
     Grows messages_sent,
-    /// Messages of the program that were received, whole or announced.
+    /// Messages of the program that were received, whole or by their RTS.
     Grows messages_received,
     /// First transmissions of packets with a sequence number.
     Grows packets_sent,

@@ -80,10 +80,10 @@ abstract class ArrayMessages {
      * Receives a message of one section into {@code array[off]} and on. Blocks. The message may hold fewer
      * elements than {@code count}; the status has their number, and the others do not change.
      *
-     * <p>If the call fails, the array has not changed, except for a long message in shared memory or over
-     * TCP: if its sender fails while it copies the message, or the calling thread is interrupted and the rest
-     * does not arrive within a second, the elements that arrived before are stored. Over TCP this also holds
-     * if objects follow the elements. A message that cannot be stored is lost.
+     * <p>If the call fails, the array has not changed, except for a long message over another transport than
+     * a C MPI: if its sender fails while it copies the message, or the calling thread is interrupted and the
+     * rest does not arrive within a second, the elements that arrived before are stored. Over TCP and UDP
+     * this also holds if objects follow the elements. A message that cannot be stored is lost.
      *
      * @param array array to receive into
      * @param off index of the first element
