@@ -457,6 +457,13 @@ pub fn parse_first(
     Ok((primary, secondary))
 }
 
+/// The header of the first section, by the first 16 octets of a physical message. `None` without a section,
+/// and if a header is damaged.
+pub fn parse_first_section([primary, section]: [[u8; 8]; 2]) -> Option<SectionHeader> {
+    let primary = PrimaryHeader::parse(primary).ok().filter(|primary| primary.primary_len > 0)?;
+    SectionHeader::parse(section, primary.encoding).ok()
+}
+
 /// Both headers of a logical message, checked against its number of octets.
 ///
 /// # Errors

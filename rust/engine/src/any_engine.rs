@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group, Receive};
-use crate::operation::{self, Accept, LastBarrier, Selection, SendArgs, SentAhead, Unreceived};
+use crate::operation::{self, Accept, LastBarrier, Probed, Selection, SendArgs, SentAhead, Unreceived};
 use crate::packet::{Membership, PacketEngine};
 use crate::request::{Completed, RequestId};
 
@@ -195,8 +195,8 @@ impl Engine for AnyEngine {
             &self,
             from: Selection<'_>,
             wait_control: &mut dyn WaitControl
-        ) -> Result<(Envelope, usize), DeviceError>;
-        fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError>;
+        ) -> Result<Probed, DeviceError>;
+        fn probe_now(&self, from: Selection<'_>) -> Result<Option<Probed>, DeviceError>;
         fn test(&self, id: RequestId) -> Result<Option<Completed>, DeviceError>;
         fn wait(
             &self,

@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
-use crate::operation::{Accept, Mode, Selection, SendArgs, SentAhead};
+use crate::operation::{Accept, Mode, Probed, Selection, SendArgs, SentAhead};
 use crate::packet::PacketEngine;
 use crate::request::{Completed, RequestId};
 
@@ -83,7 +83,8 @@ pub struct Status {
     pub tag: i32,
     /// Capacity that receiving the message needs: octets of the first physical message without the headers.
     pub size: usize,
-    /// Type and count of the first section; `None` for a probe, and for a message without sections.
+    /// Type and count of the first section. `None` for a message without sections, and for a probe if the
+    /// section has not arrived: the first packet of a foreign rank may be short.
     pub first: Option<SectionHeader>,
 }
 
@@ -431,8 +432,8 @@ impl Comm {
     /// # Errors
     /// A bad rank or tag; no rank is left that could send it; interrupted.
     pub fn probe(&self, from: RecvFrom, wait_control: &mut dyn WaitControl) -> Result<Status, DeviceError> {
-        let (envelope, size) = self.engine.probe(self.selection(from)?, wait_control)?;
-        Ok(self.seen(&envelope, size))
+        let probed = self.engine.probe(self.selection(from)?, wait_control)?;
+        Ok(self.probed(probed))
     }
 
     /// Polls for a message without receiving it. Does not block.
@@ -441,7 +442,11 @@ impl Comm {
     /// A bad rank or tag; no rank is left that could send it.
     pub fn iprobe(&self, from: RecvFrom) -> Result<Option<Status>, DeviceError> {
         let found = self.engine.probe_now(self.selection(from)?)?;
-        Ok(found.map(|(envelope, size)| self.seen(&envelope, size)))
+        Ok(found.map(|probed| self.probed(probed)))
+    }
+
+    fn probed(&self, Probed { envelope, size, first }: Probed) -> Status {
+        Status { first, ..self.seen(&envelope, size) }
     }
 
     /// The outcome of a request if it is complete; the request is removed then. Does not block.

@@ -16,7 +16,7 @@ use mpjdev_transport::wait::WaitControl;
 
 use crate::abandonment::Abandonment;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, SentAhead, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, Unreceived};
 use crate::request::{Completed, RequestId};
 
 /// The operations that a communicator asks its engine for. Each is described at the communicator's method of
@@ -69,14 +69,10 @@ pub(crate) trait Engine {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError>;
-    /// Waits for a message without receiving it. Returns its envelope and the capacity that it needs.
-    fn probe(
-        &self,
-        from: Selection<'_>,
-        wait_control: &mut dyn WaitControl,
-    ) -> Result<(Envelope, usize), DeviceError>;
+    /// Waits for a message without receiving it.
+    fn probe(&self, from: Selection<'_>, wait_control: &mut dyn WaitControl) -> Result<Probed, DeviceError>;
     /// Polls for a message without receiving it.
-    fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError>;
+    fn probe_now(&self, from: Selection<'_>) -> Result<Option<Probed>, DeviceError>;
 
     // ---- Requests
 

@@ -392,6 +392,12 @@ pub(crate) fn iprobe(env: &mut Env, comm: i64, source: i32, tag: i32, out: Nativ
     Ok(found.map_or(PENDING, |status| pack(env, &status, out)))
 }
 
+/// The elements of the first section of the message that [`iprobe`] finds.
+pub(crate) fn probed_count(_: &mut Env, comm: i64, source: i32, tag: i32) -> Answer {
+    let found = handle::comm(comm)?.iprobe(from(source, tag))?;
+    Ok(found.and_then(|status| status.first).map_or(PENDING, |first| first.count as i64))
+}
+
 /// Keeps the request of a receive. Without room for another request, the receive is cancelled and its buffer
 /// is free.
 fn keep_receive(request: Request, buffer: i64) -> Answer {

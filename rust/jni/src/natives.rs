@@ -78,6 +78,7 @@ natives! {
     "irecv" Java_mpjdev_core_Native_irecv = comm::irecv, (comm: long, buffer: long, source: int, tag: int) -> long;
     "probe" Java_mpjdev_core_Native_probe = comm::probe, (comm: long, source: int, tag: int, out: status) -> long;
     "iprobe" Java_mpjdev_core_Native_iprobe = comm::iprobe, (comm: long, source: int, tag: int, out: status) -> long;
+    "probedCount" Java_mpjdev_core_Native_probedCount = comm::probed_count, (comm: long, source: int, tag: int) -> long;
     "await" Java_mpjdev_core_Native_await = comm::wait, (request: long, nanos: long, out: status) -> long;
     "test" Java_mpjdev_core_Native_test = comm::test, (request: long, out: status) -> long;
     "awaitAny" Java_mpjdev_core_Native_awaitAny = comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;

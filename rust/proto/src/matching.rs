@@ -105,6 +105,13 @@ impl<R, M> Matcher<R, M> {
         self.unexpected.get_slot(slot)
     }
 
+    /// Replaces the message that a receive with this selector would take now. The new one keeps its place.
+    pub fn update(&mut self, selector: &Selector, f: impl FnOnce(M) -> M) {
+        if let Some(slot) = self.unexpected.find(selector) {
+            self.unexpected.update_slot(slot, f);
+        }
+    }
+
     /// Takes the message that a receive with this selector would take now: no other receive gets it.
     #[inline]
     pub fn take(&mut self, selector: &Selector) -> Option<(Envelope, M)> {

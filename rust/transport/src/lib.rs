@@ -102,6 +102,8 @@ pub enum Payload {
         len: usize,
         /// Octets of this rank's memory that it holds.
         here: usize,
+        /// Its first 16 octets, if they have arrived.
+        start: Option<[[u8; 8]; 2]>,
     },
     /// One physical message that is longer than wanted: its primary and its secondary header, if present.
     Truncated {

@@ -25,7 +25,7 @@ use super::error::SetupError;
 /// Its first word.
 const MAGIC: u32 = u32::from_be_bytes(*b"mpjU");
 /// The version of the layout above, and of the packets.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 /// Length in octets.
 pub(super) const LEN: usize = 44;
 /// The largest sequence number.

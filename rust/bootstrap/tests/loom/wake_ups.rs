@@ -180,8 +180,8 @@ fn message_received_by_another_thread_wakes_a_probing_one() {
     explore(2, || {
         let [left, right] = ranks_apart();
         let prober = spawn(&left, |left| {
-            let (envelope, _) = left.probe(&from(1, 1), &[], &mut Uninterruptible).expect("seen");
-            assert_eq!(envelope.tag, 1);
+            let seen = left.probe(&from(1, 1), &[], &mut Uninterruptible).expect("seen");
+            assert_eq!(seen.envelope.tag, 1);
         });
         let receiver = spawn(&left, |left| receive(left, 1, 2));
         send(&right, 0, 1);

@@ -179,7 +179,7 @@ pub struct Run {
     #[arg(long, value_name = "RATE", value_parser = network::rate)]
     link_rate: Option<NonZeroU32>,
 
-    /// Maximum octets of a datagram with --transport udp, 76 to 65507 [default: path MTU, and up to 65504
+    /// Maximum octets of a datagram with --transport udp, 84 to 65507 [default: path MTU, and up to 65504
     /// within a machine]
     #[arg(long, value_name = "OCTETS", value_parser = network::datagram_len)]
     datagram_len: Option<NonZeroU32>,

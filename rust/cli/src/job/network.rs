@@ -434,10 +434,10 @@ mod tests {
     #[test]
     fn datagram_length_out_of_range_is_refused() {
         let octets = |text| datagram_len(text).map(NonZeroU32::get);
-        assert_eq!([octets("76"), octets("1200"), octets("65507")], [Ok(76), Ok(1200), Ok(65_507)]);
-        for text in ["", "67", "65508", "-1", "1e3", "x"] {
+        assert_eq!([octets("84"), octets("1200"), octets("65507")], [Ok(84), Ok(1200), Ok(65_507)]);
+        for text in ["", "83", "65508", "-1", "1e3", "x"] {
             let error = octets(text).expect_err(text).to_string();
-            assert_eq!(error, "not a number of octets from 76 to 65507", "{text}");
+            assert_eq!(error, "not a number of octets from 84 to 65507", "{text}");
         }
     }
 

@@ -54,7 +54,7 @@ fn packets_have_the_meaning_of_their_headers() {
         collective(110, 2),
         collective(3, 1 << 63),
         collective(2, 1 << 62),
-        Packet { srqid: 6, ..with_data(down(DataSync), 8, 100) },
+        Packet { srqid: 6, ..with_data(down(DataSync), 16, 100) },
         Packet { srqid: 5, ..down(Cancel) },
         Packet { srqid: 5, ..up(CancelYes) },
         Packet { srqid: 5, ..up(CancelNo) },

@@ -132,22 +132,22 @@ fn failing_rank_prints_its_statistics() {
 
 /// The shortest length, an odd one, that of any path, and the longest.
 fn datagram_length_option_limits_datagrams() {
-    // Each of the shortest datagrams carries 8 octets of a long message.
+    // Each of the shortest datagrams carries 16 octets of a long message.
     for (len, part) in
-        [("76", "short-exchange"), ("101", "short-exchange"), ("1200", "exchange"), ("65507", "exchange")]
+        [("84", "short-exchange"), ("101", "short-exchange"), ("1200", "exchange"), ("65507", "exchange")]
     {
         let (status, out, err) = over_datagrams(3, &["--datagram-len", len], part);
         assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 3], ""), "{len} octets");
     }
     let (status, out, err) = over_datagrams(2, &["--sites", "2", "--datagram-len", "1200"], "exchange");
     assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 4], ""));
-    let (status, _, err) = over_datagrams(2, &["--datagram-len", "67"], "once");
-    assert!(status == 2 && err.contains("not a number of octets from 76 to 65507"), "{status}: {err}");
+    let (status, _, err) = over_datagrams(2, &["--datagram-len", "83"], "once");
+    assert!(status == 2 && err.contains("not a number of octets from 84 to 65507"), "{status}: {err}");
 }
 
 fn messages_arrive_in_datagrams_with_checksums() {
     for (options, part) in
-        [(&["--checksum"][..], "exchange"), (&["--checksum", "--datagram-len", "76"], "short-exchange")]
+        [(&["--checksum"][..], "exchange"), (&["--checksum", "--datagram-len", "84"], "short-exchange")]
     {
         let (status, out, err) = over_datagrams(3, options, part);
         assert_eq!((status, lines(&out), err.as_str()), (0, vec!["done"; 3], ""), "{options:?}");

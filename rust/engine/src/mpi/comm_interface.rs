@@ -15,7 +15,7 @@ use super::{Group, Receive, Wanted};
 use crate::abandonment::{Abandonment, NOTICE_CAPACITY};
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, SentAhead, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, Unreceived};
 use crate::request::{Completed, RequestId};
 
 impl From<Selection<'_>> for Wanted {
@@ -88,15 +88,11 @@ impl Engine for Arc<Group> {
         Group::irecv(self, from.into(), capacity, spare)
     }
 
-    fn probe(
-        &self,
-        from: Selection<'_>,
-        wait_control: &mut dyn WaitControl,
-    ) -> Result<(Envelope, usize), DeviceError> {
+    fn probe(&self, from: Selection<'_>, wait_control: &mut dyn WaitControl) -> Result<Probed, DeviceError> {
         Group::probe(self, from.into(), wait_control)
     }
 
-    fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError> {
+    fn probe_now(&self, from: Selection<'_>) -> Result<Option<Probed>, DeviceError> {
         Group::probe_now(self, from.into())
     }
 

@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 
 use mpjdev_buffer::Message;
 use mpjdev_proto::collective::ABANDONED_TAG;
-use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{self, Matched, Operation};
 use mpjdev_transport::wait::{Backoff, WaitControl};
@@ -21,7 +20,7 @@ use super::recv::Receive;
 use super::spill::BATCH;
 use super::{Rank, Wanted};
 use crate::error::DeviceError;
-use crate::operation::Unreceived;
+use crate::operation::{Probed, Unreceived};
 use crate::request::RequestId;
 
 /// Empty tests and probes after which a rank drives all its progress.
@@ -30,11 +29,8 @@ const EMPTY_POLLS: u32 = 64;
 const NOTICE_POLLS: u32 = 8;
 
 impl Group {
-    /// Polls for a message without receiving it. Returns its envelope and the capacity that it needs.
-    pub(crate) fn probe_now(
-        self: &Arc<Self>,
-        wanted: Wanted,
-    ) -> Result<Option<(Envelope, usize)>, DeviceError> {
+    /// Polls for a message without receiving it.
+    pub(crate) fn probe_now(self: &Arc<Self>, wanted: Wanted) -> Result<Option<Probed>, DeviceError> {
         let rank = self.owner();
         rank.check_unfinished()?;
         self.check_kept()?;
@@ -43,7 +39,9 @@ impl Group {
             rank.note_empty_poll();
             if let Some(error) = rank.unsatisfiable_probe(self, wanted) {
                 // A rank that has finished may have sent just before.
-                return self.poll_spilled(wanted)?.map(Some).ok_or(error);
+                let seen = self.poll_spilled(wanted)?;
+                let is_there = seen.is_some() || self.spilled.lock().messages.find(wanted).is_some();
+                return if is_there { Ok(seen) } else { Err(error) };
             }
         }
         Ok(seen)
@@ -54,16 +52,26 @@ impl Group {
         self: &Arc<Self>,
         wanted: Wanted,
         wait_control: &mut dyn WaitControl,
-    ) -> Result<(Envelope, usize), DeviceError> {
+    ) -> Result<Probed, DeviceError> {
         let rank = self.owner();
         rank.block(None, Backoff::new(&rank.config), wait_control, || self.probe_now(wanted))
     }
 
-    fn poll_spilled(self: &Arc<Self>, wanted: Wanted) -> Result<Option<(Envelope, usize)>, DeviceError> {
+    fn poll_spilled(self: &Arc<Self>, wanted: Wanted) -> Result<Option<Probed>, DeviceError> {
         let spills = &mut self.spilled.lock().messages;
         self.spill_until(spills, wanted)?;
-        let seen = |s: &ProbedMessage| (self.envelope(s.source, s.tag), s.len.saturating_sub(HEADERS_LEN));
-        Ok(spills.find(wanted).map(seen))
+        if let Some(error) = spills.advance(wanted) {
+            if let Some(taken) = spills.take(wanted) {
+                self.note_taken(spills, &taken);
+            }
+            return Err(error.into());
+        }
+        let seen = |found: &ProbedMessage| Probed {
+            envelope: self.envelope(found.source, found.tag),
+            size: found.len.saturating_sub(HEADERS_LEN),
+            first: found.first_section(),
+        };
+        Ok(spills.find(wanted).filter(|found| !found.is_arriving()).map(seen))
     }
 
     /// Spills messages until one of them matches, or the library has none that does.

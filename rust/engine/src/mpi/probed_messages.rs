@@ -1,9 +1,13 @@
 //! Messages that were taken from the library, indexed by source and tag.
 
-use mpjdev_buffer::Slab;
+use mpjdev_buffer::layout::PRIMARY_HEADER_LEN;
+use mpjdev_buffer::message::parse_first_section;
+use mpjdev_buffer::octets::load_word;
+use mpjdev_buffer::{SectionHeader, Slab, Type};
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_proto::matching::Matcher;
 use mpjdev_proto::rts::Rts;
+use mpjdev_proto::send_policy::HEADERS_LEN;
 use mpjdev_sys::mpi::{Matched, MpiError, Operation};
 
 use super::memory::Octets;
@@ -60,6 +64,42 @@ impl Physical {
     }
 }
 
+impl ProbedMessage {
+    /// Continues the receive of its octets, if they are arriving. A failed one is to be dropped.
+    fn advanced(self, failed: &mut Option<MpiError>) -> ProbedMessage {
+        let ProbedForm::Physical(Physical::Arriving(mut operation)) = self.what else { return self };
+        let physical = match operation.test() {
+            Ok(None) => Physical::Arriving(operation),
+            Ok(Some(_)) => {
+                operation.into_owner().map_or_else(Physical::Arriving, |Octets(slab)| Physical::Here(slab))
+            }
+            Err(error) => {
+                *failed = Some(error);
+                Physical::Arriving(operation)
+            }
+        };
+        ProbedMessage { what: ProbedForm::Physical(physical), ..self }
+    }
+
+    /// Whether its octets are arriving.
+    pub(super) fn is_arriving(&self) -> bool {
+        matches!(self.what, ProbedForm::Physical(Physical::Arriving(_)))
+    }
+
+    /// The header of its first section, if there is one and it is here.
+    pub(super) fn first_section(&self) -> Option<SectionHeader> {
+        match &self.what {
+            ProbedForm::Physical(Physical::Here(slab)) if self.len >= HEADERS_LEN => {
+                parse_first_section([0, PRIMARY_HEADER_LEN].map(|at| load_word(slab.words(), at)))
+            }
+            ProbedForm::Physical(_) => None,
+            ProbedForm::Rts(rts) => rts.first_section.and_then(|(element, count)| {
+                Some(SectionHeader { element: Type::from_code(element)?, count: count as usize })
+            }),
+        }
+    }
+}
+
 /// The spilled messages of a group, or of a rank.
 #[derive(Debug)]
 pub(super) struct ProbedMessages {
@@ -102,6 +142,14 @@ impl ProbedMessages {
             0 => None,
             _ => self.matcher.take(&selector(wanted)).map(|(_, spilled)| spilled),
         }
+    }
+
+    /// Continues the receive of the earliest matching message, if its octets are arriving. Returns the error
+    /// of the library; the message is to be dropped then.
+    pub(super) fn advance(&mut self, wanted: Wanted) -> Option<MpiError> {
+        let mut failed = None;
+        self.matcher.update(&selector(wanted), |spilled| spilled.advanced(&mut failed));
+        failed
     }
 
     pub(super) fn find(&mut self, wanted: Wanted) -> Option<&ProbedMessage> {

@@ -321,7 +321,13 @@ impl Rank {
         if is_synchronous {
             self.await_match_ack(number);
         }
-        let rts = Rts { number, first_len: first_len as u32, second_len: second_len as u32, is_synchronous };
+        let rts = Rts {
+            number,
+            first_len: first_len as u32,
+            second_len: second_len as u32,
+            is_synchronous,
+            first_section: message.first_section().map(|first| (first.element.code(), first.count as u32)),
+        };
         let slab = memory::write(&rts, &*self.source)?;
         // The RTS is sent first, so that the receiver has posted its memory when the physical messages
         // arrive.

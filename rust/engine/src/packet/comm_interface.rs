@@ -15,7 +15,7 @@ use mpjdev_transport::wait::WaitControl;
 use crate::abandonment::Abandonment;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Selection, SendArgs, SentAhead, Unreceived};
+use crate::operation::{Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, Unreceived};
 use crate::packet::engine::PacketEngine;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::{Completed, RequestId};
@@ -96,15 +96,11 @@ impl Engine for Arc<PacketEngine> {
         PacketEngine::irecv(self, from.receive_args(capacity, spare))
     }
 
-    fn probe(
-        &self,
-        from: Selection<'_>,
-        wait_control: &mut dyn WaitControl,
-    ) -> Result<(Envelope, usize), DeviceError> {
+    fn probe(&self, from: Selection<'_>, wait_control: &mut dyn WaitControl) -> Result<Probed, DeviceError> {
         PacketEngine::probe(self, &from.selector, from.members, wait_control)
     }
 
-    fn probe_now(&self, from: Selection<'_>) -> Result<Option<(Envelope, usize)>, DeviceError> {
+    fn probe_now(&self, from: Selection<'_>) -> Result<Option<Probed>, DeviceError> {
         PacketEngine::probe_now(self, &from.selector, from.members)
     }
 

@@ -1,25 +1,20 @@
 //! Probes, which leave their message unexpected, and receives of messages that have arrived.
 
-use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_proto::envelope::Selector;
 use mpjdev_transport::wait::{Backoff, WaitControl};
 
 use crate::error::DeviceError;
-use crate::operation::Accept;
+use crate::operation::{Accept, Probed};
 use crate::packet::engine::{Core, PacketEngine};
 use crate::packet::requests::{Receive, Work};
 use crate::request::RequestId;
 
 impl PacketEngine {
-    /// Polls for a message without receiving it (MPI_Iprobe). Returns its envelope and the capacity that it
-    /// needs.
+    /// Polls for a message without receiving it (MPI_Iprobe).
     ///
     /// # Errors
     /// This rank has finished, the job has failed, or no rank is left that could send such a message.
-    pub fn probe_now(
-        &self,
-        selector: &Selector,
-        members: &[u32],
-    ) -> Result<Option<(Envelope, usize)>, DeviceError> {
+    pub fn probe_now(&self, selector: &Selector, members: &[u32]) -> Result<Option<Probed>, DeviceError> {
         let mut core = self.lock();
         self.check_self(&core.state)?;
         self.progress(&mut core);
@@ -36,12 +31,14 @@ impl PacketEngine {
         core: &mut Core,
         selector: &Selector,
         members: &[u32],
-    ) -> Result<Option<(Envelope, usize)>, DeviceError> {
+    ) -> Result<Option<Probed>, DeviceError> {
         let find = |core: &mut Core| {
-            core.state
-                .recv_queue
-                .probe(selector)
-                .map(|(envelope, message)| (envelope, message.needs_capacity()))
+            let found = core.state.recv_queue.probe(selector);
+            found.map(|(envelope, message)| Probed {
+                envelope,
+                size: message.needs_capacity(),
+                first: message.first_section(),
+            })
         };
         self.check_kept(&core.state, selector.context)?;
         if let Some(seen) = find(core) {
@@ -61,7 +58,7 @@ impl PacketEngine {
         selector: &Selector,
         members: &[u32],
         wait_control: &mut dyn WaitControl,
-    ) -> Result<(Envelope, usize), DeviceError> {
+    ) -> Result<Probed, DeviceError> {
         self.block(&[], None, Backoff::new(&self.config), wait_control, |core| {
             self.check_self(&core.state)?;
             self.peek(core, selector, members)

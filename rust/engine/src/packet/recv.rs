@@ -312,7 +312,7 @@ impl PacketEngine {
         let Some(Work::Receive(receive)) = state.requests.get(id).map(|r| &r.work) else { return };
         let capacity = receive.capacity;
         let outcome = match payload {
-            Ok(Payload::Partial { len, here }) => {
+            Ok(Payload::Partial { len, here, .. }) => {
                 let Envelope { source: peer, tag, .. } = envelope;
                 debug!(
                     target: "mpjdev::rendezvous", rank = self.rank, peer, tag, octets = len, here,

@@ -337,7 +337,7 @@ mod tests {
 
     /// A message that its length identifies.
     fn message(len: usize) -> Unexpected {
-        Unexpected::new(Ok(Payload::Partial { len, here: 0 }), CreditCharge::default())
+        Unexpected::new(Ok(Payload::Partial { len, here: 0, start: None }), CreditCharge::default())
     }
 
     fn number(message: Unexpected) -> usize {

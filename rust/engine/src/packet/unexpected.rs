@@ -2,9 +2,10 @@
 
 use std::sync::atomic::AtomicU64;
 
-use mpjdev_buffer::SlabError;
-use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
-use mpjdev_buffer::message::parse_first;
+use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN};
+use mpjdev_buffer::message::{parse_first, parse_first_section};
+use mpjdev_buffer::octets::load_word;
+use mpjdev_buffer::{SectionHeader, SlabError};
 use mpjdev_transport::Payload;
 
 use crate::packet::credit::CreditCharge;
@@ -30,6 +31,19 @@ impl Unexpected {
             Err(_) => 0,
         };
         first_len.saturating_sub(MESSAGE_OVERHEAD)
+    }
+
+    /// The header of the first section, if there is one and it has arrived.
+    pub(crate) fn first_section(&self) -> Option<SectionHeader> {
+        match self.payload.as_ref().ok()? {
+            Payload::Logical(message) => message.first_section(),
+            Payload::Physical(slab, len) | Payload::Split((slab, len), _) if *len >= MESSAGE_OVERHEAD => {
+                parse_first_section([0, PRIMARY_HEADER_LEN].map(|at| load_word(slab.words(), at)))
+            }
+            Payload::WithHeaders(_, _, [primary, _, section]) => parse_first_section([*primary, *section]),
+            Payload::Partial { start, .. } => start.and_then(parse_first_section),
+            Payload::Physical(..) | Payload::Split(..) | Payload::Truncated { .. } => None,
+        }
     }
 
     /// Octets of both payloads, as far as the headers have arrived.

@@ -7,8 +7,9 @@ use super::packet::{Packet, PacketType};
 use super::pair_error::{ProtocolError, SendError};
 use crate::completion::Completion;
 
-/// Octets of a rendezvous in its first packet. Not 0: a rest in one packet would resemble a short message.
-pub const RTS_DATA_LEN: u32 = 8;
+/// Octets of a rendezvous in its first packet: two headers, from which a probe knows type and count of the
+/// first section. Not 0: a rest in one packet would resemble a short message.
+pub const RTS_DATA_LEN: u32 = 16;
 
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

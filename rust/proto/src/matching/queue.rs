@@ -104,6 +104,12 @@ impl<K: Filed, T, const LISTS: usize> Queue<K, T, LISTS> {
         Some((slot.key, slot.value.as_ref()?))
     }
 
+    /// Replaces the value in a slot that a search has returned.
+    pub(super) fn update_slot(&mut self, slot: u32, f: impl FnOnce(T) -> T) {
+        let value = &mut self.slots[slot as usize].value;
+        *value = value.take().map(f);
+    }
+
     /// Removes the entry in a slot that a search has returned.
     #[inline]
     pub(super) fn remove_slot(&mut self, slot: u32) -> Option<(K, T)> {

@@ -31,7 +31,9 @@ fn ranks() -> Vec<Rank> {
 
 impl Rank {
     fn send(&self, dest: u32, kind: Kind, token: u64) {
-        let mut buffer = WriteBuffer::new(self.pool.clone(), 0, Encoding::NATIVE).expect("a capacity");
+        let mut buffer = WriteBuffer::new(self.pool.clone(), 16, Encoding::NATIVE).expect("a capacity");
+        // A message that is no longer than the octets of an RTS arrives as one.
+        buffer.write(&[token.cast_signed()]).expect("room");
         let message: Message = buffer.finish().expect("memory").clone();
         let header = Header { kind, tag: 1, token, ..Header::default() };
         let body = if kind == Kind::MatchAck { Outgoing::Nothing } else { Outgoing::Message(&message) };

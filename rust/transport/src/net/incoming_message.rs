@@ -1,7 +1,7 @@
 //! Message that waits to be matched, or whose rest is in flight.
 
-use mpjdev_buffer::layout::PRIMARY_HEADER_LEN;
-use mpjdev_buffer::octets::{copy_out, copy_words};
+use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, PRIMARY_HEADER_LEN};
+use mpjdev_buffer::octets::{copy_out, copy_words, load_word};
 use mpjdev_buffer::{Packer, PrimaryHeader, Slab, SlabError, SlabSource};
 
 use crate::{Incoming, Payload};
@@ -48,9 +48,13 @@ impl<I> IncomingMessage<I> {
         IncomingMessage { first: None, ..IncomingMessage::short(id, len) }
     }
 
-    /// Records that the first octets have arrived.
-    pub(in super::super) fn begin(&mut self, slab: Slab, len: usize) {
+    /// Records that the first octets have arrived. Returns the packet of a message that has begun.
+    pub(in super::super) fn begin(&mut self, slab: Slab, len: usize) -> Payload {
+        let words = slab.words();
+        let start =
+            (len >= MESSAGE_OVERHEAD).then(|| [load_word(words, 0), load_word(words, PRIMARY_HEADER_LEN)]);
         self.first = Some((slab, len));
+        Payload::Partial { len: self.len, here: len, start }
     }
 
     /// Octets of the message.

@@ -139,14 +139,14 @@ impl TcpSource {
                 Ok(each(rank, header, incoming)?)
             }
             BodyAction::FirstPart { rank, header, msglen } => {
+                let mut begun = Payload::Partial { len: msglen, here: len, start: None };
                 if let BodyTarget::Slab(slab, _) = &body.target {
                     let mut tx = channel.tx();
                     let session = tx.session_of(rank);
                     if let Some(arriving) = tx.sessions[session].arrivals.get_mut(&header.token) {
-                        arriving.begin(slab.clone(), len);
+                        begun = arriving.begin(slab.clone(), len);
                     }
                 }
-                let begun = Payload::Partial { len: msglen, here: len };
                 Ok(each(rank, header, Incoming::Reference(begun))?)
             }
             BodyAction::Rest { rank, token, offset, last: false } => {

@@ -339,9 +339,8 @@ impl PeerSession {
             return Ok(Resolved::Message(header));
         }
         let mut arriving = IncomingMessage::long(id, total);
-        arriving.begin(taken(source, data.len, data)?, data.len);
+        let begun = arriving.begin(taken(source, data.len, data)?, data.len);
         self.arrivals.insert(header.token, NumberedMessage::new(arriving, data.len));
-        let begun = Payload::Partial { len: total, here: data.len };
         Ok(Resolved::Elsewhere(header, Incoming::Reference(begun)))
     }
 

@@ -100,7 +100,7 @@ final class BufferCalls {
         }
         Status status = new Status();
         try {
-            return status.put(Native.probe(comm.handle(), src, tag, status));
+            return status.probed(Native.probe(comm.handle(), src, tag, status), comm.handle());
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
@@ -112,7 +112,7 @@ final class BufferCalls {
         Status status = new Status();
         try {
             long found = Native.iprobe(comm.handle(), src, tag, status);
-            return found == Native.PENDING ? null : status.put(found);
+            return found == Native.PENDING ? null : status.probed(found, comm.handle());
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {

@@ -374,7 +374,7 @@ public class Comm extends PatchArrayMessages {
      *
      * @param src source, or {@link #ANY_SOURCE}
      * @param tag tag, or {@link #ANY_TAG}
-     * @return source, tag and size
+     * @return source, tag, size, and type and count of the first section
      */
     public Status probe(int src, int tag) {
         return BufferCalls.probe(this, src, tag);
@@ -385,7 +385,7 @@ public class Comm extends PatchArrayMessages {
      *
      * @param src source, or {@link #ANY_SOURCE}
      * @param tag tag, or {@link #ANY_TAG}
-     * @return source, tag and size; null if no message matches
+     * @return as of {@link #probe}; null if no message matches
      */
     public Status iprobe(int src, int tag) {
         return BufferCalls.iprobe(this, src, tag);

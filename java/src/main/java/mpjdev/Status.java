@@ -16,7 +16,7 @@ public class Status extends NativeStatus {
 
     /**
      * Returns the capacity that a receive of this message needs: the octets of its first physical message
-     * without the 16 octets of headers. On every transport a probe knows this size only.
+     * without the 16 octets of headers.
      *
      * @return octets
      */
@@ -27,7 +27,8 @@ public class Status extends NativeStatus {
     /**
      * Returns the number of elements of the first section.
      *
-     * @return the number; 0 for a probe, for a send, and for a message without sections
+     * @return the number; 0 for a send, for a message without sections, and for a probe if the section has
+     *     not arrived: the first packet of a foreign process may be short
      */
     public int count() {
         return receivedCount();
@@ -36,7 +37,7 @@ public class Status extends NativeStatus {
     /**
      * Returns the type of the elements of the first section.
      *
-     * @return the type; null for a probe, for a send, and for a message without sections
+     * @return the type; null where {@link #count} is 0 for another reason than an empty section
      */
     public Type type() {
         int code = receivedType();
@@ -62,6 +63,13 @@ public class Status extends NativeStatus {
         tag = knownTag;
         set(detail);
         return counted(buffer);
+    }
+
+    /** Returns the status of a probe in this communicator. */
+    final Status probed(long sourceAndTag, long comm) {
+        put(sourceAndTag);
+        return receivedCount() < COUNT_MAX ? this
+                : new LargeCountStatus(this, (int) mpjdev.core.Native.probedCount(comm, source, tag));
     }
 
     private Status counted(Buffer buffer) {

@@ -7,17 +7,9 @@ import mpjdev.core.Resource;
 import mpjdev.core.Waits;
 
 /** Messages between two ranks. */
-abstract class PointToPoint extends CommCore {
-    /** A tag that no receive may name. */
-    private static final int NO_TAG = -9;
-
+abstract class PointToPoint extends Probes {
     PointToPoint(long handle) {
         super(handle);
-    }
-
-    /** Returns the tag of a receive as the core has it. */
-    static int wanted(int tag) {
-        return tag == MPI.ANY_TAG ? Native.ANY_TAG : tag < 0 ? NO_TAG : tag;
     }
 
     // ---- Sending
@@ -260,15 +252,15 @@ abstract class PointToPoint extends CommCore {
         int element = datatype.element;
         if (Backoff.isVirtual()) {
             long request = Native.irecvTyped(handle(), type, array, length, element, off, count, source, wanted(tag));
-            return status.received(Waits.awaitArray(request, array, length, element, status), datatype);
-        }
-        if (source >= 0 && tag >= 0) {
+            status.received(Waits.awaitArray(request, array, length, element, status), datatype);
+        } else if (source >= 0 && tag >= 0) {
             long detail = Native.recvTypedFrom(handle(), type, array, length, element, off, count, source, tag);
-            return status.received(source, tag, (int) detail, datatype);
+            status.received(source, tag, (int) detail, datatype);
+        } else {
+            status.received(Native.recvTyped(handle(), type, array, length, element, off, count, source, wanted(tag),
+                    status), datatype);
         }
-        long envelope = Native.recvTyped(handle(), type, array, length, element, off, count, source, wanted(tag),
-                status);
-        return status.received(envelope, datatype);
+        return status.given(count);
     }
 
     /**
@@ -306,7 +298,7 @@ abstract class PointToPoint extends CommCore {
                             wanted(tag))
                     : Native.irecvArray(handle(), array, length, datatype.element, off, datatype.elements(count), source,
                             wanted(tag));
-            return into.begin(request, array, length, datatype);
+            return into.begin(request, array, length, datatype, count);
         } catch (RuntimeException e) {
             throw raised(Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag));
         } finally {

@@ -27,9 +27,10 @@ public class Request {
     /** The array of a receive; null for a send. */
     private Object array;
     private int length;
-    /** The buffer of a receive of objects, with the part of the array for them; else null. */
+    /** The buffer of a receive of objects, with the first index for them; else null. */
     private Resource reader;
     private int off;
+    /** Items that a receive has room for. */
     private int count;
     private Datatype datatype;
     /** Result of a receive that is done; null if there is none. */
@@ -42,14 +43,15 @@ public class Request {
 
     /** Begins a send; the handle is 0 if it is done. */
     final Request begin(long handle) {
-        return begin(handle, null, 0, null);
+        return begin(handle, null, 0, null, 0);
     }
 
     /** Begins a receive into an array. */
-    final Request begin(long handle, Object into, int room, Datatype type) {
+    final Request begin(long handle, Object into, int room, Datatype type, int items) {
         array = into;
         length = room;
         datatype = type;
+        count = items;
         active = true;
         pending = handle == 0 ? null : new PendingRequest(this, handle);
         return this;
@@ -59,8 +61,7 @@ public class Request {
     final Request begin(long handle, Resource buffer, Object[] into, int at, int room, Datatype type) {
         reader = buffer;
         off = at;
-        count = room;
-        return begin(handle, into, into.length, type);
+        return begin(handle, into, into.length, type, room);
     }
 
     /** Begins an operation that is done at once. */
@@ -184,7 +185,7 @@ public class Request {
         if (reader != null) {
             store(status, result, reader.handle());
         } else if (array != null) {
-            status.received(result, datatype);
+            status.received(result, datatype).given(count);
         }
         pending.release();
         done();

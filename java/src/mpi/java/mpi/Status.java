@@ -1,11 +1,14 @@
 package mpi;
 
-/** The description of a received message. */
+import mpjdev.core.Native;
+import mpjdev.core.Types;
+
+/** The description of a message that was received, or that a probe has found. */
 public class Status extends StatusFace {
     /** Class of the error of the operation; 0 for none. */
     public int error;
 
-    /** Datatype of the receive; null in an empty status. */
+    /** Datatype of the receive, or base type of a message that a probe has found; null for none. */
     private Datatype datatype;
 
     private boolean isCancelled;
@@ -35,14 +38,44 @@ public class Status extends StatusFace {
         return this;
     }
 
-    /** Returns the status of a receive from {@link MPI#PROC_NULL}. */
+    /** Stores the count that a receive has named, which is that of items without elements. */
+    final Status given(int items) {
+        if (datatype.Size() == 0) {
+            count = items;
+        }
+        return this;
+    }
+
+    /** Stores the result of a probe in this communicator. */
+    final Status probed(long sourceAndTag, long comm) {
+        source = (int) (sourceAndTag >> 32);
+        tag = (int) sourceAndTag;
+        int element = receivedType();
+        if (element == NO_TYPE) {
+            numEls = MPI.UNDEFINED;
+            countInBytes = receivedSize();
+        } else {
+            datatype = element == Types.OBJECT ? MPI.OBJECT : BasicType.of(element);
+            setElement(element);
+            int elements = receivedCount();
+            numEls = elements < COUNT_MAX ? elements : (int) Native.probedCount(comm, source, tag);
+            countInBytes = numEls * datatype.elementSize;
+        }
+        count = numEls;
+        return this;
+    }
+
+    /** Returns the status of a receive or a probe from {@link MPI#PROC_NULL}. */
     static Status ofNull(Datatype type) {
         return new Status().received(MPI.PROC_NULL, MPI.ANY_TAG, 0, type);
     }
 
     private int items(Datatype type) {
         int size = type.Size();
-        return size == 1 ? numEls : size == 0 ? 0 : numEls % size == 0 ? numEls / size : MPI.UNDEFINED;
+        if (size == 0) {
+            return datatype != null && datatype.Size() == 0 ? count : 0;
+        }
+        return size == 1 ? numEls : numEls % size == 0 ? numEls / size : MPI.UNDEFINED;
     }
 
     /**
@@ -50,7 +83,7 @@ public class Status extends StatusFace {
      *
      * @param type any datatype
      * @return the number; {@link MPI#UNDEFINED} if the last item is not whole, or if the message has elements
-     *     of another base type
+     *     of another base type. Of a datatype without elements it is the count of the receive
      * @throws MPIException if the datatype is null
      */
     public int Get_count(Datatype type) throws MPIException {
@@ -62,11 +95,11 @@ public class Status extends StatusFace {
      *
      * @param type any datatype
      * @return the number of elements of the base type; {@link MPI#UNDEFINED} if the message has elements of
-     *     another base type
+     *     another base type, or the datatype has none
      * @throws MPIException if the datatype is null
      */
     public int Get_elements(Datatype type) throws MPIException {
-        return isOf(type) ? numEls : MPI.UNDEFINED;
+        return isOf(type) && type.Size() > 0 ? numEls : MPI.UNDEFINED;
     }
 
     /**
@@ -86,7 +119,9 @@ public class Status extends StatusFace {
         if (type == null) {
             throw new MPIException(MPI.ERR_TYPE, "the datatype is null", null);
         }
-        return numEls == 0 || datatype == null || datatype.baseType == type.baseType;
+        // A probe does not tell packed octets from others.
+        boolean isPacked = type == MPI.PACKED && datatype == MPI.BYTE;
+        return numEls == 0 || datatype == null || datatype.baseType == type.baseType || isPacked;
     }
 
     @Override

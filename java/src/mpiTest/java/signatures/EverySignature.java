@@ -126,6 +126,8 @@ final class EverySignature {
         Status status = comm.Recv(buf, offset, count, type, source, tag);
         Request request = comm.Irecv(buf, offset, count, type, source, tag);
         Prequest persistent = comm.Recv_init(buf, offset, count, type, source, tag);
+        status = comm.Probe(source, tag);
+        status = comm.Iprobe(source, tag);
         status = comm.Sendrecv(buf, offset, count, type, source, tag, buf, offset, count, type, source, tag);
         status = comm.Sendrecv_replace(buf, offset, count, type, source, tag, source, tag);
     }

@@ -28,8 +28,8 @@ class StatusTest {
                     try (ReadBuffer in = new ReadBuffer(100)) {
                         Status probed = world.probe(0, type.ordinal());
                         assertEquals(size, probed.size());
-                        assertEquals(0, probed.count());
-                        assertNull(probed.type());
+                        assertEquals(5, probed.count());
+                        assertEquals(type, probed.type());
                         Status status = world.recv(in, Comm.ANY_SOURCE, Comm.ANY_TAG);
                         assertEquals(0, status.source);
                         assertEquals(type.ordinal(), status.tag);
@@ -99,6 +99,8 @@ class StatusTest {
                 for (int size : new int[] {8 + secondary, 8, 8}) {
                     Status probed = world.probe(0, 0);
                     assertEquals(size, probed.size(), "every transport splits messages alike");
+                    assertEquals(3, probed.count());
+                    assertEquals(Type.OBJECT, probed.type());
                     try (ObjectReadBuffer in = new ObjectReadBuffer(probed.size())) {
                         Status status = world.recv(in, 0, 0);
                         assertEquals(Type.OBJECT, status.type());

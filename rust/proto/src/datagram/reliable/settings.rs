@@ -98,8 +98,9 @@ pub struct Settings {
 /// The shortest datagram with room for a fragment of one octet and all blocks.
 pub const DATAGRAM_LEN_MIN: usize =
     FIXED_LEN + CONTEXT_LEN + FRAGMENT_LEN + TRAILER_LEN + RTS_DATA_LEN as usize;
-/// Octets of a rendezvous in its RTS, from which a receiver knows the length of the message (as over IMPI).
-pub const RTS_DATA_LEN: u32 = 8;
+/// Octets of a rendezvous in its RTS, from which a probe knows type and count of the first section (as over
+/// IMPI).
+pub const RTS_DATA_LEN: u32 = 16;
 /// The default of [`Settings::dead_after`] (5.8).
 pub const DEAD_AFTER: Nanos = 30 * SECOND;
 /// The default of [`Settings::eager_max`] (5.9).

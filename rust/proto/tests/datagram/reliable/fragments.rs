@@ -124,14 +124,14 @@ fn parts_without_a_grant_must_follow_each_other() {
 fn rts_with_more_than_its_first_octets_is_refused() {
     let mut end = End::new();
     for (len, total, violations) in
-        [(8, 8000, 0), (9, 8000, 1), (1000, 8000, 2), (9, 9, 3), (8, 8, 3), (0, 0, 3)]
+        [(16, 8000, 0), (17, 8000, 1), (1000, 8000, 2), (17, 17, 3), (16, 16, 3), (0, 0, 3)]
     {
         let message_id = len + 7 * total;
         let request = Request { message_id, total: total.into() };
         let disposition = end.take(Mode::RequestSend, len, |packet| packet.extension.request = Some(request));
         let is_taken = matches!(disposition, Disposition::Deliver(Delivery::Arrived(_)));
         assert_eq!(end.connection.counters().violations, violations, "{len} of {total}");
-        assert_eq!(is_taken, len <= 8, "{len} of {total}");
+        assert_eq!(is_taken, len <= 16, "{len} of {total}");
     }
 }
 
@@ -183,7 +183,7 @@ fn unrequested_grant_is_refused() {
     let left: Vec<_> = std::iter::from_fn(|| end.connection.poll_transmit(0)).collect();
     let parts: Vec<_> = left.iter().filter_map(|transmit| transmit.packet.extension.fragment).collect();
     let message_id = right.message_id;
-    assert_eq!(parts, [Fragment { message_id, destination_id: 3, total: TOTAL, offset: 8 }]);
+    assert_eq!(parts, [Fragment { message_id, destination_id: 3, total: TOTAL, offset: 16 }]);
     assert_eq!(end.answer(Mode::OkToSend, right), (Vec::new(), 1));
 }
 
@@ -200,7 +200,7 @@ fn granted_octets_wait_until_they_are_there() {
     end.connection.send(short(8)).expect("there is room");
     end.connection.handle_drained(0);
     let mut sent = Vec::new();
-    for there in [8, len / 2, len / 2, len - 1, len] {
+    for there in [16, len / 2, len / 2, len - 1, len] {
         let is_there = |body: &Body| body.token != 7 || body.offset + u64::from(body.len) <= there;
         while let Some(transmit) = end.connection.poll_transmit_if(0, is_there) {
             end.connection.check();

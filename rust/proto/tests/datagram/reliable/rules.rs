@@ -360,7 +360,7 @@ fn ack_has_the_longest_selective_ack_that_fits() {
     let said = left(&mut shortest, 0);
     assert_eq!(
         said.iter().map(|packet| packet.extension.sack).collect::<Vec<_>>(),
-        [Some(Sack::new(&[0; 5]))]
+        [Some(Sack::new(&[0; 6]))]
     );
     let mut end = end(windows);
     // Its parts fill their packets.

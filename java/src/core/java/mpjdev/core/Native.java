@@ -428,12 +428,18 @@ public final class Native {
 
     /**
      * Blocks until a message matches a source or {@link #ANY_SOURCE} and a tag or {@link #ANY_TAG}; receives
-     * nothing. Returns {@code source << 32 | tag}; {@code out} receives the size.
+     * nothing. Returns {@code source << 32 | tag}; {@code out} receives size, type and count.
      */
     public static native long probe(long comm, int source, int tag, NativeStatus out);
 
     /** As {@link #probe}, without blocking: {@link #PENDING} if no message matches. */
     public static native long iprobe(long comm, int source, int tag, NativeStatus out);
+
+    /**
+     * Returns the count of the first section of the message that {@link #iprobe} finds, also a count that is
+     * too large for a {@link NativeStatus}; {@link #PENDING} if there is none.
+     */
+    public static native long probedCount(long comm, int source, int tag);
 
     // ---- Messages between arrays
 

@@ -61,6 +61,25 @@ public final class Waits {
         return result;
     }
 
+    /**
+     * Completes a probe of a virtual thread. Blocks; an interrupt does not end it.
+     *
+     * @param comm the communicator
+     * @param source source, or {@link Native#ANY_SOURCE}
+     * @param tag tag, or {@link Native#ANY_TAG}
+     * @param into the status
+     * @return as {@link Native#probe}
+     */
+    public static long probe(long comm, int source, int tag, NativeStatus into) {
+        Backoff backoff = new Backoff();
+        long result = Native.iprobe(comm, source, tag, into);
+        while (result == Native.PENDING) {
+            backoff.pause();
+            result = Native.iprobe(comm, source, tag, into);
+        }
+        return result;
+    }
+
     private static long park(long operation) {
         Backoff backoff = new Backoff();
         long made = Native.advance(operation, false);

@@ -266,12 +266,13 @@ fn blocking_posted_receive_accepts_a_message_that_is_being_packed() {
 }
 
 #[test]
-fn probe_sees_the_length_of_a_message_that_is_being_packed() {
+fn probe_sees_length_type_and_count_of_a_message_that_is_being_packed() {
     for mode in [Mode::Standard, Mode::Synchronous] {
         let job = Job::new();
         let (sent, _) = job.send_ahead_in(mode);
-        let (_, size) = job.receiver.probe_now(&selector(), &[]).expect("no error").expect("it has arrived");
-        assert_eq!(size, OCTETS - 16);
+        let seen = job.receiver.probe_now(&selector(), &[]).expect("no error").expect("it has arrived");
+        let section = SectionHeader { element: Type::Long, count: COUNT };
+        assert_eq!((seen.size, seen.first), (OCTETS - 16, Some(section)));
         sent.finish();
     }
 }

@@ -233,12 +233,14 @@ fn receive_of_all_octets_is_pending_until_the_last_one_is_packed() {
 }
 
 #[test]
-fn probe_sees_the_length_of_a_message_that_is_not_packed() {
+fn probe_sees_length_type_and_count_of_a_message_that_is_not_packed() {
     for net in NETS {
         let job = Job::new(net);
         let sent = job.send_ahead();
         let seen = job.while_sending(|receiver| receiver.probe(&selector(), &[], &mut Uninterruptible));
-        assert_eq!(seen.expect("it has arrived").1, OCTETS - 16);
+        let seen = seen.expect("it has arrived");
+        let section = SectionHeader { element: Type::Long, count: COUNT };
+        assert_eq!((seen.size, seen.first), (OCTETS - 16, Some(section)));
         sent.finish();
     }
 }

@@ -252,8 +252,8 @@ fn probe_finds_the_message_of_a_finished_sender_whose_doorbell_was_cleared() {
     // The epoch on the page that all ranks write is a hint as well.
     job.hostile.transport.clear_epoch();
     let selector = Selector { context: 7, source: Some(0), tag: None };
-    let (envelope, _) = job.receiver.probe_now(&selector, &[]).expect("a message").expect("it has arrived");
-    assert_eq!(envelope.source, 0);
+    let seen = job.receiver.probe_now(&selector, &[]).expect("a message").expect("it has arrived");
+    assert_eq!(seen.envelope.source, 0);
 }
 
 #[test]
