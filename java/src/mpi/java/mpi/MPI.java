@@ -1,6 +1,7 @@
 package mpi;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -165,6 +166,9 @@ public final class MPI {
     private static final long BEGUN_NANOS = System.nanoTime();
     private static final double BEGUN = System.currentTimeMillis() * MILLI;
 
+    /** Octets that MPI asks a program to add to a buffer for each buffered send. None are needed here. */
+    public static final int BSEND_OVERHEAD = 32;
+
     /** The thread that has called {@link #Init}. */
     private static Thread mainThread;
     private static boolean isFinalized;
@@ -260,6 +264,7 @@ public final class MPI {
         COMM_SELF = null;
         isFinalized = true;
         mainThread = null;
+        BsendQuota.leave();
         try {
             Native.finish(world.handle());
         } catch (RuntimeException e) {
@@ -269,6 +274,46 @@ public final class MPI {
             self.release();
             world.release();
         }
+    }
+
+    /**
+     * Attaches a buffer for sends in buffered mode (MPI-1.1, section 3.6). A buffer that is attached is
+     * detached first, as {@link #Buffer_detach} does. Nothing is stored in it: its length limits the octets of
+     * buffered sends that are not done.
+     *
+     * @param buffer the buffer
+     * @throws MPIException if the buffer is null, or this rank is not initialised
+     */
+    public static void Buffer_attach(byte[] buffer) throws MPIException {
+        attach(buffer, buffer == null ? 0 : buffer.length, buffer);
+    }
+
+    /**
+     * Attaches a buffer as {@link #Buffer_attach(byte[])} does; its capacity counts.
+     *
+     * @param buffer the buffer
+     * @throws MPIException as there
+     */
+    public static void Buffer_attach(ByteBuffer buffer) throws MPIException {
+        attach(null, buffer == null ? 0 : buffer.capacity(), buffer);
+    }
+
+    private static void attach(byte[] array, int octets, Object buffer) {
+        if (buffer == null) {
+            throw new MPIException(ERR_BUFFER, "the buffer is null", null);
+        }
+        world();
+        BsendQuota.attach(array, octets);
+    }
+
+    /**
+     * Waits until all sends in buffered mode are done, and detaches the buffer. Blocks.
+     *
+     * @return the array that was attached; null for a {@link ByteBuffer}, and without an attached buffer
+     * @throws MPIException if the thread is interrupted; the buffer is attached then
+     */
+    public static byte[] Buffer_detach() throws MPIException {
+        return BsendQuota.detach();
     }
 
     /**

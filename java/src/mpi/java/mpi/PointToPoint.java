@@ -177,7 +177,7 @@ abstract class PointToPoint extends Probes {
         }
     }
 
-    private long startSend(Object array, int off, int count, Datatype datatype, int dest, int tag,
+    final long startSend(Object array, int off, int count, Datatype datatype, int dest, int tag,
             boolean synchronous) {
         int length = datatype.lengthOf(array);
         int element = datatype.element;
@@ -502,13 +502,13 @@ abstract class PointToPoint extends Probes {
         return persistent(buf, offset, count, datatype, source, tag, Prequest.Kind.RECEIVE);
     }
 
-    private Prequest persistent(Object buf, int offset, int count, Datatype datatype, int peer, int tag,
+    final Prequest persistent(Object buf, int offset, int count, Datatype datatype, int peer, int tag,
             Prequest.Kind kind) {
         try {
             datatype.lengthOf(datatype.arrayOf(buf, count));
         } catch (RuntimeException e) {
             throw raised(Failures.ofMessage(e, datatype, count, 0));
         }
-        return new Prequest(this, buf, offset, count, datatype, peer, tag, kind);
+        return new Prequest((Comm) this, buf, offset, count, datatype, peer, tag, kind);
     }
 }

@@ -5,7 +5,7 @@ package mpi;
  * is void.
  */
 public class Prequest extends Request {
-    private final PointToPoint comm;
+    private final Comm comm;
     private final Object buf;
     private final int offset;
     private final int count;
@@ -16,10 +16,10 @@ public class Prequest extends Request {
 
     /** Operations that a persistent request can start. */
     enum Kind {
-        SEND, SYNCHRONOUS_SEND, RECEIVE
+        SEND, BUFFERED_SEND, SYNCHRONOUS_SEND, RECEIVE
     }
 
-    Prequest(PointToPoint comm, Object buf, int offset, int count, Datatype datatype, int peer, int tag, Kind kind) {
+    Prequest(Comm comm, Object buf, int offset, int count, Datatype datatype, int peer, int tag, Kind kind) {
         this.comm = comm;
         this.buf = buf;
         this.offset = offset;
@@ -41,6 +41,9 @@ public class Prequest extends Request {
         }
         if (kind == Kind.RECEIVE) {
             comm.irecv(this, buf, offset, count, datatype, peer, tag);
+        } else if (kind == Kind.BUFFERED_SEND) {
+            comm.Bsend(buf, offset, count, datatype, peer, tag);
+            begin(0);
         } else {
             comm.isend(this, buf, offset, count, datatype, peer, tag, kind == Kind.SYNCHRONOUS_SEND);
         }

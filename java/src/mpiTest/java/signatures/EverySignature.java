@@ -1,5 +1,6 @@
 package signatures;
 
+import java.nio.ByteBuffer;
 import mpi.CartParms;
 import mpi.Cartcomm;
 import mpi.Comm;
@@ -40,6 +41,9 @@ final class EverySignature {
         double time = MPI.Wtime();
         time = MPI.Wtick();
         String host = MPI.Get_processor_name();
+        MPI.Buffer_attach(new byte[MPI.BSEND_OVERHEAD]);
+        MPI.Buffer_attach(ByteBuffer.allocate(MPI.BSEND_OVERHEAD));
+        byte[] buffer = MPI.Buffer_detach();
         MPI.Finalize();
         MPI.COMM_WORLD = null;
     }
@@ -61,7 +65,8 @@ final class EverySignature {
     static int[] numbers() {
         return new int[] {MPI.UNDEFINED, MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.PROC_NULL, MPI.IDENT, MPI.SIMILAR, MPI.UNEQUAL,
             MPI.CONGRUENT, MPI.GRAPH, MPI.CART, MPI.TAG_UB, MPI.HOST, MPI.IO, MPI.WTIME_IS_GLOBAL, MPI.THREAD_SINGLE,
-            MPI.THREAD_FUNNELED, MPI.THREAD_SERIALIZED, MPI.THREAD_MULTIPLE, MPI.SEND_OVERHEAD, MPI.RECV_OVERHEAD};
+            MPI.THREAD_FUNNELED, MPI.THREAD_SERIALIZED, MPI.THREAD_MULTIPLE, MPI.SEND_OVERHEAD, MPI.RECV_OVERHEAD,
+            MPI.BSEND_OVERHEAD};
     }
 
     static int[] errorClasses() {
@@ -104,12 +109,15 @@ final class EverySignature {
 
     static void send(Comm comm, Object buf, int offset, int count, Datatype type, int dest, int tag) throws MPIException {
         comm.Send(buf, offset, count, type, dest, tag);
+        comm.Bsend(buf, offset, count, type, dest, tag);
         comm.Ssend(buf, offset, count, type, dest, tag);
         comm.Rsend(buf, offset, count, type, dest, tag);
         Request request = comm.Isend(buf, offset, count, type, dest, tag);
+        request = comm.Ibsend(buf, offset, count, type, dest, tag);
         request = comm.Issend(buf, offset, count, type, dest, tag);
         request = comm.Irsend(buf, offset, count, type, dest, tag);
         Prequest persistent = comm.Send_init(buf, offset, count, type, dest, tag);
+        persistent = comm.Bsend_init(buf, offset, count, type, dest, tag);
         persistent = comm.Ssend_init(buf, offset, count, type, dest, tag);
         persistent = comm.Rsend_init(buf, offset, count, type, dest, tag);
     }

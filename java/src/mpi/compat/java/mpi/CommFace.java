@@ -3,7 +3,7 @@ package mpi;
 import mpjbuf.Buffer;
 
 /** A communicator, whose packing units are also buffers of MPJ Express. */
-abstract class CommFace extends PointToPoint {
+abstract class CommFace extends BufferedSends {
     /** This communicator for messages of buffers. */
     public final mpjdev.Comm mpjdevComm = new mpjdev.Comm((Comm) this);
 

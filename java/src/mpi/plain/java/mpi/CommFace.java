@@ -1,7 +1,7 @@
 package mpi;
 
 /** A communicator. In {@code mpj-compat.jar} it also moves messages of buffers. */
-abstract class CommFace extends PointToPoint {
+abstract class CommFace extends BufferedSends {
     CommFace(long handle) {
         super(handle);
     }
