@@ -347,6 +347,17 @@ pub(crate) fn drop_request(handle: i64) -> Option<Request> {
     REQUESTS.remove(handle).ok()
 }
 
+/// The requests of the rank of a communicator.
+pub(crate) fn requests_of(comm: &Comm) -> Vec<Request> {
+    let mut own = Vec::new();
+    REQUESTS.for_each(|_, request| {
+        if request.comm.is_of_same_rank(comm) {
+            own.push(request.clone());
+        }
+    });
+    own
+}
+
 /// Number of requests that are not complete.
 pub(crate) fn open_requests() -> usize {
     REQUESTS.len()

@@ -16,6 +16,7 @@ mod direct;
 mod error;
 mod handle;
 mod natives;
+mod requests;
 mod stats;
 mod topology;
 mod types;

@@ -3,7 +3,7 @@
 use crate::boundary::{self, Env, natives};
 use crate::direct::{exchange, packing_unit, typed};
 use crate::error::{self, Failure};
-use crate::{buffer, comm, direct, handle, stats, topology, types, view};
+use crate::{buffer, comm, direct, handle, requests, stats, topology, types, view};
 
 /// Raised together with `Native.ABI` when a method is removed or its signature changes.
 const ABI: i32 = 6;
@@ -83,6 +83,7 @@ natives! {
     "test" Java_mpjdev_core_Native_test = comm::test, (request: long, out: status) -> long;
     "awaitAny" Java_mpjdev_core_Native_awaitAny = comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;
     "cancel" Java_mpjdev_core_Native_cancel = comm::cancel, (request: long) -> bool;
+    "incompleteRequests" Java_mpjdev_core_Native_incompleteRequests = requests::incomplete, (comm: long) -> long;
     "freeRequest" Java_mpjdev_core_Native_freeRequest = comm::free_request, (request: long) -> void;
     "sendArray" Java_mpjdev_core_Native_sendArray = direct::send,
         (comm: long, array/length/element: array, off: int, count: int, dest: int, tag: int, synchronous: bool) -> void;

@@ -85,6 +85,7 @@ abstract class CommCore {
         } catch (RuntimeException e) {
             throw raised(Failures.of(e));
         } finally {
+            Request.sweepFreed();
             Reference.reachabilityFence(this);
         }
     }

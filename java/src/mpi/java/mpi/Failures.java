@@ -86,6 +86,12 @@ final class Failures {
         }
     }
 
+    /** Returns the exception for requests that Finalize has found. */
+    static MPIException incomplete(int sends, int receives, RuntimeException cause) {
+        return new MPIException(MPI.ERR_REQUEST, "requests are not complete at MPI.Finalize: " + sends + " sends, "
+                + receives + " receives", cause);
+    }
+
     /** Returns the exception for a buffer that is null although it has to hold elements. */
     static MPIException noBuffer(int count) {
         return new MPIException(MPI.ERR_BUFFER, "the buffer is null, and the count is " + count, null);

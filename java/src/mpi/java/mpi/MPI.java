@@ -246,8 +246,9 @@ public final class MPI {
      * <p>Unreceived messages are no failure: one line on standard error names them. Communicators and
      * requests of the rank throw afterwards.
      *
-     * @throws MPIException if this rank is not initialised, a rank has failed, or messages could not be
-     *     delivered; the rank has ended all the same
+     * @throws MPIException if this rank is not initialised, a rank has failed, messages could not be
+     *     delivered, or requests are not complete: receives that were neither waited for nor freed, and sends
+     *     that no receive can match any more. The rank has ended all the same
      */
     public static synchronized void Finalize() throws MPIException {
         Intracomm world = world();
@@ -265,21 +266,31 @@ public final class MPI {
         isFinalized = true;
         mainThread = null;
         BsendQuota.leave();
+        Request.leaveFreed();
+        RuntimeException failure = null;
+        long incomplete = 0;
         try {
             Native.finish(world.handle());
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            failure = Failures.of(e);
         } finally {
+            incomplete = Native.incompleteRequests(world.handle());
             // Free it now: no part of the rank has to wait for a garbage collection.
             self.release();
             world.release();
+        }
+        if (incomplete != 0) {
+            failure = Failures.incomplete((int) (incomplete >> 32), (int) incomplete, failure);
+        }
+        if (failure != null) {
+            throw failure;
         }
     }
 
     /**
      * Attaches a buffer for sends in buffered mode (MPI-1.1, section 3.6). A buffer that is attached is
-     * detached first, as {@link #Buffer_detach} does. Nothing is stored in it: its length limits the octets of
-     * buffered sends that are not done.
+     * detached first, as {@link #Buffer_detach} does. Nothing is stored in it: its length limits the octets
+     * of buffered sends that are not done.
      *
      * @param buffer the buffer
      * @throws MPIException if the buffer is null, or this rank is not initialised

@@ -240,6 +240,7 @@ abstract class PointToPoint extends Probes {
         } catch (RuntimeException e) {
             throw raised(Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag));
         } finally {
+            Request.sweepFreed();
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(datatype);
         }

@@ -3,6 +3,7 @@ package mpi;
 import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import mpjdev.core.Backoff;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
@@ -19,6 +20,10 @@ import mpjdev.core.Resource;
  */
 public class Request {
     private static final long FOREVER = -1;
+    /** Receives that were freed before they were done. */
+    private static final ConcurrentLinkedQueue<Rest> FREED = new ConcurrentLinkedQueue<>();
+    /** Whether there may be any of them. */
+    private static volatile boolean hasFreed;
 
     /** The communicator; null for a request that was never begun. */
     CommCore owner;
@@ -102,6 +107,94 @@ public class Request {
      */
     public boolean Is_null() {
         return !active;
+    }
+
+    /**
+     * Tests whether the operation is done, as {@link #Test} does, and leaves the request active.
+     *
+     * @return the status as of {@link #Wait}; null if the operation is not done
+     * @throws MPIException if the operation has failed
+     */
+    public Status Get_status() throws MPIException {
+        if (!poll()) {
+            return null;
+        }
+        if (failure instanceof MPIException) {
+            throw owner.raised((MPIException) failure);
+        }
+        rethrow(failure);
+        return status == null ? new Status() : status;
+    }
+
+    /**
+     * Makes the request void at once (MPI-1.1, section 3.7.3). Its operation continues: a send is delivered,
+     * and a receive stores its elements when a later call of this rank has received a message, has waited or
+     * has tested. Status and failure are dropped.
+     */
+    public void Free() {
+        if (pending != null && array != null) {
+            FREED.add(new Rest(this));
+            hasFreed = true;
+        } else if (pending != null) {
+            pending.close();
+        }
+        done();
+        active = false;
+        status = null;
+        failure = null;
+    }
+
+    /** A receive that was freed before it was done. */
+    private static final class Rest extends Request {
+        /** Its reader is closed when this object is unreachable. */
+        private final Request freed;
+
+        Rest(Request freed) {
+            this.freed = freed;
+            super.takeOver(freed);
+        }
+
+        /** Returns whether it is done. Several threads may ask. */
+        synchronized boolean isOver() {
+            try {
+                return super.poll();
+            } finally {
+                Reference.reachabilityFence(freed);
+            }
+        }
+    }
+
+    private void takeOver(Request other) {
+        owner = other.owner;
+        array = other.array;
+        length = other.length;
+        reader = other.reader;
+        off = other.off;
+        count = other.count;
+        datatype = other.datatype;
+        pending = new PendingRequest(this, other.pending.handle());
+        other.pending.release();
+        other.reader = null;
+    }
+
+    /** Stores the elements of freed receives that are done. */
+    static void sweepFreed() {
+        if (hasFreed) {
+            FREED.removeIf(Rest::isOver);
+            hasFreed = false;
+            hasFreed = !FREED.isEmpty();
+        }
+    }
+
+    /** Stores the elements of freed receives that are done, and forgets the others. */
+    static void leaveFreed() {
+        sweepFreed();
+        for (Request rest = FREED.poll(); rest != null; rest = FREED.poll()) {
+            PendingRequest resource = rest.pending;
+            if (resource != null) {
+                resource.close();
+            }
+        }
     }
 
     /**
@@ -234,6 +327,7 @@ public class Request {
 
     /** Makes the request void. Returns its status, or throws its failure. */
     private Status take(int index) {
+        sweepFreed();
         Status taken = status == null ? new Status() : status;
         Throwable thrown = failure;
         active = false;

@@ -248,8 +248,10 @@ final class EverySignature {
     static void requests(Request request, Request[] requests) throws MPIException {
         Status status = request.Wait();
         status = request.Test();
+        status = request.Get_status();
         boolean is = request.Is_null();
         request.Cancel();
+        request.Free();
         status = Request.Waitany(requests);
         status = Request.Testany(requests);
         Status[] statuses = Request.Waitall(requests);

@@ -574,6 +574,12 @@ public final class Native {
      */
     public static native boolean cancel(long request);
 
+    /**
+     * Returns the requests of the communicator's rank that its end has left incomplete: sends that have failed
+     * in bits 32 to 62, receives below. For a rank that has {@linkplain #finish finished}. Does not block.
+     */
+    public static native long incompleteRequests(long comm);
+
     /** Detaches a request: its operation continues, and a receive keeps its buffer in use. Does not block. */
     public static native void freeRequest(long request);
 
