@@ -17,7 +17,7 @@ use jni::sys::jobject;
 use mpjdev_buffer::patch::{Block, Blocks, Patch};
 use mpjdev_buffer::{Octets, Type};
 
-use crate::boundary::{Argument, Env, RawArray, RawDirect, RawInts};
+use crate::boundary::{Argument, Env, ObjectArray, RawArray, RawDirect, RawInts};
 use crate::error::{Failure, Fault, zeroed};
 
 use access::{Access, Critical, get_region, set_region};
@@ -73,6 +73,18 @@ impl Argument<RawArray> for Array {
 }
 
 impl Array {
+    /// Uses the array at an index of an array of objects; `None` if there is none of this length.
+    #[inline(always)]
+    pub(crate) fn with_element<R>(
+        env: &mut Env,
+        objects: &ObjectArray,
+        at: usize,
+        (element, len): (Type, usize),
+        f: impl FnOnce(&mut Env, &Array) -> R,
+    ) -> Option<R> {
+        objects.with_array(env, at, len, |env, raw| f(env, &Array { raw, len, element }))
+    }
+
     /// Number of elements.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
@@ -293,6 +305,16 @@ impl Array {
         assert!(self.element == Type::Long && at < self.len);
         // SAFETY: the region is inside the array.
         unsafe { set_region(env, self.raw, Type::Long, at, 1, (&raw const value).cast()) }
+    }
+
+    /// Stores the first elements of a long array, as many as `source` has.
+    ///
+    /// # Panics
+    /// It is no long array or too short.
+    pub(crate) fn put_longs(&self, env: &mut Env, source: &[i64]) {
+        assert!(self.element == Type::Long && source.len() <= self.len);
+        // SAFETY: the region is inside the array.
+        unsafe { set_region(env, self.raw, Type::Long, 0, source.len(), source.as_ptr().cast()) }
     }
 
     /// Copies the first elements of a long array, as many as `dest` has.

@@ -10,6 +10,7 @@
 //! reason); the crate's typed calls convert texts.
 
 mod env;
+mod objects;
 mod upcalls;
 mod value;
 
@@ -22,8 +23,9 @@ use jni::strings::{JNIStr, JNIString};
 use crate::error::{Failure, JavaClass};
 
 pub(crate) use env::{DirectView, Env, NativeStatus};
+pub(crate) use objects::ObjectArray;
 pub(crate) use upcalls::{make_room, reclaim};
-pub(crate) use value::{Answer, Argument, RawArray, RawDirect, RawInts, RawStatus, RawText};
+pub(crate) use value::{Answer, Argument, RawArray, RawDirect, RawInts, RawObjects, RawStatus, RawText};
 
 /// Prepares the boundary when Java loads the library.
 pub(crate) fn load(env: &mut Env) {
@@ -84,6 +86,16 @@ fn throw(env: &Env, class: JavaClass, text: &str) {
     throw_named(env, name, text);
 }
 
+/// Stores the exception of a failure in an array of objects; null if Java has no memory for it.
+#[cold]
+pub(crate) fn put_exception(env: &mut Env, objects: &ObjectArray, at: usize, failure: &Failure) {
+    throw(env, failure.java_class(), &failure.to_string());
+    let exception = env.take_pending().unwrap_or(std::ptr::null_mut());
+    objects.store(env, at, exception);
+    // SAFETY: the reference is one of this call, and is not used any more.
+    unsafe { ((**env.raw).v1_1.DeleteLocalRef)(env.raw, exception) }
+}
+
 /// Throws by the raw functions. `FindClass` uses the loader of `Native`. The jni crate would use the thread's
 /// context loader first, which may know another class of that name; the crate recurses without end if that
 /// loader throws.
@@ -131,6 +143,9 @@ macro_rules! signature {
     };
     (longs) => {
         "[JI"
+    };
+    (objects) => {
+        "[Ljava/lang/Object;I"
     };
     (direct) => {
         "Ljava/nio/ByteBuffer;"
@@ -198,6 +213,10 @@ macro_rules! shell {
     (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: ints, $($rest:tt)*]) => {
         $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
             [$($c)* $a = $crate::boundary::RawInts($a, $b),] [$($rest)*] }
+    };
+    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: objects, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
+            [$($c)* $a = $crate::boundary::RawObjects($a, $b),] [$($rest)*] }
     };
     (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: status, $($rest:tt)*]) => {
         $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject,]

@@ -420,8 +420,16 @@ pub(crate) fn wait(env: &mut Env, request: i64, nanos: i64, out: NativeStatus) -
     let result = r.comm.wait(r.id, deadline(nanos), &mut || env.may_wait());
     match result {
         Err(error @ (DeviceError::TimedOut { .. } | DeviceError::Interrupted)) => Err(error.into()),
-        result => conclude(env, request, &r, result, out),
+        result => reply(env, conclude(request, &r, result)?, out),
     }
+}
+
+/// The answer of a complete request.
+fn reply(env: &mut Env, (envelope, detail): (i64, i64), out: NativeStatus) -> Answer {
+    if envelope != SENT {
+        out.set(env, detail);
+    }
+    Ok(envelope)
 }
 
 /// A request that completes without an array.
@@ -439,18 +447,17 @@ pub(crate) fn test(env: &mut Env, request: i64, out: NativeStatus) -> Answer {
     let r = request_without_array(request)?;
     match r.comm.test(r.id).transpose() {
         None => Ok(PENDING),
-        Some(result) => conclude(env, request, &r, result, out),
+        Some(result) => reply(env, conclude(request, &r, result)?, out),
     }
 }
 
-/// Completes a request: removes its handle, and stores its message in the buffer.
-fn conclude(
-    env: &mut Env,
+/// Completes a request: removes its handle, and stores its message in the buffer. Returns envelope and
+/// details.
+pub(crate) fn conclude(
     handle: i64,
     request: &Request,
     result: Result<Done, DeviceError>,
-    out: NativeStatus,
-) -> Answer {
+) -> Answer<(i64, i64)> {
     handle::drop_request(handle);
     let buffer = request.buffer();
     let done = match buffer {
@@ -463,7 +470,7 @@ fn conclude(
     if let (Some(buffer), Some(message)) = (buffer, done.message) {
         deliver(buffer, message);
     }
-    Ok(done.status.map_or(SENT, |status| pack(env, &status, out)))
+    Ok(done.status.map_or((SENT, 0), |status| (envelope(&status), detail(&status))))
 }
 
 /// Waits until one of the first `count` requests is complete and returns its index. Zero handles are skipped;

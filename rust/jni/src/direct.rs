@@ -11,6 +11,7 @@ pub(crate) mod packing_unit;
 mod part;
 pub(crate) mod typed;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use mpjdev_buffer::patch::{check_indices, check_range};
@@ -316,6 +317,17 @@ impl Reply for WithEnvelope {
     }
 }
 
+/// Returns the envelope, and stores the details.
+#[derive(Clone, Copy)]
+struct Both<'a>(&'a Cell<i64>);
+
+impl Reply for Both<'_> {
+    fn reply(self, _: &mut Env, status: &Status, count: usize) -> i64 {
+        self.0.set(detail(status, count));
+        envelope(status)
+    }
+}
+
 /// Returns the details.
 #[derive(Clone, Copy)]
 struct Detail;
@@ -474,7 +486,7 @@ pub(crate) fn wait(env: &mut Env, request: i64, array: Array, nanos: i64, out: N
     let part = destination(&r, &array)?;
     match r.comm.wait(r.id, deadline(nanos), &mut || env.may_wait()) {
         Err(error @ (DeviceError::TimedOut { .. } | DeviceError::Interrupted)) => Err(error.into()),
-        result => conclude(env, request, &part, result, out),
+        result => conclude(env, request, &part, result, WithEnvelope(out)),
     }
 }
 
@@ -483,7 +495,7 @@ pub(crate) fn test(env: &mut Env, request: i64, array: Array, out: NativeStatus)
     let part = destination(&r, &array)?;
     match r.comm.test(r.id).transpose() {
         None => Ok(PENDING),
-        Some(result) => conclude(env, request, &part, result, out),
+        Some(result) => conclude(env, request, &part, result, WithEnvelope(out)),
     }
 }
 
@@ -499,13 +511,25 @@ fn destination<'a>(request: &'a Request, array: &'a Array) -> Answer<Part<'a>> {
     }
 }
 
+/// Completes one of several receives: stores its elements in the array. Returns envelope and details.
+pub(crate) fn conclude_selected(
+    env: &mut Env,
+    handle: i64,
+    (array, selection): (&Array, &Selection),
+    result: Result<Done, DeviceError>,
+) -> Answer<(i64, i64)> {
+    let details = Cell::new(0);
+    let envelope = conclude(env, handle, &Part::selected(array, selection), result, Both(&details))?;
+    Ok((envelope, details.get()))
+}
+
 /// Completes a request: removes its handle, and copies its message to the array.
 fn conclude(
     env: &mut Env,
     handle: i64,
     part: &Part<'_>,
     result: Result<Done, DeviceError>,
-    out: NativeStatus,
+    reply: impl Reply,
 ) -> Answer {
     handle::drop_request(handle);
     let Done { status: Some(status), message: Some(message) } = result? else {
@@ -513,7 +537,7 @@ fn conclude(
     };
     let count = part.take(env, &message, &status);
     handle::with_memory(|memory| memory.keep(message));
-    Ok(WithEnvelope(out).reply(env, &status, count?))
+    Ok(reply.reply(env, &status, count?))
 }
 
 #[cfg(test)]

@@ -82,6 +82,8 @@ natives! {
     "await" Java_mpjdev_core_Native_await = comm::wait, (request: long, nanos: long, out: status) -> long;
     "test" Java_mpjdev_core_Native_test = comm::test, (request: long, out: status) -> long;
     "awaitAny" Java_mpjdev_core_Native_awaitAny = comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;
+    "completeRequests" Java_mpjdev_core_Native_completeRequests = requests::complete,
+        (requests/length: longs, arrays/array_count: objects, results/room: longs, how: int, blocking: bool) -> int;
     "cancel" Java_mpjdev_core_Native_cancel = comm::cancel, (request: long) -> bool;
     "incompleteRequests" Java_mpjdev_core_Native_incompleteRequests = requests::incomplete, (comm: long) -> long;
     "freeRequest" Java_mpjdev_core_Native_freeRequest = comm::free_request, (request: long) -> void;
@@ -231,7 +233,7 @@ fn failure_names(_: &mut Env) -> Result<String, Failure> {
 /// `NAME=value` of every number that both sides must agree on, one per line.
 fn constants(_: &mut Env) -> Result<String, Failure> {
     let mpi = types::CONSTANTS.iter().chain(&topology::CONSTANTS);
-    let all = buffer::CONSTANTS.iter().chain(&comm::CONSTANTS).chain(mpi);
+    let all = buffer::CONSTANTS.iter().chain(&comm::CONSTANTS).chain(&requests::CONSTANTS).chain(mpi);
     Ok(all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\n"))
 }
 

@@ -67,7 +67,7 @@ impl Env {
     }
 
     /// Takes the pending exception off the thread.
-    fn take_pending(&mut self) -> Option<sys::jthrowable> {
+    pub(super) fn take_pending(&mut self) -> Option<sys::jthrowable> {
         // SAFETY: the environment is the calling thread's; both functions may be called while an exception is
         // pending.
         unsafe {

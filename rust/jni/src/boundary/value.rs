@@ -28,6 +28,10 @@ pub(crate) struct RawArray(pub(crate) jobject, pub(crate) jint, pub(crate) jint)
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawInts(pub(crate) jobject, pub(crate) jint);
 
+/// An array of objects with its own length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawObjects(pub(crate) jobject, pub(crate) jint);
+
 /// A direct buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawDirect(pub(crate) jobject);

@@ -2,6 +2,7 @@ package mpi;
 
 import java.lang.ref.Reference;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import mpjdev.core.Backoff;
@@ -354,13 +355,8 @@ public class Request {
      * @throws MPIException if that operation has failed
      */
     public static Status Waitany(Request[] requests) throws MPIException {
-        Status done = Testany(requests);
-        Backoff backoff = done == null ? new Backoff() : null;
-        while (done == null) {
-            awaitAny(requests, backoff);
-            done = Testany(requests);
-        }
-        return done;
+        int done = firstDone(requests, true);
+        return done < 0 ? new Status() : requests[done].take(done);
     }
 
     /**
@@ -371,17 +367,16 @@ public class Request {
      * @throws MPIException if that operation has failed
      */
     public static Status Testany(Request[] requests) throws MPIException {
-        boolean anyActive = false;
-        for (int i = 0; i < given(requests).length; i++) {
-            Request request = requests[i];
+        int done = firstDone(requests, false);
+        if (done >= 0) {
+            return requests[done].take(done);
+        }
+        for (Request request : requests) {
             if (request != null && request.active) {
-                if (request.poll()) {
-                    return request.take(i);
-                }
-                anyActive = true;
+                return null;
             }
         }
-        return anyActive ? null : new Status();
+        return new Status();
     }
 
     /**
@@ -393,11 +388,7 @@ public class Request {
      *     after all operations are done
      */
     public static Status[] Waitall(Request[] requests) throws MPIException {
-        for (Request request : given(requests)) {
-            if (request != null) {
-                request.finish();
-            }
-        }
+        complete(given(requests), requests.length, Native.ALL, true);
         return takeAll(requests);
     }
 
@@ -409,11 +400,13 @@ public class Request {
      * @throws MPIException as {@link #Waitall}
      */
     public static Status[] Testall(Request[] requests) throws MPIException {
-        boolean all = true;
-        for (Request request : given(requests)) {
-            all &= request == null || request.poll();
+        complete(given(requests), requests.length, Native.ALL, false);
+        for (Request request : requests) {
+            if (request != null && request.pending != null) {
+                return null;
+            }
         }
-        return all ? takeAll(requests) : null;
+        return takeAll(requests);
     }
 
     /**
@@ -425,13 +418,9 @@ public class Request {
      * @throws MPIException the first failure among them, with the others as suppressed ones
      */
     public static Status[] Waitsome(Request[] requests) throws MPIException {
-        Status[] done = Testsome(requests);
-        Backoff backoff = done.length == 0 ? new Backoff() : null;
-        while (done.length == 0 && anyActive(requests)) {
-            awaitAny(requests, backoff);
-            done = Testsome(requests);
-        }
-        return done;
+        boolean isDone = firstStored(given(requests)) >= 0;
+        complete(requests, requests.length, Native.SOME, !isDone);
+        return takeSome(requests);
     }
 
     /**
@@ -442,19 +431,8 @@ public class Request {
      * @throws MPIException as {@link #Waitsome}
      */
     public static Status[] Testsome(Request[] requests) throws MPIException {
-        List<Status> done = new ArrayList<>();
-        Throwable first = null;
-        for (int i = 0; i < given(requests).length; i++) {
-            if (requests[i] != null && requests[i].active && requests[i].poll()) {
-                try {
-                    done.add(requests[i].take(i));
-                } catch (MPIException | OutOfMemoryError e) {
-                    first = joined(first, e);
-                }
-            }
-        }
-        rethrow(first);
-        return done.toArray(new Status[0]);
+        complete(given(requests), requests.length, Native.SOME, false);
+        return takeSome(requests);
     }
 
     private static Request[] given(Request[] requests) {
@@ -464,33 +442,106 @@ public class Request {
         return requests;
     }
 
-    private static boolean anyActive(Request[] requests) {
-        for (Request request : requests) {
-            if (request != null && request.active) {
-                return true;
-            }
-        }
-        return false;
+    /** Returns the index of the first operation that is done, -1 if none is. It may wait for one. */
+    private static int firstDone(Request[] requests, boolean waits) {
+        int before = firstStored(given(requests));
+        complete(requests, before < 0 ? requests.length : before, Native.ANY, waits && before < 0);
+        return firstStored(requests);
     }
 
-    /** Waits until an operation is done; another one may be done before. */
-    private static void awaitAny(Request[] requests, Backoff backoff) {
-        if (Backoff.isVirtual()) {
-            backoff.pause();
-            return;
-        }
-        long[] handles = new long[requests.length];
+    /** Returns the index of the first operation whose result is stored, -1 if there is none. */
+    private static int firstStored(Request[] requests) {
         for (int i = 0; i < requests.length; i++) {
-            PendingRequest resource = requests[i] == null ? null : requests[i].pending;
-            handles[i] = resource == null ? 0 : resource.handle();
+            if (requests[i] != null && requests[i].active && requests[i].pending == null) {
+                return i;
+            }
         }
+        return -1;
+    }
+
+    /**
+     * Completes operations of the first {@code count} requests in one native call, and stores their results.
+     * The requests stay active.
+     */
+    private static void complete(Request[] requests, int count, int how, boolean waits) {
+        long[] handles = null;
+        Object[] arrays = null;
+        CommCore comm = null;
+        for (int i = 0; i < count; i++) {
+            Request request = requests[i];
+            if (request != null && request.pending != null) {
+                if (handles == null) {
+                    handles = new long[count];
+                    arrays = new Object[count];
+                    comm = request.owner;
+                }
+                handles[i] = request.pending.handle();
+                arrays[i] = request.reader == null ? request.array : null;
+            }
+        }
+        if (handles != null) {
+            complete(comm, requests, handles, arrays, how, waits);
+        }
+    }
+
+    private static void complete(CommCore comm, Request[] requests, long[] handles, Object[] arrays, int how,
+            boolean waits) {
+        int count = handles.length;
+        long[] results = new long[2 * count];
+        Arrays.fill(results, Native.PENDING);
+        Backoff backoff = waits && Backoff.isVirtual() ? new Backoff() : null;
+        boolean blocks = waits && backoff == null;
         try {
-            Native.awaitAny(handles, handles.length, handles.length, FOREVER);
+            int done = Native.completeRequests(handles, count, arrays, count, results, 2 * count, how, blocks);
+            while (done == 0 && backoff != null) {
+                backoff.pause();
+                done = Native.completeRequests(handles, count, arrays, count, results, 2 * count, how, false);
+            }
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw comm.raised(Failures.of(e));
         } finally {
+            // Also if the wait was interrupted: some may be done.
+            for (int i = 0; i < count; i++) {
+                if (results[2 * i] != Native.PENDING && requests[i].pending != null) {
+                    requests[i].store(results[2 * i], results[2 * i + 1], arrays[i]);
+                }
+            }
             Reference.reachabilityFence(requests);
         }
+    }
+
+    /** Stores a result of a call for several requests. */
+    private void store(long result, long detail, Object thrown) {
+        result().detail(detail);
+        try {
+            if (result != Native.FAILED) {
+                settle(result);
+            } else if (thrown instanceof RuntimeException) {
+                settle((RuntimeException) thrown);
+            } else {
+                fail(thrown == null ? new OutOfMemoryError("Java has no memory for an exception") : (Throwable) thrown);
+            }
+        } catch (RuntimeException e) {
+            settle(e);
+        } catch (OutOfMemoryError e) {
+            fail(e);
+        }
+    }
+
+    private static Status[] takeSome(Request[] requests) {
+        List<Status> done = new ArrayList<>();
+        Throwable first = null;
+        for (int i = 0; i < requests.length; i++) {
+            if (requests[i] != null && requests[i].active && requests[i].pending == null) {
+                try {
+                    done.add(requests[i].take(i));
+                } catch (MPIException | OutOfMemoryError e) {
+                    first = joined(first, e);
+                }
+            }
+        }
+        rethrow(first);
+        return done.toArray(new Status[0]);
     }
 
     private static Status[] takeAll(Request[] requests) {

@@ -38,6 +38,11 @@ public class Status extends StatusFace {
         return this;
     }
 
+    /** Stores the details of a result as native code returns them. */
+    final void detail(long returned) {
+        set(returned);
+    }
+
     /** Stores the count that a receive has named, which is that of items without elements. */
     final Status given(int items) {
         if (datatype.Size() == 0) {

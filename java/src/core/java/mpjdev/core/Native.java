@@ -43,6 +43,14 @@ public final class Native {
     public static final long PENDING = -1;
     /** Result: a send is done. */
     public static final long SENT = -2;
+    /** Result of one of several requests: it has failed. */
+    public static final long FAILED = -3;
+    /** Completion of several requests: all of them, or none. */
+    public static final int ALL = 0;
+    /** Completion of several requests: the first one that is done. */
+    public static final int ANY = 1;
+    /** Completion of several requests: those that are done. */
+    public static final int SOME = 2;
 
     /**
      * Version of the native interface. It is raised on both sides when a method is removed or its signature
@@ -569,14 +577,29 @@ public final class Native {
     public static native int awaitAny(long[] requests, int length, int count, long nanos);
 
     /**
+     * Completes requests of one rank, as {@link #await}, {@link #test}, {@link #awaitArray} and
+     * {@link #testArray} do: {@link #ALL}, {@link #ANY} or {@link #SOME} of them. Zeroes are skipped. Blocks
+     * if {@code blocking}, until there is one, or all are done. {@code arrays} has the array of each receive
+     * into one. {@code results} receives for each request {@code source << 32 | tag} or {@link #SENT}, and
+     * size, type and count, or for a receive into an array {@code size << 32 | elements}; {@link #PENDING}
+     * for one that is not completed; {@link #FAILED} for one that has failed, whose exception replaces its
+     * array.
+     * Returns the number of completed requests, failed ones included. Results are stored also if the wait is
+     * interrupted. Requests of different ranks are {@link NativeFailure#BAD_ARGUMENT}.
+     */
+    public static native int completeRequests(long[] requests, int length, Object[] arrays, int arrayCount,
+            long[] results, int room, int how, boolean blocking);
+
+    /**
      * Cancels a request. Does not block. Returns whether it will never complete; a wait then throws
      * {@link NativeFailure#CANCELLED}. A request that is done or stale returns false.
      */
     public static native boolean cancel(long request);
 
     /**
-     * Returns the requests of the communicator's rank that its end has left incomplete: sends that have failed
-     * in bits 32 to 62, receives below. For a rank that has {@linkplain #finish finished}. Does not block.
+     * Returns the requests of the communicator's rank that its end has left incomplete: sends that have
+     * failed in bits 32 to 62, receives below. For a rank that has {@linkplain #finish finished}. Does not
+     * block.
      */
     public static native long incompleteRequests(long comm);
 
