@@ -116,7 +116,7 @@ impl plain::Endpoint for UdpEndpoint {
         }
         let is_window = matches!(
             command.case,
-            Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests
+            Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests | Case::RateMpi
         );
         self.link.want_gso_batches(is_window || self.link.cuts(octets) > 1)?;
         let key = (is_window, command.octets);

@@ -123,7 +123,7 @@ impl MeasuredRank {
             Case::Buffers => self.buffers(times)?,
             Case::RateArrays | Case::RateDirect => self.rate(times, true)?,
             Case::RateBuffers => self.rate(times, false)?,
-            Case::RateRequests => self.rate_requests(times)?,
+            Case::RateRequests | Case::RateMpi => self.rate_requests(times)?,
             Case::Ring => self.ring(times)?,
             Case::Alltoall => self.alltoall(times)?,
             Case::Busy => return self.busy(times),

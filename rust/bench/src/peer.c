@@ -222,7 +222,7 @@ static void run(const char *name, size_t octets, long times) {
     } else if (!strcmp(name, "sum") || !strcmp(name, "sum-direct")) {
         touched(count, times);
     } else if (!strcmp(name, "rate-arrays") || !strcmp(name, "rate-direct") || !strcmp(name, "rate-buffers")
-               || !strcmp(name, "rate-requests")) {
+               || !strcmp(name, "rate-requests") || !strcmp(name, "rate-mpi")) {
         rate(count, window(octets), times);
     } else if (!strcmp(name, "ring")) {
         ring(count, times);

@@ -45,13 +45,19 @@ pub(super) fn run(endpoint: &mut impl Endpoint, command: RunCommand, times: u64)
                 endpoint.receive(1)?;
                 endpoint.send()?;
             }
-            (Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests, 0) => {
+            (
+                Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests | Case::RateMpi,
+                0,
+            ) => {
                 for _ in 0..messages {
                     endpoint.send()?;
                 }
                 endpoint.receive_answer()?;
             }
-            (Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests, _) => {
+            (
+                Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests | Case::RateMpi,
+                _,
+            ) => {
                 endpoint.receive(messages)?;
                 endpoint.send_answer()?;
             }

@@ -64,6 +64,8 @@ pub enum Case {
     RateBuffers,
     /// Windows of messages from array to array that are started first and waited for together.
     RateRequests,
+    /// As requests, through the calls of package mpi.
+    RateMpi,
     /// Windows of messages to a rank that computes meanwhile.
     Busy,
     /// Message from a rank that computes after its send.
@@ -84,7 +86,7 @@ pub enum Case {
 
 impl Case {
     /// All cases.
-    pub const ALL: [Case; 28] = [
+    pub const ALL: [Case; 29] = [
         Case::Arrays,
         Case::Direct,
         Case::Mpi,
@@ -105,6 +107,7 @@ impl Case {
         Case::RateDirect,
         Case::RateBuffers,
         Case::RateRequests,
+        Case::RateMpi,
         Case::Busy,
         Case::SendCompute,
         Case::RecvCompute,
@@ -138,6 +141,7 @@ impl Case {
             Case::RateDirect => "rate-direct",
             Case::RateBuffers => "rate-buffers",
             Case::RateRequests => "rate-requests",
+            Case::RateMpi => "rate-mpi",
             Case::Busy => "busy",
             Case::SendCompute => "send-compute",
             Case::RecvCompute => "recv-compute",
@@ -172,6 +176,7 @@ impl Case {
             Case::RateDirect => "window, direct",
             Case::RateBuffers => "window, buffer to buffer",
             Case::RateRequests => "window, requests",
+            Case::RateMpi => "window, package mpi",
             Case::Busy => "window, receiver computes",
             Case::SendCompute => "sender computes after send",
             Case::RecvCompute => "receiver computes after irecv",
@@ -201,9 +206,12 @@ impl Case {
             | Case::Indexed
             | Case::Objects
             | Case::ObjectsMpi => 2,
-            Case::RateArrays | Case::RateDirect | Case::RateBuffers | Case::RateRequests | Case::Busy => {
-                window(octets)
-            }
+            Case::RateArrays
+            | Case::RateDirect
+            | Case::RateBuffers
+            | Case::RateRequests
+            | Case::RateMpi
+            | Case::Busy => window(octets),
             Case::Ring => u64::from(ranks.max(1)),
             Case::Serial
             | Case::Alltoall

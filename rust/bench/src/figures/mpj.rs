@@ -1,6 +1,6 @@
 //! Targets of package `mpi`, for ranks over any transport of ours: beside direct calls of mpjdev, and C.
 
-use super::Case::{Column, Direct, GarbageMpi, Indexed, Mpi, ObjectsMpi, Serial};
+use super::Case::{Column, Direct, GarbageMpi, Indexed, Mpi, ObjectsMpi, RateMpi, Serial};
 use super::Role::{Ours, Theirs};
 use super::{Comparison, KIB, Limit, MIB, Quantity, Target, of_two, ratio};
 
@@ -32,6 +32,10 @@ pub const MPJ: &[Comparison] = &[
     of_two(
         &[(Ours, ObjectsMpi, 8), (Ours, Serial, 8)],
         &[ratio("mpi, 1000 objects against one JVM", 1.1, 0, 1)],
+    ),
+    of_two(
+        &[(Ours, RateMpi, 8), (Theirs, RateMpi, 8)],
+        &[ratio("mpi, window of 64 requests, 8 B", 1.3, 0, 1)],
     ),
     of_two(
         &[(Ours, GarbageMpi, 8)],

@@ -125,6 +125,12 @@ enum Case {
             return new Windows.Requests(world, octets);
         }
     },
+    RATE_MPI("rate-mpi", "window, package mpi", Windows.PER_TIME, 8) {
+        @Override
+        Work work(Comm world, int octets) {
+            return new Windows.Mpi(world, octets);
+        }
+    },
     BUSY("busy", "window, receiver computes", Windows.PER_TIME, 8) {
         @Override
         Work work(Comm world, int octets) {

@@ -1,5 +1,7 @@
 package mpjdev.tools;
 
+import mpi.Intracomm;
+import mpi.MPI;
 import mpjdev.Comm;
 import mpjdev.Request;
 
@@ -103,6 +105,37 @@ abstract class Windows extends Work.WithArray {
                     world.recv(array, 0, 0, 1, TAG);
                 } else {
                     world.send(array, 0, 0, 0, TAG);
+                }
+            }
+        }
+    }
+
+    /** As {@link Requests}, through package mpi. */
+    static final class Mpi extends Windows {
+        private final Intracomm comm;
+        private final double[] all;
+        private final mpi.Request[] started;
+
+        Mpi(Comm world, int octets) {
+            super(world, octets);
+            comm = MpiTrips.same(world);
+            all = new double[window * array.length];
+            started = new mpi.Request[window];
+        }
+
+        @Override
+        void run(long times) {
+            int n = array.length;
+            for (long i = 0; i < times && other >= 0; i++) {
+                for (int k = 0; k < window; k++) {
+                    started[k] = me == 0 ? comm.Isend(all, k * n, n, MPI.DOUBLE, 1, TAG)
+                            : comm.Irecv(all, k * n, n, MPI.DOUBLE, 0, TAG);
+                }
+                mpi.Request.Waitall(started);
+                if (me == 0) {
+                    comm.Recv(array, 0, 0, MPI.DOUBLE, 1, TAG);
+                } else {
+                    comm.Send(array, 0, 0, MPI.DOUBLE, 0, TAG);
                 }
             }
         }
