@@ -81,7 +81,8 @@ class BsendTest {
                         world.Bsend(data, 0, OCTETS, MPI.BYTE, 1, 0);
                     }
                 });
-                assertEquals("a buffered send of 4096 octets does not fit: 12288 of 12288 attached octets are in use", text);
+                assertEquals("a buffered send of 4096 octets does not fit: 12288 of 12288 attached octets are in use",
+                        text);
                 world.Send(sent, 0, 1, MPI.INT, 1, 1);
                 world.Recv(sent, 0, 0, MPI.INT, 1, 2);
                 // The receiver has taken all of them.

@@ -62,7 +62,8 @@ class ProbeTest {
         }
 
         private static void receive(Intracomm world, Datatype type, int n, int tag) {
-            Status seen = probe(world, tag % 2 == 0, tag % 3 == 0 ? 0 : MPI.ANY_SOURCE, tag % 5 == 0 ? tag : MPI.ANY_TAG);
+            int source = tag % 3 == 0 ? 0 : MPI.ANY_SOURCE;
+            Status seen = probe(world, tag % 2 == 0, source, tag % 5 == 0 ? tag : MPI.ANY_TAG);
             assertStatus(0, tag, n, seen);
             assertEquals(n, seen.Get_count(type));
             assertEquals(n, seen.Get_elements(type));

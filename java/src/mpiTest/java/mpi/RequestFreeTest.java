@@ -134,7 +134,8 @@ class RequestFreeTest {
                 Intracomm world = MPI.COMM_WORLD;
                 int[] a = new int[LONG];
                 if (world.Rank() == 0) {
-                    Request[] left = {world.Irecv(a, 0, 1, MPI.INT, 1, 1), world.Irecv(a, 1, 1, MPI.INT, MPI.ANY_SOURCE, 2),
+                    Request[] left = {world.Irecv(a, 0, 1, MPI.INT, 1, 1),
+                        world.Irecv(a, 1, 1, MPI.INT, MPI.ANY_SOURCE, 2),
                         world.Issend(a, 0, 1, MPI.INT, 1, 3), world.Isend(a, 0, 1, MPI.INT, 1, 4)};
                     world.Irecv(a, 3, 1, MPI.INT, 1, 5).Free();
                     String text = fails(MPI.ERR_REQUEST, MPI::Finalize);
