@@ -413,7 +413,8 @@ impl MachineRun {
             Machine::Barrier(_) | Machine::Creation(_) => self.comm.all_members().len() as u32,
             Machine::Intercomm(_) => self.comm.engine().world_size(),
         };
-        section_capacity(Type::Byte, payload_len_max(size) as u32) as usize
+        // A leader's message has 8 octets more.
+        section_capacity(Type::Byte, payload_len_max(size) as u32 + 8) as usize
     }
 }
 

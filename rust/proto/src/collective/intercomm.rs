@@ -13,10 +13,10 @@ use crate::context::ContextError;
 /// The intercommunicator is one communicator of all ranks of both groups (decision 0053). The group whose
 /// leader has the smaller world rank comes first, and its leader allocates the context.
 ///
-/// The leaders exchange their groups through the peer communicator. Each tells its group what is to be made;
-/// all ranks confirm; the leaders exchange whether all have, and settle. So no rank has the communicator
-/// before all of both groups have confirmed. Local messages have ranks of the local communicator; payloads
-/// have world ranks.
+/// The leaders exchange their groups through the peer communicator, and accept them. Each tells its group
+/// what is to be made; all ranks confirm; the leaders exchange whether all have, and settle. So no rank has
+/// the communicator before all of both groups have confirmed. Local messages have ranks of the local
+/// communicator; payloads have world ranks.
 #[derive(Debug, Clone)]
 pub struct IntercommCreation {
     /// World ranks of the local group.
@@ -44,18 +44,24 @@ pub struct Intercommunicator {
     pub rank: u32,
 }
 
-/// A message of the other leader: its context and group, nothing, or a refusal.
+/// The payload of the other leader: its context and group, nothing, or a refusal.
 type Answer = Result<Option<(u64, Vec<u32>)>, Refusal>;
 
 #[derive(Debug, Clone)]
 enum Stage {
     /// The leader waits for a context id.
     Allocate,
-    /// The leader waits for the group of the other one. It has this context id, or none.
-    AwaitOffer(Result<u64, Refusal>),
-    /// The leader waits for the confirmations of the ranks marked here.
+    /// The leader waits for the group of the other one, and for its acceptance. It has this context id, or
+    /// none, and the last offer.
+    AwaitOffer {
+        own: Result<u64, Refusal>,
+        offer: Option<(u64, Vec<u32>)>,
+    },
+    /// The leader waits for the confirmations of the ranks marked here. The other one has the context id
+    /// `theirs`.
     Confirm {
         made: Intercommunicator,
+        theirs: u64,
         awaited: Vec<bool>,
         ended: Vec<u32>,
     },
@@ -106,15 +112,34 @@ impl IntercommCreation {
     /// # Errors
     /// A message that violates the protocol. Actions that notify the local group follow.
     pub fn handle_peer(&mut self, octets: Option<&[u8]>) -> Result<(), ProtocolError> {
-        let parsed = octets
-            .map_or(Ok(Err(Refusal::Ended { ranks: vec![self.peer] })), |octets| self.parse_peer(octets));
-        let damaged = || Refusal::Damaged { ranks: vec![self.peer] };
-        let answer = parsed.clone().unwrap_or_else(|_| Err(damaged()));
-        match &self.stage {
-            Stage::AwaitOffer(own) => match (own.clone(), answer) {
-                (Ok(context), Ok(Some((theirs, remote)))) => self.join(context, theirs, &remote),
-                (Err(refusal), _) | (Ok(_), Err(refusal)) => self.refuse(refusal),
-                (Ok(_), Ok(None)) => self.refuse(damaged()),
+        let parsed = octets.map_or(Ok((0, Err(Refusal::Ended { ranks: vec![self.peer] }))), |octets| {
+            self.parse_peer(octets)
+        });
+        let error = parsed.as_ref().err().copied();
+        let damaged = || (0, Err(Refusal::Damaged { ranks: vec![self.peer] }));
+        let (echo, answer) = parsed.unwrap_or_else(|_| damaged());
+        match &mut self.stage {
+            Stage::AwaitOffer { own: Err(refusal), .. } => {
+                let refusal = refusal.clone();
+                self.refuse(refusal);
+            }
+            Stage::AwaitOffer { own: Ok(own), offer } => match (answer, offer.take()) {
+                // Messages that were left over from an earlier creation come first, and echo another context.
+                (Ok(None), Some((theirs, remote))) if echo == *own => {
+                    let own = *own;
+                    self.join(own, theirs, &remote);
+                }
+                (Ok(Some(next)), _) => {
+                    let theirs = next.0;
+                    *offer = Some(next);
+                    self.actions.push_back(Action::ReceivePeer);
+                    self.tell_peer(theirs, &[]);
+                }
+                (Err(refusal), _) if echo == *own || echo == 0 => self.refuse(refusal),
+                (_, kept) => {
+                    *offer = kept;
+                    self.actions.push_back(Action::ReceivePeer);
+                }
             },
             Stage::AwaitVerdict { own, .. } => {
                 let verdict = own.clone().and(answer.map(drop));
@@ -122,20 +147,25 @@ impl IntercommCreation {
             }
             _ => return Err(self.peer_source().not_asked_for()),
         }
-        parsed.map(drop)
+        error.map_or(Ok(()), Err)
     }
 
     /// Takes leave of the operation: actions that notify the other ranks follow, unless they may have the
     /// communicator already.
     pub fn leave(&mut self) {
         let refusal = Refusal::Left { rank: self.group[self.rank as usize] };
-        match self.stage {
-            Stage::Allocate | Stage::AwaitOffer(_) => {
-                self.tell_peer(&refusal);
+        match &self.stage {
+            Stage::Allocate => {
+                self.tell_peer(0, &emit(&refusal));
                 self.refuse(refusal);
             }
-            Stage::Confirm { .. } => {
-                self.tell_peer(&refusal);
+            Stage::AwaitOffer { offer, .. } => {
+                let theirs = offer.as_ref().map_or(0, |offer| offer.0);
+                self.tell_peer(theirs, &emit(&refusal));
+                self.refuse(refusal);
+            }
+            Stage::Confirm { theirs, .. } => {
+                self.tell_peer(*theirs, &emit(&refusal));
                 self.settle(Err(refusal));
             }
             Stage::AwaitVerdict { .. }
@@ -145,25 +175,31 @@ impl IntercommCreation {
         }
     }
 
-    fn tell_peer(&mut self, refusal: &Refusal) {
-        self.actions.push_back(Action::SendPeer { octets: emit(refusal) });
+    /// Sends the other leader a message that echoes the context of its offer, 0 without one.
+    fn tell_peer(&mut self, echo: u64, payload: &[u8]) {
+        let octets = [&echo.to_be_bytes()[..], payload].concat();
+        self.actions.push_back(Action::SendPeer { octets });
     }
 
     fn peer_source(&self) -> From {
         From { source: self.peer, tag: tag::INTERCOMM_PEER }
     }
 
-    /// Parses a message of the other leader.
-    fn parse_peer(&self, octets: &[u8]) -> Result<Answer, ProtocolError> {
+    /// Parses a message of the other leader: the context that it echoes, and the answer.
+    fn parse_peer(&self, octets: &[u8]) -> Result<(u64, Answer), ProtocolError> {
         let from = self.peer_source();
+        let Some((echo, payload)) = octets.split_first_chunk() else {
+            return Err(from.length(octets.len(), ECHO_LEN));
+        };
         let is_verdict = matches!(self.stage, Stage::AwaitVerdict { .. });
-        if is_verdict && octets.is_empty() {
-            return Ok(Ok(None));
-        }
-        match Decision::parse(from, octets, self.world_size)? {
-            Decision::Member { context, members } if !is_verdict => Ok(Ok(Some((context, members)))),
-            decision => refusal_of(&decision, from).map(Err),
-        }
+        let answer = match payload {
+            [] => Ok(None),
+            payload => match Decision::parse(from, payload, self.world_size)? {
+                Decision::Member { context, members } if !is_verdict => Ok(Some((context, members))),
+                decision => Err(refusal_of(&decision, from)?),
+            },
+        };
+        Ok((u64::from_be_bytes(*echo), answer))
     }
 
     /// Begins to make the communicator of both groups.
@@ -188,19 +224,20 @@ impl IntercommCreation {
         }
         self.tell_group(tag::INTERCOMM_DECISION, &decision);
         let awaited = (0..self.group.len() as u32).map(|rank| rank != self.leader).collect();
-        self.stage = Stage::Confirm { made, awaited, ended: Vec::new() };
+        self.stage = Stage::Confirm { made, theirs: their_context, awaited, ended: Vec::new() };
         self.judge_when_all_confirmed();
     }
 
     fn judge_when_all_confirmed(&mut self) {
-        let Stage::Confirm { made, awaited, ended } = &self.stage else { return };
+        let Stage::Confirm { made, theirs, awaited, ended } = &self.stage else { return };
         if awaited.contains(&true) {
             return;
         }
         let own = if ended.is_empty() { Ok(()) } else { Err(Refusal::Ended { ranks: ended.clone() }) };
-        let octets = own.as_ref().err().map_or(Vec::new(), emit);
+        let (theirs, payload) = (*theirs, own.as_ref().err().map_or(Vec::new(), emit));
         self.stage = Stage::AwaitVerdict { made: made.clone(), own };
-        self.actions.extend([Action::ReceivePeer, Action::SendPeer { octets }]);
+        self.actions.push_back(Action::ReceivePeer);
+        self.tell_peer(theirs, &payload);
     }
 
     fn refuse(&mut self, refusal: Refusal) {
@@ -319,12 +356,13 @@ impl Collective for IntercommCreation {
             return;
         }
         let own = contexts.map(|contexts| contexts[0]).map_err(|_| Refusal::NoContexts);
-        let octets = match &own {
+        let payload = match &own {
             Ok(context) => Decision::Member { context: *context, members: self.group.clone() }.emit(),
             Err(refusal) => emit(refusal),
         };
-        self.stage = Stage::AwaitOffer(own);
-        self.actions.extend([Action::ReceivePeer, Action::SendPeer { octets }]);
+        self.stage = Stage::AwaitOffer { own, offer: None };
+        self.actions.push_back(Action::ReceivePeer);
+        self.tell_peer(0, &payload);
     }
 
     fn result(&self) -> Option<Self::Outcome> {
@@ -334,6 +372,9 @@ impl Collective for IntercommCreation {
         }
     }
 }
+
+/// Octets of the echo before the payload of a leader's message.
+const ECHO_LEN: usize = 8;
 
 /// The payload of a refusal.
 fn emit(refusal: &Refusal) -> Vec<u8> {

@@ -69,7 +69,8 @@ pub enum Action {
     },
     /// Send a message to the leader of the other group, through the peer communicator.
     SendPeer {
-        /// The whole payload, at most [`payload_len_max`](super::payload_len_max) octets of the world's size.
+        /// The whole payload, at most 8 octets more than [`payload_len_max`](super::payload_len_max) of the
+        /// world's size.
         octets: Vec<u8>,
     },
     /// Receive one message from the leader of the other group, and pass it to
