@@ -290,7 +290,7 @@ fn hello() -> Hello {
 fn hello_has_the_recorded_octets() {
     let octets = [
         b"mpjU".as_slice(),
-        &[0, 0, 0, 6],
+        &[0, 0, 0, 7],
         &[0, 0, 0x12, 0x67],
         &[0x12, 0x34, 0x56, 0x78],
         &[0xab, 0xcd, 0xef, 0x01],
