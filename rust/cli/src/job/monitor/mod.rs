@@ -41,6 +41,8 @@ use startup_server::StartupServer;
 
 /// Octets of one read from a pipe.
 const PIECE: usize = 64 << 10;
+/// Reads from a pipe before the monitor handles other events.
+const READS_MAX: usize = 64;
 /// The status of a job that took too long, as in timeout(1).
 const TIMED_OUT: u8 = 124;
 /// Time for a program, such as a shell, to end after its rank's process has died.
@@ -415,11 +417,15 @@ impl Monitor {
                 return startup_server::keep_server_output(pipe.fd.as_fd(), server_output, &mut octets);
             }
             let sink = if pipe.is_error { &mut *err } else { &mut *out };
-            // Closes the pipe: a rank whose output has no reader gets SIGPIPE.
-            if sink.is_unread() {
-                return false;
-            }
-            while sink.pump() {
+            // A rank may write without end: the other duties of the monitor must not wait for it.
+            for _ in 0..READS_MAX {
+                // Closes the pipe: a rank whose output has no reader gets SIGPIPE.
+                if sink.is_unread() {
+                    return false;
+                }
+                if !sink.pump() {
+                    break;
+                }
                 match rustix::io::read(&pipe.fd, &mut octets[..]) {
                     Ok(0) => {
                         sink.put(pipe.lines.handle_end());
