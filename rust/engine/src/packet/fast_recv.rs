@@ -58,8 +58,15 @@ impl PacketEngine {
         {
             return taken;
         }
-        let mut unposted =
-            UnpostedRecv { selector, capacity, accept, place, outcome: None, must_post: Cell::new(false) };
+        let mut unposted = UnpostedRecv {
+            selector,
+            capacity,
+            accept,
+            place,
+            uses_kept: false,
+            outcome: None,
+            must_post: Cell::new(false),
+        };
         // The first poll receives at once: to ask whether a packet is ready costs as much.
         loop {
             match self.take_next(&mut unposted) {
@@ -159,6 +166,7 @@ impl PacketEngine {
                 capacity: args.capacity,
                 accept: Accept::Packed,
                 place: &mut place,
+                uses_kept: true,
                 outcome: None,
                 must_post: Cell::new(false),
             },

@@ -31,6 +31,9 @@ pub(crate) struct UnpostedRecv<'a> {
     /// The destination of the message. Its memory has no other reference.
     pub(crate) place: &'a mut Option<Message>,
     pub(crate) outcome: Option<FastRecv>,
+    /// Whether the message may use a kept slab. A blocking receive gets memory of its own, which its buffer
+    /// offers to the next receive.
+    pub(crate) uses_kept: bool,
     /// The first matching message has arrived, and only a posted receive can take it.
     pub(crate) must_post: Cell<bool>,
 }
@@ -117,7 +120,7 @@ impl PacketEngine {
         if let Some(wanted) = self.take_awaited_second(state, &envelope, &body, token) {
             self.acknowledge(state, source, &charge, wanted);
         } else if state.recv_queue.must_defer(&envelope) {
-            let payload = self.to_owned_payload(&mut state.kept_slabs, body, None);
+            let payload = self.to_owned_payload(Some(&mut state.kept_slabs), body, None);
             state.recv_queue.defer(envelope, Unexpected::new(payload, charge));
         } else {
             self.match_or_queue(state, envelope, body, charge, unposted);
@@ -205,7 +208,7 @@ impl PacketEngine {
                     }
                     _ => (None, 0),
                 };
-                let payload = self.to_owned_payload(&mut state.kept_slabs, body, spare);
+                let payload = self.to_owned_payload(Some(&mut state.kept_slabs), body, spare);
                 self.acknowledge(state, source, &charge, wanted(capacity));
                 self.deliver(state, id, envelope, payload, charge.token().unwrap_or(0));
             }
@@ -216,7 +219,8 @@ impl PacketEngine {
                     _ => false,
                 };
                 if !is_taken {
-                    unposted.take(self.to_owned_payload(&mut state.kept_slabs, body, None), envelope);
+                    let kept = unposted.uses_kept.then_some(&mut state.kept_slabs);
+                    unposted.take(self.to_owned_payload(kept, body, None), envelope);
                 }
                 self.acknowledge(state, source, &charge, 0);
             }
@@ -224,7 +228,7 @@ impl PacketEngine {
             (None, _) => {
                 state.had_packing &= state.recv_queue.unexpected_len() > 0;
                 state.had_packing |= is_incomplete(&body);
-                let payload = self.to_owned_payload(&mut state.kept_slabs, body, None);
+                let payload = self.to_owned_payload(Some(&mut state.kept_slabs), body, None);
                 state.recv_queue.add_unexpected(envelope, Unexpected::new(payload, charge));
                 self.notify_observers(state);
             }
@@ -274,13 +278,14 @@ impl PacketEngine {
         payload
     }
 
-    /// The payload of a packet beyond this call. Inline octets are copied to `spare` or to a kept slab. The
+    /// The payload of a packet beyond this call. Inline octets are copied to `spare`, to a kept slab if
+    /// given, or to fresh memory. The
     /// rank's lock is held, so this must not wait for a thread that frees memory: that thread may need the
     /// lock.
     #[inline]
     pub(crate) fn to_owned_payload(
         &self,
-        kept: &mut KeptSlabs,
+        kept: Option<&mut KeptSlabs>,
         body: Incoming<'_>,
         spare: Option<Slab>,
     ) -> Result<Payload, SlabError> {
@@ -291,7 +296,10 @@ impl PacketEngine {
             Incoming::Inline(words, len) => {
                 let slab = match spare {
                     Some(slab) if slab.len() >= len => slab,
-                    _ => kept.take(&*self.source, len)?,
+                    _ => match kept {
+                        Some(kept) => kept.take(&*self.source, len)?,
+                        None => self.source.take_arrived(len)?,
+                    },
                 };
                 copy_words(words, 0, slab.words(), 0, len);
                 Ok(Payload::Physical(slab, len))

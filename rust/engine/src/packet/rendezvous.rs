@@ -22,7 +22,8 @@ impl PacketEngine {
         // The receive may have been abandoned meanwhile.
         let Some(completion) = state.recv_queue.take_rendezvous(source, token) else { return };
         debug!(target: "mpjdev::rendezvous", rank = self.rank, peer = source, "rest of a message has arrived");
-        let payload: Result<Payload, SlabError> = self.to_owned_payload(&mut state.kept_slabs, body, None);
+        let payload: Result<Payload, SlabError> =
+            self.to_owned_payload(Some(&mut state.kept_slabs), body, None);
         match completion {
             Completion::Receive(request, envelope) => {
                 let was_ambiguous = state.recv_queue.note_complete(&envelope, token);

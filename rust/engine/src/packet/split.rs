@@ -134,9 +134,9 @@ impl PacketEngine {
         let second = match body {
             Incoming::Reference(payload) => Ok(payload.clone()),
             Incoming::Inline(words, len) => {
-                self.to_owned_payload(&mut state.kept_slabs, Incoming::Inline(words, *len), None)
+                self.to_owned_payload(Some(&mut state.kept_slabs), Incoming::Inline(words, *len), None)
             }
-            Incoming::Nothing => self.to_owned_payload(&mut state.kept_slabs, Incoming::Nothing, None),
+            Incoming::Nothing => self.to_owned_payload(Some(&mut state.kept_slabs), Incoming::Nothing, None),
             Incoming::Lost(error) => Err(error.clone()),
         };
         self.join_halves(state, half, second, token.unwrap_or(0));

@@ -10,7 +10,7 @@ use mpjdev_transport::shm::{self, Death, SegmentPool, ShmSource, ShmTransport, S
 use mpjdev_transport::{Header, Incoming, Kind, Outgoing, PacketSource, Transport};
 
 use crate::error::DeviceError;
-use crate::operation::Mode;
+use crate::operation::{Accept, FastRecv, Mode};
 use crate::packet::engine::PacketEngine;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::RequestId;
@@ -319,4 +319,17 @@ fn irecv_of_an_arrived_message_that_is_too_long_fails_when_it_is_waited_for() {
     let id = receiver.irecv(any_of(8)).expect("a receive");
     assert!(matches!(receiver.test(id), Err(DeviceError::Truncated { needed: 64, capacity: 8, .. })));
     assert!(matches!(receiver.test(id), Err(DeviceError::NoSuchRequest)));
+}
+
+/// Its buffer offers the memory to the next receive.
+#[test]
+fn blocking_receive_without_memory_gets_a_slab_without_another_reference() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    assert!(sender.send(Kind::Eager, 0, 64));
+    let mut place = None;
+    let taken = receiver.try_recv_spinning(any_of(1000).selector, 1000, Accept::Packed, &mut place);
+    assert!(matches!(taken, FastRecv::Done(_)), "{taken:?}");
+    assert!(place.expect("a message").first_slab().is_exclusive());
 }
