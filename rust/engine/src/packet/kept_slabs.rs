@@ -1,4 +1,4 @@
-//! Slabs that a rank keeps for short messages that arrive before they are waited for.
+//! Slabs that a rank keeps for the short messages of posted receives.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use mpjdev_transport::pool::HeapPool;
 /// Number of slabs: two windows of 64 messages.
 const KEPT_MAX: usize = 128;
 
-/// Slabs that are used in turn. Each is used again once no message refers to it: that costs one reference,
-/// where the pool's lock, counters and allocation cost several times as much.
+/// Slabs that are used in turn. A slab is used again when no message refers to it. That costs two updates of
+/// its reference count. A slab of the pool costs a lock, two counters and an allocation.
 ///
-/// They are memory of the heap, of the length of an inline packet at most: the rank's own memory shows
-/// messages only.
+/// The slabs are memory of the heap and not of the rank's pool, whose counters show messages only. Each has
+/// the length of an inline packet at most.
 #[derive(Debug)]
 pub(crate) struct KeptSlabs {
     heap: Arc<HeapPool>,
@@ -27,7 +27,8 @@ impl Default for KeptSlabs {
 }
 
 impl KeptSlabs {
-    /// A slab for the octets of an inline packet. It is one of `source` when messages hold the kept ones.
+    /// A slab for the octets of an inline packet. It comes from `source` if a message still refers to the
+    /// kept slab whose turn it is.
     ///
     /// # Errors
     /// The system is out of memory.
