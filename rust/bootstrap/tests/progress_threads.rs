@@ -137,9 +137,13 @@ impl Rank {
         let begun = Instant::now();
         while !self.progress.is_resting() {
             assert!(begun.elapsed() < LONG, "the progress thread does not rest");
-            // A progress thread that is parked on the channels wakes only when octets arrive.
-            other.note(self);
-            self.receive_note();
+            if self.progress.is_waiting() {
+                // It wakes only when octets arrive. More octets would keep an ack pending all the time.
+                other.note(self);
+                self.receive_note();
+            } else {
+                self.look();
+            }
         }
     }
 }

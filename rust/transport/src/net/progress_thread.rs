@@ -200,6 +200,12 @@ impl ProgressShared {
         self.thread.load(SeqCst) == ThreadState::Resting && !self.wake_request.is_set()
     }
 
+    /// Whether the progress thread waits for the channels. For tests.
+    #[doc(hidden)]
+    pub fn is_waiting(&self) -> bool {
+        self.thread.load(SeqCst) == ThreadState::Waiting
+    }
+
     /// Sleeps for `most`. A wake, also an earlier one, shortens the sleep to a short tick: delayed data may
     /// leave with later data.
     fn sleep(&self, most: Duration, for_sleeper: &dyn Fn()) {
