@@ -20,7 +20,9 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group, Receive};
-use crate::operation::{self, Accept, LastBarrier, Probed, Selection, SendArgs, SentAhead, Unreceived};
+use crate::operation::{
+    self, Accept, LastBarrier, Probed, Selection, SendArgs, SentAhead, StartedRecv, Unreceived,
+};
 use crate::packet::{Membership, PacketEngine};
 use crate::request::{Completed, RequestId};
 
@@ -191,6 +193,13 @@ impl Engine for AnyEngine {
             capacity: usize,
             spare: Option<Slab>
         ) -> Result<RequestId, DeviceError>;
+        fn irecv_into(
+            &self,
+            from: Selection<'_>,
+            capacity: usize,
+            place: &mut Option<Message>,
+            accepts: &dyn Fn(&Message) -> bool
+        ) -> Result<StartedRecv<Envelope>, DeviceError>;
         fn probe(
             &self,
             from: Selection<'_>,

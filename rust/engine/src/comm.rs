@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
-use crate::operation::{Accept, Mode, Probed, Selection, SendArgs, SentAhead};
+use crate::operation::{Accept, Mode, Probed, Selection, SendArgs, SentAhead, StartedRecv};
 use crate::packet::PacketEngine;
 use crate::request::{Completed, RequestId};
 
@@ -425,6 +425,29 @@ impl Comm {
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
         self.engine.irecv(self.selection(from)?, capacity, spare)
+    }
+
+    /// Starts a receive as [`irecv`](Self::irecv) does. A message that has arrived in full and that `accepts`
+    /// takes is received at once and is in `place`, and no request is made. The memory in `place` has no
+    /// other reference; its contents are undefined unless a message is received. Does not block.
+    ///
+    /// # Errors
+    /// As for [`irecv`](Self::irecv). The failure of a message is the outcome of the request.
+    #[inline(always)]
+    pub fn irecv_into(
+        &self,
+        from: RecvFrom,
+        capacity: usize,
+        place: &mut Option<Message>,
+        accepts: &dyn Fn(&Message) -> bool,
+    ) -> Result<StartedRecv<Status>, DeviceError> {
+        match self.engine.irecv_into(self.selection(from)?, capacity, place, accepts)? {
+            StartedRecv::Received(envelope) => match place {
+                Some(message) => Ok(StartedRecv::Received(self.status(&envelope, message))),
+                None => Err(DeviceError::NoSuchRequest),
+            },
+            StartedRecv::Posted(id) => Ok(StartedRecv::Posted(id)),
+        }
     }
 
     /// Waits for a message without receiving it. Blocks.

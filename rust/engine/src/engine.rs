@@ -16,7 +16,9 @@ use mpjdev_transport::wait::WaitControl;
 
 use crate::abandonment::Abandonment;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, Unreceived};
+use crate::operation::{
+    Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, StartedRecv, Unreceived,
+};
 use crate::request::{Completed, RequestId};
 
 /// The operations that a communicator asks its engine for. Each is described at the communicator's method of
@@ -69,6 +71,14 @@ pub(crate) trait Engine {
         capacity: usize,
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError>;
+    /// Stores a message that has arrived in `place`, or posts a receive.
+    fn irecv_into(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        place: &mut Option<Message>,
+        accepts: &dyn Fn(&Message) -> bool,
+    ) -> Result<StartedRecv<Envelope>, DeviceError>;
     /// Waits for a message without receiving it.
     fn probe(&self, from: Selection<'_>, wait_control: &mut dyn WaitControl) -> Result<Probed, DeviceError>;
     /// Polls for a message without receiving it.

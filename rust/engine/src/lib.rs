@@ -33,6 +33,6 @@ pub use mpjdev_sys::thread_cache;
 pub use mpjdev_transport::config::Config;
 pub use mpjdev_transport::wait::{Uninterruptible, WaitControl, deadline_after};
 pub use mpjdev_transport::{config, pool, stats};
-pub use operation::{Accept, LastBarrier, Mode, Probed, SentAhead, Unreceived};
+pub use operation::{Accept, LastBarrier, Mode, Probed, SentAhead, StartedRecv, Unreceived};
 pub use packet::{PacketEngine, ReceiveArgs};
 pub use request::{Completed, RequestId};

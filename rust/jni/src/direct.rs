@@ -17,7 +17,7 @@ use std::sync::Arc;
 use mpjdev_buffer::patch::{check_indices, check_range};
 use mpjdev_buffer::{Message, layout, sole_section};
 use mpjdev_engine::{
-    Accept, Comm, DeviceError, Done, FastRecv, Mode, RecvFrom, RequestId, SentAhead, Status,
+    Accept, Comm, DeviceError, Done, FastRecv, Mode, RecvFrom, RequestId, SentAhead, StartedRecv, Status,
 };
 
 use crate::array::pipeline::Ahead;
@@ -423,17 +423,20 @@ fn receive_begun(
 
 // ---- Requests
 
+#[inline(always)]
 pub(crate) fn irecv(
-    _: &mut Env,
+    env: &mut Env,
     comm: i64,
     array: Array,
     off: i32,
     count: i32,
     source: i32,
     tag: i32,
+    out: NativeStatus,
 ) -> Answer {
-    let Part { count, .. } = Part::check("destination", &array, off, count)?;
-    post(comm, &array, Selection::Run { off: off as usize, count }, source, tag)
+    let part = Part::check("destination", &array, off, count)?;
+    let selection = || Selection::Run { off: off as usize, count: part.count };
+    take_or_post(env, comm, &part, selection, source, tag, out)
 }
 
 pub(crate) fn irecv_scattered(
@@ -468,16 +471,61 @@ pub(crate) fn irecv_patch(
     post(comm, &array, Selection::Patch(Arc::new(patch)), source, tag)
 }
 
-/// Posts a receive into an array, which Java passes again when it waits. The array is not kept here: a
-/// request that Java has lost keeps none.
+/// Stores a message that has arrived, or posts a receive. The answer to a stored message is the complement of
+/// its envelope, which no handle is, with the details in `out`.
+#[inline(always)]
+fn take_or_post(
+    env: &mut Env,
+    comm: i64,
+    part: &Part<'_>,
+    selection: impl FnOnce() -> Selection,
+    source: i32,
+    tag: i32,
+    out: NativeStatus,
+) -> Answer {
+    handle::with_comm(comm, |comm| {
+        let from = checked_from(comm, source, tag)?;
+        let mut posted = None;
+        let answer = handle::with_memory(|memory| {
+            let target = memory.irecv_target();
+            let accepts = |message: &Message| part.accepts(message);
+            let answer = match comm.irecv_into(from, capacity(part), target, &accepts)? {
+                StartedRecv::Received(status) => {
+                    let Some(message) = target else { unreachable!("a message was received") };
+                    part.take(env, message, &status)
+                        .map(|count| !WithEnvelope(out).reply(env, &status, count))
+                }
+                StartedRecv::Posted(id) => {
+                    posted = Some(id);
+                    Ok(PENDING)
+                }
+            };
+            memory.release_recv_target();
+            answer
+        });
+        match posted {
+            None => answer,
+            Some(id) => keep_receive(comm, id, part.array, selection()),
+        }
+    })
+}
+
+/// Keeps the request of a receive into an array, which Java passes again when it waits. The array is not kept
+/// here: a request that Java has lost keeps none.
+#[inline(never)]
+fn keep_receive(comm: &Arc<Comm>, id: RequestId, array: &Array, selection: Selection) -> Answer {
+    let destination = Destination::Array { element: array.element(), len: array.len(), selection };
+    handle::keep_request(Request { comm: comm.clone(), id, destination: Some(destination) })
+}
+
+/// Posts a receive into an array.
 #[inline(always)]
 fn post(comm: i64, array: &Array, selection: Selection, source: i32, tag: i32) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
         let spare = handle::with_memory(|memory| memory.take_spare());
         let id = comm.irecv(from, capacity(&Part::selected(array, &selection)), spare)?;
-        let destination = Destination::Array { element: array.element(), len: array.len(), selection };
-        handle::keep_request(Request { comm: comm.clone(), id, destination: Some(destination) })
+        keep_receive(comm, id, array, selection)
     })
 }
 

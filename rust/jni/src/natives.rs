@@ -6,7 +6,7 @@ use crate::error::{self, Failure};
 use crate::{buffer, comm, direct, handle, requests, stats, topology, types, view};
 
 /// Raised together with `Native.ABI` when a method is removed or its signature changes.
-const ABI: i32 = 6;
+const ABI: i32 = 7;
 
 natives! {
     "abi" Java_mpjdev_core_Native_abi = abi, () -> int;
@@ -96,7 +96,7 @@ natives! {
     "isendArray" Java_mpjdev_core_Native_isendArray = direct::isend,
         (comm: long, array/length/element: array, off: int, count: int, dest: int, tag: int, synchronous: bool) -> long;
     "irecvArray" Java_mpjdev_core_Native_irecvArray = direct::irecv,
-        (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
+        (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int, out: status) -> long;
     "awaitArray" Java_mpjdev_core_Native_awaitArray = direct::wait,
         (request: long, array/length/element: array, nanos: long, out: status) -> long;
     "testArray" Java_mpjdev_core_Native_testArray = direct::test, (request: long, array/length/element: array, out: status) -> long;
@@ -164,7 +164,8 @@ natives! {
     "recvTypedFrom" Java_mpjdev_core_Native_recvTypedFrom = typed::recv_from,
         (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
     "irecvTyped" Java_mpjdev_core_Native_irecvTyped = typed::irecv,
-        (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
+        (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int,
+         out: status) -> long;
     "sendrecvTyped" Java_mpjdev_core_Native_sendrecvTyped = typed::sendrecv,
         (comm: long, from_type: long, from/from_length/from_element: array, from_off: int, send_count: int, dest: int,
          send_tag: int, to_type: long, to/to_length/to_element: array, to_off: int, recv_count: int, source: int,

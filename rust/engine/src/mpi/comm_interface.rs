@@ -15,7 +15,9 @@ use super::{Group, Receive, Wanted};
 use crate::abandonment::{Abandonment, NOTICE_CAPACITY};
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, Unreceived};
+use crate::operation::{
+    Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, StartedRecv, Unreceived,
+};
 use crate::request::{Completed, RequestId};
 
 impl From<Selection<'_>> for Wanted {
@@ -86,6 +88,18 @@ impl Engine for Arc<Group> {
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
         Group::irecv(self, from.into(), capacity, spare)
+    }
+
+    /// Posts a receive: the library says of each message when it has arrived.
+    fn irecv_into(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        place: &mut Option<Message>,
+        _: &dyn Fn(&Message) -> bool,
+    ) -> Result<StartedRecv<Envelope>, DeviceError> {
+        let spare = place.take().map(Message::into_slab);
+        Group::irecv(self, from.into(), capacity, spare).map(StartedRecv::Posted)
     }
 
     fn probe(&self, from: Selection<'_>, wait_control: &mut dyn WaitControl) -> Result<Probed, DeviceError> {

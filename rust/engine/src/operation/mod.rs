@@ -9,6 +9,7 @@ mod received_message;
 mod selection;
 mod send_args;
 mod sent_ahead;
+mod started_recv;
 mod undelivered;
 mod unreceived;
 
@@ -21,5 +22,6 @@ pub(crate) use received_message::{damaged, lengths, physical, received};
 pub(crate) use selection::Selection;
 pub(crate) use send_args::SendArgs;
 pub use sent_ahead::SentAhead;
+pub use started_recv::StartedRecv;
 pub(crate) use undelivered::Undelivered;
 pub use unreceived::Unreceived;

@@ -15,7 +15,9 @@ use mpjdev_transport::wait::WaitControl;
 use crate::abandonment::Abandonment;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, Unreceived};
+use crate::operation::{
+    Accept, FastRecv, LastBarrier, Probed, Selection, SendArgs, SentAhead, StartedRecv, Unreceived,
+};
 use crate::packet::engine::PacketEngine;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::{Completed, RequestId};
@@ -94,6 +96,17 @@ impl Engine for Arc<PacketEngine> {
         spare: Option<Slab>,
     ) -> Result<RequestId, DeviceError> {
         PacketEngine::irecv(self, from.receive_args(capacity, spare))
+    }
+
+    #[inline(always)]
+    fn irecv_into(
+        &self,
+        from: Selection<'_>,
+        capacity: usize,
+        place: &mut Option<Message>,
+        accepts: &dyn Fn(&Message) -> bool,
+    ) -> Result<StartedRecv<Envelope>, DeviceError> {
+        PacketEngine::irecv_into(self, from.receive_args(capacity, None), place, accepts)
     }
 
     fn probe(&self, from: Selection<'_>, wait_control: &mut dyn WaitControl) -> Result<Probed, DeviceError> {

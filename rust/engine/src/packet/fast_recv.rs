@@ -11,12 +11,9 @@ use mpjdev_buffer::Message;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_proto::envelope::{Envelope, Selector};
 
-use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, damaged, received};
+use crate::operation::{Accept, FastRecv, damaged};
 use crate::packet::engine::{Core, PacketEngine, State};
-use crate::packet::posted_recv::ReceiveArgs;
 use crate::packet::recv::UnpostedRecv;
-use crate::request::Completed;
 
 /// Packets for other receives that are handled before the lock is released.
 const OTHERS: usize = 16;
@@ -129,6 +126,33 @@ impl PacketEngine {
         })
     }
 
+    /// One look for a short message as [`take_short`](Self::take_short) takes it.
+    #[inline(always)]
+    fn take_short_once(
+        &self,
+        core: &mut Core,
+        selector: Selector,
+        capacity: usize,
+        message: &mut Message,
+    ) -> Option<FastRecv> {
+        let (source, tag) = (selector.source?, selector.tag?);
+        let room = message.room().min(capacity.saturating_add(MESSAGE_OVERHEAD)) / 8;
+        let words = message.first_words().get(..room)?;
+        let Core { packet_source, state } = core;
+        if !state.takes_next() || self.is_remote(source) {
+            return None;
+        }
+        let len = packet_source.take_short(source, selector.context, tag, words, 1)?;
+        if let Some(octets) = state.credit.pass(source, len) {
+            self.transport.return_credit(source, octets);
+        }
+        let envelope = Envelope { context: selector.context, source, tag };
+        Some(match message.receive(len, capacity) {
+            Ok(()) => FastRecv::Done(envelope),
+            Err(error) => damaged(&envelope)(error).into(),
+        })
+    }
+
     /// Whether other threads need the processor more than polling does.
     #[inline(always)]
     fn must_post_at_once(&self) -> bool {
@@ -148,37 +172,52 @@ impl PacketEngine {
     }
 
     /// Takes the message of a receive that would be posted, if it has arrived in full. Packets behind it stay
-    /// where they are, so the next receive takes its message in the same way.
-    #[inline]
+    /// where they are, so the next receive takes its message in the same way. `uses_kept` states whether the
+    /// message may use a kept slab.
+    #[inline(always)]
     pub(crate) fn take_arrived(
         &self,
         core: &mut Core,
-        args: &mut ReceiveArgs,
-    ) -> Option<Result<Completed, DeviceError>> {
+        selector: Selector,
+        capacity: usize,
+        place: &mut Option<Message>,
+        uses_kept: bool,
+    ) -> FastRecv {
         if self.config.message_oriented || self.transport.epoch() != 0 {
-            return None;
+            return FastRecv::Unavailable;
         }
-        let mut place = args.spare.take().map(Message::from_empty_slab);
-        let taken = self.take_next_locked(
+        self.take_next_locked(
             core,
             &mut UnpostedRecv {
-                selector: args.selector,
-                capacity: args.capacity,
+                selector,
+                capacity,
                 accept: Accept::Packed,
-                place: &mut place,
-                uses_kept: true,
+                place,
+                uses_kept,
                 outcome: None,
                 must_post: Cell::new(false),
             },
-        );
-        match (taken, place) {
-            (FastRecv::Done(envelope), Some(message)) => Some(Ok(received(envelope, message))),
-            (FastRecv::Failed(error), _) => Some(Err(*error)),
-            (_, place) => {
-                args.spare = place.map(Message::into_slab);
-                None
-            }
+        )
+    }
+
+    /// As [`take_arrived`](Self::take_arrived), with one look at the next short message of the source first.
+    #[inline(always)]
+    pub(crate) fn take_arrived_into(
+        &self,
+        core: &mut Core,
+        selector: Selector,
+        capacity: usize,
+        place: &mut Option<Message>,
+    ) -> FastRecv {
+        if self.takes_short
+            && !self.config.message_oriented
+            && self.transport.epoch() == 0
+            && let Some(message) = place
+            && let Some(taken) = self.take_short_once(core, selector, capacity, message)
+        {
+            return taken;
         }
+        self.take_arrived(core, selector, capacity, place, false)
     }
 
     /// Takes the message if it has arrived.

@@ -9,7 +9,7 @@ use mpjdev_proto::matching::Posted;
 use mpjdev_transport::wait::{Backoff, Uninterruptible, WaitControl, deadline_after};
 
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv};
+use crate::operation::{Accept, FastRecv, StartedRecv, received};
 use crate::packet::engine::{Core, PacketEngine, State};
 use crate::packet::requests::{Receive, Work};
 use crate::request::{Completed, RequestId};
@@ -36,16 +36,63 @@ impl PacketEngine {
     /// # Errors
     /// This rank has finished or has freed the communicator; the job has failed.
     pub fn irecv(&self, mut args: ReceiveArgs) -> Result<RequestId, DeviceError> {
-        let source = args.selector.source;
         let mut core = self.lock();
         self.check_self(&core.state)?;
         self.check_kept(&core.state, args.selector.context)?;
-        if let Some(outcome) = self.take_arrived(&mut core, &mut args) {
-            return Ok(core.state.requests.add_complete_receive(args.capacity, outcome));
+        let mut place = args.spare.take().map(Message::from_empty_slab);
+        let taken = self.take_arrived(&mut core, args.selector, args.capacity, &mut place, true);
+        if !matches!(taken, FastRecv::Done(_)) {
+            args.spare = place.take().map(Message::into_slab);
         }
-        let id = self.irecv_unchecked_locked(&mut core, args);
-        self.wake_progress_thread_for(&mut core, id, source);
-        Ok(id)
+        self.irecv_after(&mut core, args, &mut place, taken)
+    }
+
+    /// Starts a receive as [`irecv`](Self::irecv) does. A message that has arrived and that `accepts` takes
+    /// is stored in `place`, and no request is made.
+    ///
+    /// # Errors
+    /// As for [`irecv`](Self::irecv). The failure of a message is the outcome of the request.
+    #[inline(always)]
+    pub fn irecv_into(
+        &self,
+        args: ReceiveArgs,
+        place: &mut Option<Message>,
+        accepts: &dyn Fn(&Message) -> bool,
+    ) -> Result<StartedRecv<Envelope>, DeviceError> {
+        let mut core = self.lock();
+        self.check_self(&core.state)?;
+        self.check_kept(&core.state, args.selector.context)?;
+        match self.take_arrived_into(&mut core, args.selector, args.capacity, place) {
+            FastRecv::Done(envelope) if place.as_ref().is_some_and(accepts) => {
+                Ok(StartedRecv::Received(envelope))
+            }
+            other => self.irecv_after(&mut core, args, place, other).map(StartedRecv::Posted),
+        }
+    }
+
+    /// Makes the request of a receive that has not taken an arrived message.
+    #[inline(never)]
+    fn irecv_after(
+        &self,
+        core: &mut Core,
+        args: ReceiveArgs,
+        place: &mut Option<Message>,
+        taken: FastRecv,
+    ) -> Result<RequestId, DeviceError> {
+        let outcome = match taken {
+            FastRecv::Done(envelope) => {
+                let message = place.take().ok_or(DeviceError::NoSuchRequest)?;
+                Ok(received(envelope, message))
+            }
+            FastRecv::Failed(error) => Err(*error),
+            _ => {
+                let source = args.selector.source;
+                let id = self.irecv_unchecked_locked(core, args);
+                self.wake_progress_thread_for(core, id, source);
+                return Ok(id);
+            }
+        };
+        Ok(core.state.requests.add_complete_receive(args.capacity, outcome))
     }
 
     /// Wakes the progress thread for a pending receive, since the program may compute from now on. Ranks that

@@ -110,6 +110,15 @@ impl<'a> Part<'a> {
         Ok(count)
     }
 
+    /// Whether [`take`](Self::take) takes the message.
+    #[inline(always)]
+    pub(super) fn accepts(&self, message: &Message) -> bool {
+        match self.shape {
+            Shape::Unit(_) => message.unit(self.count).is_ok(),
+            _ => message.sole_section(self.array.element(), self.count).is_ok(),
+        }
+    }
+
     /// Stores the first `count` elements.
     #[inline(always)]
     pub(super) fn store(&self, env: &mut Env, count: usize, place: Octets<'_>, swapped: bool) -> Answer<()> {

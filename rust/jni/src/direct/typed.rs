@@ -15,7 +15,7 @@ use crate::types;
 
 use super::exchange::exchange_selected;
 use super::part::{Part, Shape};
-use super::{Detail, WithEnvelope, isend_part, post, receive, send_part};
+use super::{Detail, WithEnvelope, isend_part, receive, send_part, take_or_post};
 
 /// Checked items of an array.
 pub(super) struct Placed {
@@ -116,7 +116,7 @@ pub(crate) fn recv_from(
 }
 
 pub(crate) fn irecv(
-    _: &mut Env,
+    env: &mut Env,
     comm: i64,
     datatype: i64,
     array: Array,
@@ -124,6 +124,7 @@ pub(crate) fn irecv(
     count: i32,
     source: i32,
     tag: i32,
+    out: NativeStatus,
 ) -> Answer {
     let Placed { placement, is_unit } = place(datatype, &array, off, count)?;
     let selection = match placement {
@@ -132,7 +133,8 @@ pub(crate) fn irecv(
         Placement::Patch(patch) => Selection::Patch(Arc::new(patch)),
         Placement::Items(items) => Selection::Items(items),
     };
-    post(comm, &array, selection, source, tag)
+    let part = Part::selected(&array, &selection);
+    take_or_post(env, comm, &part, || selection.clone(), source, tag, out)
 }
 
 pub(crate) fn sendrecv(

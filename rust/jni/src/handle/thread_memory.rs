@@ -117,6 +117,15 @@ impl ThreadMemory {
         &mut self.recv_target
     }
 
+    /// As [`recv_target`](Self::recv_target), from the memory for posted receives when there is none.
+    #[inline(always)]
+    pub(crate) fn irecv_target(&mut self) -> &mut Option<Message> {
+        if self.recv_target.is_none() {
+            self.recv_target = self.spares.pop().map(Message::from_empty_slab);
+        }
+        &mut self.recv_target
+    }
+
     /// Releases a message that was received, unless its memory can take the next one.
     #[inline(always)]
     pub(crate) fn release_recv_target(&mut self) {

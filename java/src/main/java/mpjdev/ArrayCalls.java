@@ -62,8 +62,10 @@ final class ArrayCalls {
     static Request irecv(ArrayMessages comm, Object array, int length, int type, int off, int count, int src,
             int tag) {
         try {
-            long request = Native.irecvArray(comm.handle(), array, length, type, off, count, src, tag);
-            return Request.of(request, array, length, type);
+            Status status = new Status();
+            long started = Native.irecvArray(comm.handle(), array, length, type, off, count, src, tag, status);
+            return started < 0 ? Request.of(status.receivedArray(type, ~started))
+                    : Request.of(started, array, length, type);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {

@@ -101,9 +101,10 @@ abstract class ArrayMessages {
     }
 
     /**
-     * Posts a receive into {@code array[off]} and on. Does not block. The elements are stored by the wait or
-     * the test that returns the status, in the calling thread; it fails as {@link #recv(byte[], int, int,
-     * int, int)} does. A request that is freed receives its message and stores nothing.
+     * Posts a receive into {@code array[off]} and on. Does not block. If the message has arrived, the
+     * elements are stored at once. Otherwise the wait or the test that returns the status stores them, in the
+     * calling thread. It fails as {@link #recv(byte[], int, int, int, int)} does. A request that is freed
+     * before its message has arrived receives the message and stores nothing.
      *
      * @param array array to receive into; it is reachable as long as the request is
      * @param off index of the first element

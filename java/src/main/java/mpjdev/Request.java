@@ -55,6 +55,14 @@ public class Request {
         return started(new Request(null, array, length, type), handle);
     }
 
+    /** Makes the request of a receive whose message has arrived. */
+    static Request of(Status received) {
+        Request request = new Request(null, null, 0, 0);
+        request.active = true;
+        request.status = received;
+        return request;
+    }
+
     private static Request started(Request request, long handle) {
         request.active = true;
         if (handle == 0) {

@@ -228,7 +228,8 @@ abstract class PointToPoint extends Probes {
             }
             int n = datatype.unit == 1 ? count : datatype.elements(count);
             if (Backoff.isVirtual()) {
-                long request = Native.irecvArray(handle(), array, length, element, off, n, source, wanted(tag));
+                long request = Native.irecvArray(handle(), array, length, element, off, n, source, wanted(tag),
+                        status);
                 return status.received(Waits.awaitArray(request, array, length, element, status), datatype);
             }
             if (source >= 0 && tag >= 0) {
@@ -252,7 +253,8 @@ abstract class PointToPoint extends Probes {
         long type = datatype.handle();
         int element = datatype.element;
         if (Backoff.isVirtual()) {
-            long request = Native.irecvTyped(handle(), type, array, length, element, off, count, source, wanted(tag));
+            long request = Native.irecvTyped(handle(), type, array, length, element, off, count, source, wanted(tag),
+                    status);
             status.received(Waits.awaitArray(request, array, length, element, status), datatype);
         } else if (source >= 0 && tag >= 0) {
             long detail = Native.recvTypedFrom(handle(), type, array, length, element, off, count, source, tag);
@@ -265,8 +267,8 @@ abstract class PointToPoint extends Probes {
     }
 
     /**
-     * Posts a receive. Does not block. The array belongs to the request until it is void; a wait or a test
-     * stores the elements.
+     * Posts a receive. Does not block. The array belongs to the request until it is void. The elements are
+     * stored at once if the message has arrived, and otherwise by a wait or a test.
      *
      * @param buf array of the datatype's base type; null if {@code count} is 0
      * @param offset index of the first element
@@ -294,12 +296,15 @@ abstract class PointToPoint extends Probes {
             if (datatype.hasObjects()) {
                 return irecvObjects(into, (Object[]) array, off, count, datatype, source, wanted(tag));
             }
-            long request = datatype.unit == 0
-                    ? Native.irecvTyped(handle(), datatype.handle(), array, length, datatype.element, off, count, source,
-                            wanted(tag))
-                    : Native.irecvArray(handle(), array, length, datatype.element, off, datatype.elements(count), source,
-                            wanted(tag));
-            return into.begin(request, array, length, datatype, count);
+            int element = datatype.element;
+            Status status = new Status();
+            long started = datatype.unit == 0
+                    ? Native.irecvTyped(handle(), datatype.handle(), array, length, element, off, count, source,
+                            wanted(tag), status)
+                    : Native.irecvArray(handle(), array, length, element, off, datatype.elements(count), source,
+                            wanted(tag), status);
+            return started < 0 ? into.begin(status.received(~started, datatype).given(count))
+                    : into.begin(started, array, length, datatype, count, status);
         } catch (RuntimeException e) {
             throw raised(Failures.ofMessage(e, datatype, count, tag == MPI.ANY_TAG ? 0 : tag));
         } finally {

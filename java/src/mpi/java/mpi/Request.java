@@ -63,6 +63,12 @@ public class Request {
         return this;
     }
 
+    /** Begins a receive into an array, whose result this status takes. */
+    final Request begin(long handle, Object into, int room, Datatype type, int items, Status result) {
+        status = result;
+        return begin(handle, into, room, type, items);
+    }
+
     /** Begins a receive of objects. */
     final Request begin(long handle, Resource buffer, Object[] into, int at, int room, Datatype type) {
         reader = buffer;

@@ -56,7 +56,7 @@ public final class Native {
      * Version of the native interface. It is raised on both sides when a method is removed or its signature
      * changes.
      */
-    static final int ABI = 6;
+    static final int ABI = 7;
 
     static {
         if (!SharedLibrary.load()) {
@@ -478,11 +478,12 @@ public final class Native {
             int source, int tag);
 
     /**
-     * Posts a receive; arguments as for {@link #recvArray}. Does not block. Returns a request, which only
-     * {@link #awaitArray} and {@link #testArray} complete. The caller keeps the array.
+     * Starts a receive; arguments as for {@link #recvArray}. Does not block. Returns a request, which only
+     * {@link #awaitArray} and {@link #testArray} complete. The caller keeps the array. If the message has
+     * arrived, it is stored, and the result is negative: the complement of that of {@link #recvArray}.
      */
     public static native long irecvArray(long comm, Object array, int length, int element, int off, int count,
-            int source, int tag);
+            int source, int tag, NativeStatus out);
 
     /**
      * Waits as {@link #await} does for a receive into this array, and stores its elements. Result and errors
@@ -522,7 +523,8 @@ public final class Native {
             int[] indexes, int ints, int source, int tag, NativeStatus out);
 
     /**
-     * Posts a receive as {@link #irecvArray} does; arguments as for {@link #recvScattered}. The indices are
+     * Posts a receive, which {@link #awaitArray} and {@link #testArray} complete; arguments as for
+     * {@link #recvScattered}. The indices are
      * checked and copied.
      */
     public static native long irecvScattered(long comm, Object array, int length, int element, int count, int offs,
@@ -540,7 +542,9 @@ public final class Native {
     public static native long recvPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
             int strs, int[] indexes, int ints, int source, int tag, NativeStatus out);
 
-    /** Posts a receive as {@link #irecvArray} does; arguments as for {@link #recvPatch}. Copies the patch. */
+    /**
+     * Posts a receive as {@link #irecvScattered} does; arguments as for {@link #recvPatch}. Copies the patch.
+     */
     public static native long irecvPatch(long comm, Object array, int length, int element, int off, int rank, int exts,
             int strs, int[] indexes, int ints, int source, int tag);
 
@@ -730,11 +734,11 @@ public final class Native {
             int off, int count, int source, int tag);
 
     /**
-     * Posts a receive into items of a datatype. {@link #awaitArray} and {@link #testArray} complete it. The
-     * datatype may be freed before.
+     * Starts a receive into items of a datatype, as {@link #irecvArray} does. The datatype may be freed
+     * before the receive is done.
      */
     public static native long irecvTyped(long comm, long datatype, Object array, int length, int element, int off,
-            int count, int source, int tag);
+            int count, int source, int tag, NativeStatus out);
 
     /** {@link #sendrecvArray} of items of two datatypes. The arrays may be the same. */
     public static native long sendrecvTyped(long comm, long fromType, Object from, int fromLength, int fromElement,

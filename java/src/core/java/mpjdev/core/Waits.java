@@ -44,14 +44,17 @@ public final class Waits {
     /**
      * Completes a receive of a virtual thread into an array. Blocks; an interrupt does not end it.
      *
-     * @param request the request, which is freed
+     * @param request the result of {@link Native#irecvArray} or {@link Native#irecvTyped}; a request is freed
      * @param array the array
      * @param length length of the array
      * @param element type code of the array
-     * @param into the status
+     * @param into the status of that call
      * @return as {@link Native#awaitArray}
      */
     public static long awaitArray(long request, Object array, int length, int element, NativeStatus into) {
+        if (request < 0) {
+            return ~request;
+        }
         Backoff backoff = new Backoff();
         long result = Native.testArray(request, array, length, element, into);
         while (result == Native.PENDING) {

@@ -26,7 +26,7 @@ class CompleteRequestsTest {
         objects = new Object[3];
         results = new long[6];
         for (int i = 0; i < 3; i++) {
-            requests[i] = Native.irecvArray(world, arrays[i], 2, Types.INT, 0, 2, 0, TAG + i);
+            requests[i] = Native.irecvArray(world, arrays[i], 2, Types.INT, 0, 2, 0, TAG + i, new NativeStatus());
             objects[i] = arrays[i];
         }
     }
@@ -118,7 +118,7 @@ class CompleteRequestsTest {
                 () -> Native.completeRequests(requests, 3, null, 3, results, 6, Native.ALL, false));
         long other = Native.worldOfOne();
         long mine = requests[2];
-        requests[2] = Native.irecvArray(other, arrays[2], 2, Types.INT, 0, 2, 0, TAG);
+        requests[2] = Native.irecvArray(other, arrays[2], 2, Types.INT, 0, 2, 0, TAG, new NativeStatus());
         assertThrows(NativeFailure.class, () -> complete(Native.ANY, false));
         Native.freeRequest(requests[2]);
         requests[2] = mine;

@@ -130,11 +130,17 @@ class TypedMessagesTest {
         assertEquals(n, (int) got);
         assertSame(wanted, found, "recvTyped of " + n);
         Object later = copy(array);
-        long posted = Native.irecvTyped(world, type, later, length, code, off, count, Native.ANY_SOURCE, Native.ANY_TAG);
+        long posted = Native.irecvTyped(world, type, later, length, code, off, count, Native.ANY_SOURCE, Native.ANY_TAG,
+                status);
         long again = Native.isendArray(world, from, n, code, 0, n, 0, TAG, false);
         assertEquals(TAG, (int) Native.awaitArray(posted, later, length, code, -1, status));
         assertSame(wanted, later, "irecvTyped of " + n);
-        for (long request : new long[] {sent, again}) {
+        Object arrived = copy(array);
+        long first = Native.isendArray(world, from, n, code, 0, n, 0, TAG, false);
+        long started = Native.irecvTyped(world, type, arrived, length, code, off, count, 0, TAG, status);
+        assertEquals(TAG, (int) Waits.awaitArray(started, arrived, length, code, status));
+        assertSame(wanted, arrived, "irecvTyped of " + n + " that have arrived");
+        for (long request : new long[] {sent, again, first}) {
             if (request != 0) {
                 Native.await(request, -1, status);
             }

@@ -10,7 +10,7 @@ use mpjdev_transport::shm::{self, Death, SegmentPool, ShmSource, ShmTransport, S
 use mpjdev_transport::{Header, Incoming, Kind, Outgoing, PacketSource, Transport};
 
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, Mode};
+use crate::operation::{Accept, FastRecv, Mode, StartedRecv};
 use crate::packet::engine::PacketEngine;
 use crate::packet::posted_recv::ReceiveArgs;
 use crate::request::RequestId;
@@ -319,6 +319,51 @@ fn irecv_of_an_arrived_message_that_is_too_long_fails_when_it_is_waited_for() {
     let id = receiver.irecv(any_of(8)).expect("a receive");
     assert!(matches!(receiver.test(id), Err(DeviceError::Truncated { needed: 64, capacity: 8, .. })));
     assert!(matches!(receiver.test(id), Err(DeviceError::NoSuchRequest)));
+}
+
+/// Once into fresh memory, once into memory that is there, by any source and by a given source and tag.
+#[test]
+fn irecv_into_receives_an_arrived_message_and_makes_no_request() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    for octets in [64, 72, 80] {
+        assert!(sender.send(Kind::Eager, 0, octets));
+    }
+    let mut place = None;
+    for (octets, tag) in [(64, None), (72, Some(0)), (80, Some(0))] {
+        let mut args = any_of(1000);
+        args.selector.tag = tag;
+        let started = receiver.irecv_into(args, &mut place, &|_| true);
+        assert!(matches!(started, Ok(StartedRecv::Received(_))), "{started:?}");
+        assert_eq!(place.as_ref().map(Message::primary_len), Some(octets));
+    }
+    assert_eq!(receiver.lock().state.requests.len(), 0);
+}
+
+#[test]
+fn irecv_into_leaves_a_refused_message_to_its_request() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    for (accepts, capacity, expected) in [(false, 1000, Ok(64)), (true, 8, Err(()))] {
+        assert!(sender.send(Kind::Eager, 0, 64));
+        let started = receiver.irecv_into(any_of(capacity), &mut None, &move |_| accepts);
+        let Ok(StartedRecv::Posted(id)) = started else { panic!("{started:?}") };
+        assert_eq!(received_len(&receiver, id).map(|len| len.map_err(|_| ())), Some(expected));
+    }
+}
+
+#[test]
+fn irecv_into_posts_a_receive_when_nothing_has_arrived() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    let started = receiver.irecv_into(any_of(1000), &mut None, &|_| true);
+    let Ok(StartedRecv::Posted(id)) = started else { panic!("{started:?}") };
+    assert_eq!(received_len(&receiver, id), None);
+    assert!(sender.send(Kind::Eager, 0, 64));
+    assert!(receiver.test(id).expect("no failure").is_some());
 }
 
 /// Its buffer offers the memory to the next receive.
