@@ -139,6 +139,6 @@ mod tests {
         spellings.sort();
         let mut known = words::WITH_VALUE.to_vec();
         known.sort_unstable();
-        assert_eq!(known, spellings);
+        assert_eq!(known, spellings, "left: WITH_VALUE of words.rs, right: options of Run in run.rs");
     }
 }

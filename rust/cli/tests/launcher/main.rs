@@ -67,12 +67,16 @@ fn variables_of_a_rank_are_documented() {
     let found = lines(&out);
     let begins =
         ["MPJDEV_CONTROL=", "MPJDEV_JOB=mpjdev-", "MPJDEV_RANK=0", "MPJDEV_SIZE=1", "MPJDEV_TRANSPORT=auto"];
-    assert_eq!((status, found.len()), (0, begins.len() + 1), "{out}");
+    assert_eq!(
+        (status, found.len()),
+        (0, begins.len() + 1),
+        "list a new variable here, in after_help of run.rs and in docs/user/launcher.md: {out}"
+    );
     assert!(found.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{out}");
     assert!(found[begins.len()].starts_with("socket:["), "{out}");
     let (_, help, _) = Job::new(&["--help"]).run();
     let names = begins.iter().filter_map(|begin| begin.split('=').next());
-    names.for_each(|name| assert!(help.contains(name), "{name}: {help}"));
+    names.for_each(|name| assert!(help.contains(name), "after_help of run.rs has no {name}: {help}"));
 }
 
 #[test]
