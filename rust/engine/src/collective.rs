@@ -136,8 +136,9 @@ impl Comm {
         })
     }
 
-    /// Starts to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part.
-    /// Refused if a member of this communicator is foreign.
+    /// Starts to make a communicator of these members, in this order (MPI_Comm_create). All ranks take part;
+    /// lists without a common rank make one communicator each. Refused if a member of this communicator is
+    /// foreign.
     pub fn start_create(&self, ids: &[i32]) -> Operation {
         self.creation("create", |rank, size| Creation::create(rank, size, ids))
     }

@@ -24,6 +24,8 @@ pub use any_engine::FastRecv;
 pub use clients::Clients;
 pub use comm::{Comm, Done, RecvFrom, Status};
 pub use error::DeviceError;
+/// Why a communicator cannot be made.
+pub use mpjdev_proto::collective::Refusal;
 /// Handles for values that Java refers to by number.
 pub use mpjdev_sys::handle_table;
 /// Mutexes that are taken in one order.

@@ -3,8 +3,8 @@
 use mpjdev_bootstrap::job::JoinError;
 use mpjdev_buffer::{BufferError, SlabError};
 use mpjdev_datatype::DatatypeError;
-use mpjdev_engine::DeviceError;
 use mpjdev_engine::handle_table::HandleError;
+use mpjdev_engine::{DeviceError, Refusal};
 use mpjdev_group::{GroupError, TopologyError};
 use thiserror::Error;
 
@@ -179,9 +179,10 @@ pub(crate) mod code {
     pub(crate) const BAD_ARGUMENT: i32 = 12;
     pub(crate) const UNDELIVERED: i32 = 13;
     pub(crate) const ABANDONED: i32 = 14;
+    pub(crate) const BAD_GROUP: i32 = 15;
 
     /// Names as in Java, in the order of the codes from 1.
-    pub(crate) const NAMES: [&str; 14] = [
+    pub(crate) const NAMES: [&str; 15] = [
         "OVERFLOW",
         "END_OF_SECTIONS",
         "TYPE_MISMATCH",
@@ -196,6 +197,7 @@ pub(crate) mod code {
         "BAD_ARGUMENT",
         "UNDELIVERED",
         "ABANDONED",
+        "BAD_GROUP",
     ];
 }
 
@@ -288,9 +290,8 @@ fn device_class(error: &DeviceError) -> JavaClass {
         DeviceError::Cancelled => coded(code::CANCELLED),
         DeviceError::Finished { .. } => coded(code::NOT_INITIALIZED),
         DeviceError::BadRank { rank, .. } => JavaClass::Coded(code::BAD_ARGUMENT, *rank),
-        DeviceError::BadTag { .. } | DeviceError::MixedRanks | DeviceError::Refused(_) => {
-            coded(code::BAD_ARGUMENT)
-        }
+        DeviceError::BadTag { .. } | DeviceError::MixedRanks => coded(code::BAD_ARGUMENT),
+        DeviceError::Refused(refusal) => coded(refusal_code(refusal)),
         DeviceError::NoSuchRequest | DeviceError::Freed => JavaClass::IllegalState,
         DeviceError::Memory(_) | DeviceError::NoFreePair(_) | DeviceError::Unmatched { .. } => {
             JavaClass::OutOfMemory
@@ -301,6 +302,20 @@ fn device_class(error: &DeviceError) -> JavaClass {
         DeviceError::Undelivered { rank, .. } | DeviceError::Unacked { rank, .. } => {
             from(code::UNDELIVERED, rank)
         }
+    }
+}
+
+fn refusal_code(refusal: &Refusal) -> i32 {
+    match refusal {
+        Refusal::DifferentIds { .. }
+        | Refusal::BadIds { .. }
+        | Refusal::IdOutOfRange { .. }
+        | Refusal::RepeatedId { .. } => code::BAD_GROUP,
+        Refusal::Overlap { .. }
+        | Refusal::NoContexts
+        | Refusal::Ended { .. }
+        | Refusal::Left { .. }
+        | Refusal::Damaged { .. } => code::BAD_ARGUMENT,
     }
 }
 

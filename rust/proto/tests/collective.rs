@@ -166,17 +166,56 @@ fn consecutive_operations_do_not_mix() {
     });
 }
 
-/// Proves that ranks with other ids than rank 0 are named to all ranks, and that the parent stays usable.
+/// Proves that lists without a common rank make one communicator each, in their own order, and that ranks
+/// outside get none, whether they pass an empty list or that of others.
 #[test]
-fn create_names_the_ranks_that_disagree() {
-    for (size, odd) in [(2, vec![1]), (5, vec![2, 4]), (17, vec![1, 16])] {
+fn create_divides_ranks_by_lists_without_a_common_rank() {
+    for_all_sizes_and_seeds(|seed, size| {
+        let mut random = Random::new(seed);
+        let mut lists = vec![Vec::new(); 4];
+        let place: Vec<usize> = (0..size).map(|_| random.below(lists.len())).collect();
+        for (rank, list) in place.iter().enumerate().filter(|(_, list)| **list > 0) {
+            let at = random.below(lists[*list].len() + 1);
+            lists[*list].insert(at, rank as i32);
+        }
+        let asked: Vec<usize> =
+            place.iter().map(|list| if *list > 0 { *list } else { random.below(lists.len()) }).collect();
+        let outcomes = run(seed, size, |rank| vec![Call::Create(lists[asked[rank]].clone()), Call::Barrier]);
+        let mut contexts = BTreeSet::new();
+        for (rank, outcomes) in outcomes.iter().enumerate() {
+            let got = created(&outcomes[0]);
+            assert_eq!(got.is_some(), place[rank] > 0, "seed {seed}, size {size}");
+            if let Some(got) = got {
+                let members: Vec<i32> = got.members.iter().map(|member| *member as i32).collect();
+                assert_eq!(members, lists[place[rank]], "seed {seed}, size {size}");
+                assert_eq!(members[got.rank as usize], rank as i32);
+                contexts.insert((got.context, place[rank]));
+            }
+        }
+        let groups: BTreeSet<usize> = place.iter().copied().filter(|list| *list > 0).collect();
+        let ids: BTreeSet<u64> = contexts.iter().map(|(context, _)| *context).collect();
+        assert_eq!((contexts.len(), ids.len()), (groups.len(), groups.len()), "seed {seed}, size {size}");
+    });
+}
+
+/// Proves that ranks whose list has a rank with another one are named to all ranks, and that the parent stays
+/// usable.
+#[test]
+fn create_names_the_ranks_whose_lists_overlap() {
+    let cases: [(&[&[i32]], &[u32]); 6] = [
+        (&[&[0, 1], &[1, 0]], &[0, 1]),
+        (&[&[0, 1], &[0, 1], &[1, 0], &[0, 1]], &[2]),
+        (&[&[0, 1], &[0, 1], &[2, 1], &[3, 2], &[4]], &[2, 3]),
+        (&[&[0, 1, 2], &[], &[]], &[0]),
+        (&[&[], &[], &[0, 1, 2]], &[2]),
+        (&[&[0], &[1], &[0, 1]], &[2]),
+    ];
+    for (lists, named) in cases {
         for seed in 0..SEEDS {
-            let outcomes = run(seed, size, |rank| {
-                let ids = if odd.contains(&(rank as u32)) { vec![1, 0] } else { vec![0, 1] };
-                vec![Call::Create(ids), Call::Barrier]
-            });
-            let refusal = Outcome::Created(Err(Refusal::DifferentIds { ranks: odd.clone() }));
-            assert!(outcomes.iter().all(|o| *o == [refusal.clone(), Outcome::Passed]));
+            let outcomes =
+                run(seed, lists.len(), |rank| vec![Call::Create(lists[rank].to_vec()), Call::Barrier]);
+            let refusal = Outcome::Created(Err(Refusal::DifferentIds { ranks: named.to_vec() }));
+            assert!(outcomes.iter().all(|o| *o == [refusal.clone(), Outcome::Passed]), "{outcomes:?}");
         }
     }
 }
@@ -200,14 +239,23 @@ fn create_refuses_bad_ids_everywhere() {
     }
 }
 
-/// Proves that a different list is reported as different, even if it is also too long or empty.
+/// Proves that a bad list of one rank is reported there with its first bad id, and with the rank elsewhere.
 #[test]
-fn lists_of_any_length_are_compared() {
-    for other in [vec![], vec![0], vec![0; 1000]] {
-        let outcomes =
-            run(1, 3, |rank| vec![Call::Create(if rank == 1 { other.clone() } else { vec![0, 1] })]);
-        let refusal = Outcome::Created(Err(Refusal::DifferentIds { ranks: vec![1] }));
-        assert!(outcomes.iter().all(|outcomes| *outcomes == [refusal.clone()]), "{outcomes:?}");
+fn bad_ids_of_one_rank_are_refused_everywhere() {
+    let repeated = Refusal::RepeatedId { position: 1, id: 0 };
+    let out_of_range = Refusal::IdOutOfRange { position: 0, id: -1, size: 3 };
+    for (ids, own) in [(vec![0, 0], &repeated), (vec![0; 1000], &repeated), (vec![-1], &out_of_range)] {
+        for odd in 0..3 {
+            let outcomes = run(1, 3, |rank| {
+                let ids = if rank == odd { ids.clone() } else { vec![2, 1] };
+                vec![Call::Create(ids), Call::Barrier]
+            });
+            for (rank, outcomes) in outcomes.iter().enumerate() {
+                let others = Refusal::BadIds { ranks: vec![odd as u32] };
+                let refusal = if rank == odd { own.clone() } else { others };
+                assert_eq!(*outcomes, [Outcome::Created(Err(refusal)), Outcome::Passed]);
+            }
+        }
     }
 }
 

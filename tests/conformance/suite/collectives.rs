@@ -16,6 +16,7 @@ for_every_fixture![
     a_barrier_of_one_rank_passes_at_once,
     messages_of_a_dup_and_of_its_parent_never_meet,
     created_communicator_has_its_members_in_the_given_order,
+    lists_without_a_common_rank_make_one_communicator_each,
     bad_ids_are_refused_alike_on_all_ranks,
     a_split_makes_one_communicator_per_colour_ordered_by_key,
     nested_communicators_keep_their_messages_apart,
@@ -174,6 +175,25 @@ fn created_communicator_has_its_members_in_the_given_order(fixture: &TransportFi
     });
 }
 
+/// Two lists at a time. Rank 4 is in none, and passes no list or one of the others.
+fn lists_without_a_common_rank_make_one_communicator_each(fixture: &TransportFixture) {
+    run(fixture, 5, |harness| {
+        let lists: [&[i32]; 3] = [&[2, 0], &[3, 1], &[]];
+        for of_last in [2, 1, 0] {
+            let rank = harness.rank() as usize;
+            let ids = lists[if rank == 4 { of_last } else { rank % 2 }];
+            let made = create(harness, ids);
+            let place = ids.iter().position(|id| *id == harness.rank() as i32);
+            assert_eq!(made.as_ref().map(|m| (m.rank() as usize, m.size())), place.map(|place| (place, 2)));
+            if let Some(made) = made {
+                talk(&made);
+                made.barrier();
+            }
+            talk(harness);
+        }
+    });
+}
+
 /// The refusal is an outcome: the parent still works.
 fn bad_ids_are_refused_alike_on_all_ranks(fixture: &TransportFixture) {
     run(fixture, 3, |harness| {
@@ -186,6 +206,10 @@ fn bad_ids_are_refused_alike_on_all_ranks(fixture: &TransportFixture) {
         assert_eq!(refusal(&[0, 2, 0]), Refusal::RepeatedId { position: 2, id: 0 });
         let other: &[i32] = if harness.rank() == 2 { &[1, 0] } else { &[0, 1] };
         assert_eq!(refusal(other), Refusal::DifferentIds { ranks: vec![2] });
+        let one: &[i32] = if harness.rank() == 1 { &[3] } else { &[0, 2] };
+        let elsewhere = Refusal::BadIds { ranks: vec![1] };
+        let here = Refusal::IdOutOfRange { position: 0, id: 3, size: 3 };
+        assert_eq!(refusal(one), if harness.rank() == 1 { here } else { elsewhere });
         talk(harness);
         harness.barrier();
     });

@@ -1,6 +1,7 @@
 //! Creation of communicators: dup, create, split.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::machine::{Action, Collective, ProtocolError};
 use super::messages::{self, Decision, From, Misfit, SplitRequest};
@@ -21,8 +22,8 @@ use crate::context::ContextError;
 /// A rank can receive its settlement, and send in the new communicator, before another rank has its own. Such
 /// a message is unexpected in a context that its receiver does not use yet.
 ///
-/// A failure of all ranks (different ids, bad ids, no context ids left, a damaged request) is an outcome: the
-/// same [`Refusal`] on every rank, and the parent stays usable.
+/// A failure of all ranks (lists that overlap, bad ids, no context ids left, a damaged request) is an
+/// outcome: a [`Refusal`] on every rank, and the parent stays usable.
 #[derive(Debug, Clone)]
 pub struct Creation {
     rank: u32,
@@ -56,6 +57,8 @@ enum Stage {
     /// Rank 0: waits for requests.
     Gather {
         requests: Vec<Gathered>,
+        /// The different lists among the requests of create: mostly all ranks share one.
+        lists: BTreeSet<Arc<[u32]>>,
         missing: u32,
     },
     /// Rank 0: waits for the context ids of these communicators.
@@ -76,12 +79,14 @@ enum Stage {
 }
 
 /// Rank 0's view of one rank's request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Gathered {
     Missing,
     Damaged,
     Ended,
-    Create { same_ids: bool },
+    /// Ids that are not a list of different ranks.
+    BadIds,
+    Create(Arc<[u32]>),
     Split(SplitRequest),
 }
 
@@ -95,11 +100,11 @@ impl Creation {
         Self::begin(rank, size, Kind::Dup)
     }
 
-    /// A communicator of the parent's ranks `ids`, in this order; other ranks get `None`.
+    /// A communicator of the parent's ranks `ids`, in this order; `None` for a rank outside its own list.
     ///
-    /// All ranks of the parent must pass the same ids. Rank 0 checks that, and that the ids are different
-    /// ranks of the parent, so that all ranks get the same outcome and none waits for one that has abandoned
-    /// the operation.
+    /// All ranks of a list must pass this list. Lists without a common rank make one communicator each. (MPI
+    /// 4.1, 7.4.2 Communicator Constructors.) Rank 0 checks that, and that the ids are different ranks of the
+    /// parent, so that no rank waits for one that has abandoned the operation.
     ///
     /// # Panics
     /// When `rank` is not below `size`.
@@ -158,54 +163,45 @@ impl Creation {
         let others = ROOT + 1..self.size;
         self.actions.extend(others.map(|source| Action::Receive { source, tag }));
         let mut requests = vec![Gathered::Missing; self.size as usize];
-        requests[ROOT as usize] = self.kind.own_request();
-        self.stage = Stage::Gather { requests, missing: self.size - 1 };
+        let mut lists = BTreeSet::new();
+        requests[ROOT as usize] = shared(self.kind.own_request(self.size), &mut lists);
+        self.stage = Stage::Gather { requests, lists, missing: self.size - 1 };
         self.decide_when_all_asked();
     }
 
     fn handle_request(&mut self, from: From, octets: &[u8]) -> Result<(), ProtocolError> {
-        let Stage::Gather { requests, missing } = &mut self.stage else {
+        let Stage::Gather { requests, lists, missing } = &mut self.stage else {
             return Err(from.not_asked_for());
         };
         let request = match requests.get_mut(from.source as usize) {
             Some(request) if *request == Gathered::Missing => request,
             _ => return Err(from.not_asked_for()),
         };
-        let parsed = self.kind.parse_request(from, octets, self.size);
-        *request = parsed.unwrap_or(Gathered::Damaged);
+        let (parsed, outcome) = match self.kind.parse_request(from, octets, self.size) {
+            Ok(parsed) => (parsed, Ok(())),
+            Err(error) => (Gathered::Damaged, Err(error)),
+        };
+        *request = shared(parsed, lists);
         *missing -= 1;
         self.decide_when_all_asked();
-        parsed.map(|_| ())
+        outcome
     }
 
     fn decide_when_all_asked(&mut self) {
-        let Stage::Gather { requests, missing: 0 } = &self.stage else {
+        let Stage::Gather { requests, missing: 0, .. } = &self.stage else {
             return;
         };
-        let ended = ranks_where(requests, |request| request == Gathered::Ended);
-        if !ended.is_empty() {
-            return self.refuse(&Decision::Ended { ranks: ended });
+        if let Some(failure) = failure_of(requests) {
+            return self.refuse(&failure);
         }
-        let damaged = ranks_where(requests, |request| request == Gathered::Damaged);
-        if !damaged.is_empty() {
-            return self.refuse(&Decision::Damaged { ranks: damaged });
+        match &self.kind {
+            Kind::Dup => {}
+            Kind::Split(_) => self.allocate(groups_by_color(requests)),
+            Kind::Create { .. } => match groups_by_list(requests) {
+                Ok(groups) => self.allocate(groups),
+                Err(ranks) => self.refuse(&Decision::DifferentIds { ranks }),
+            },
         }
-        let groups = match &self.kind {
-            Kind::Dup => return,
-            Kind::Split(_) => groups_by_color(requests),
-            Kind::Create { ids } => {
-                let ranks = ranks_where(requests, |r| r == Gathered::Create { same_ids: false });
-                if !ranks.is_empty() {
-                    return self.refuse(&Decision::DifferentIds { ranks });
-                }
-                match checked_ids(ids, self.size) {
-                    Err(_) => return self.refuse(&Decision::BadIds),
-                    Ok(members) if members.is_empty() => Vec::new(),
-                    Ok(members) => vec![members],
-                }
-            }
-        };
-        self.allocate(groups);
     }
 
     fn allocate(&mut self, groups: Vec<Vec<u32>>) {
@@ -335,10 +331,13 @@ impl Creation {
                 Ok(Ok(Some(Communicator { context: *context, members: members.clone(), rank })))
             }
             (Decision::NoMember, kind) if kind.may_leave_out(self.rank, self.size) => Ok(Ok(None)),
-            (Decision::BadIds, Kind::Create { ids }) => match checked_ids(ids, self.size) {
-                Err(refusal) => Ok(Err(refusal)),
-                Ok(_) => Err(decision.as_misfit()),
-            },
+            (Decision::BadIds { ranks }, Kind::Create { ids }) => {
+                match (checked_ids(ids, self.size), ranks.contains(&self.rank)) {
+                    (Err(refusal), true) => Ok(Err(refusal)),
+                    (Ok(_), false) => Ok(Err(Refusal::BadIds { ranks: ranks.clone() })),
+                    _ => Err(decision.as_misfit()),
+                }
+            }
             (Decision::DifferentIds { ranks }, Kind::Create { .. }) => {
                 Ok(Err(Refusal::DifferentIds { ranks: ranks.clone() }))
             }
@@ -352,7 +351,7 @@ impl Creation {
             (
                 Decision::NoMember
                 | Decision::DifferentIds { .. }
-                | Decision::BadIds
+                | Decision::BadIds { .. }
                 | Decision::Damaged { .. }
                 | Decision::Ended { .. }
                 | Decision::Overlap { .. }
@@ -404,7 +403,7 @@ impl Collective for Creation {
             return is_awaited;
         }
         let asked = self.rank == ROOT && Some(tag) == self.kind.request_tag();
-        let Stage::Gather { requests, missing } = &mut self.stage else { return false };
+        let Stage::Gather { requests, missing, .. } = &mut self.stage else { return false };
         match requests.get_mut(source as usize) {
             Some(request) if asked && *request == Gathered::Missing => *request = Gathered::Ended,
             _ => return false,
@@ -461,9 +460,10 @@ impl Kind {
         }
     }
 
-    fn own_request(&self) -> Gathered {
+    fn own_request(&self, size: u32) -> Gathered {
         match self {
-            Self::Dup | Self::Create { .. } => Gathered::Create { same_ids: true },
+            Self::Dup => Gathered::Missing,
+            Self::Create { ids } => list_of(ids, size),
             Self::Split(request) => Gathered::Split(*request),
         }
     }
@@ -473,8 +473,8 @@ impl Kind {
         match self {
             Self::Dup => Err(from.not_asked_for()),
             Self::Create { .. } => {
-                messages::check_ids(from, octets, size)?;
-                Ok(Gathered::Create { same_ids: octets == self.emit_request(size) })
+                let ids = messages::parse_ids(from, octets, size)?;
+                Ok(ids.map_or(Gathered::BadIds, |ids| list_of(&ids, size)))
             }
             Self::Split(_) => SplitRequest::parse(from, octets).map(Gathered::Split),
         }
@@ -509,9 +509,57 @@ impl Kind {
 }
 
 /// The ranks, ascending, whose request matches.
-fn ranks_where(requests: &[Gathered], is: impl Fn(Gathered) -> bool) -> Vec<u32> {
+fn ranks_where(requests: &[Gathered], is: impl Fn(&Gathered) -> bool) -> Vec<u32> {
     let numbered = (0..).zip(requests);
-    numbered.filter(|(_, request)| is(**request)).map(|(rank, _)| rank).collect()
+    numbered.filter(|(_, request)| is(request)).map(|(rank, _)| rank).collect()
+}
+
+/// The decision if the requests of some ranks are missing or of no use.
+fn failure_of(requests: &[Gathered]) -> Option<Decision> {
+    let ranks = |failure| {
+        let ranks = ranks_where(requests, |request| *request == failure);
+        (!ranks.is_empty()).then_some(ranks)
+    };
+    let ended = ranks(Gathered::Ended).map(|ranks| Decision::Ended { ranks });
+    let damaged = || ranks(Gathered::Damaged).map(|ranks| Decision::Damaged { ranks });
+    ended.or_else(damaged).or_else(|| ranks(Gathered::BadIds).map(|ranks| Decision::BadIds { ranks }))
+}
+
+/// The request of create with these ids.
+fn list_of(ids: &[i32], size: u32) -> Gathered {
+    checked_ids(ids, size).map_or(Gathered::BadIds, |ranks| Gathered::Create(ranks.into()))
+}
+
+/// The request, with the list of an equal one: the lists of many ranks would take much memory.
+fn shared(request: Gathered, lists: &mut BTreeSet<Arc<[u32]>>) -> Gathered {
+    let Gathered::Create(list) = request else { return request };
+    if let Some(known) = lists.get(&list) {
+        return Gathered::Create(known.clone());
+    }
+    lists.insert(list.clone());
+    Gathered::Create(list)
+}
+
+/// The members of each new communicator: the lists that all their ranks have passed. Or the ranks whose list
+/// has a rank that passed another one.
+fn groups_by_list(requests: &[Gathered]) -> Result<Vec<Vec<u32>>, Vec<u32>> {
+    let mut lists: BTreeMap<&[u32], bool> = BTreeMap::new();
+    for request in requests {
+        if let Gathered::Create(list) = request {
+            let is_of_all =
+                || list.iter().all(|rank| requests.get(*rank as usize).is_some_and(|r| r == request));
+            lists.entry(list).or_insert_with(is_of_all);
+        }
+    }
+    let refused = ranks_where(
+        requests,
+        |request| matches!(request, Gathered::Create(list) if lists.get(&**list) == Some(&false)),
+    );
+    if refused.is_empty() {
+        Ok(lists.into_keys().filter(|list| !list.is_empty()).map(<[u32]>::to_vec).collect())
+    } else {
+        Err(refused)
+    }
 }
 
 /// The members of each new communicator: by color, then key, then rank in the parent.

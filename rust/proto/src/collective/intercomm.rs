@@ -385,6 +385,7 @@ fn emit(refusal: &Refusal) -> Vec<u8> {
         Refusal::Damaged { ranks } => Decision::Damaged { ranks: ranks.clone() },
         Refusal::NoContexts
         | Refusal::DifferentIds { .. }
+        | Refusal::BadIds { .. }
         | Refusal::IdOutOfRange { .. }
         | Refusal::RepeatedId { .. } => Decision::NoContexts,
     };
@@ -399,7 +400,10 @@ fn refusal_of(decision: &Decision, from: From) -> Result<Refusal, ProtocolError>
         Decision::Ended { ranks } => Ok(Refusal::Ended { ranks: ranks.clone() }),
         Decision::Damaged { ranks } => Ok(Refusal::Damaged { ranks: ranks.clone() }),
         Decision::NoContexts => Ok(Refusal::NoContexts),
-        Decision::Member { .. } | Decision::NoMember | Decision::DifferentIds { .. } | Decision::BadIds => {
+        Decision::Member { .. }
+        | Decision::NoMember
+        | Decision::DifferentIds { .. }
+        | Decision::BadIds { .. } => {
             let (field, value) = decision.as_misfit();
             Err(from.field(field, value))
         }

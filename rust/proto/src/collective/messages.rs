@@ -51,18 +51,19 @@ impl SplitRequest {
     }
 }
 
-/// Checks that a create request is well formed, before it is compared.
-pub(super) fn check_ids(from: From, octets: &[u8], size: u32) -> Result<(), ProtocolError> {
+/// The ids of a create request; `None` if they are more than the ranks.
+pub(super) fn parse_ids(from: From, octets: &[u8], size: u32) -> Result<Option<Vec<i32>>, ProtocolError> {
     let Some((count, ids)) = octets.split_at_checked(IDS_HEADER_LEN) else {
         return Err(from.length(octets.len(), IDS_HEADER_LEN));
     };
     let count = BigEndian::read_u32(count);
     let sent = if count <= size { count as usize } else { 0 };
-    if ids.len() == RANK_LEN * sent {
-        Ok(())
-    } else {
-        Err(from.length(octets.len(), IDS_HEADER_LEN + RANK_LEN * sent))
+    if ids.len() != RANK_LEN * sent {
+        return Err(from.length(octets.len(), IDS_HEADER_LEN + RANK_LEN * sent));
     }
+    let mut parsed = vec![0; sent];
+    BigEndian::read_i32_into(ids, &mut parsed);
+    Ok((count <= size).then_some(parsed))
 }
 
 /// The message of rank 0 to a rank.
@@ -72,10 +73,10 @@ pub(super) enum Decision {
     Member { context: u64, members: Vec<u32> },
     /// There is no new communicator for this rank.
     NoMember,
-    /// These ranks asked with other ids than rank 0.
+    /// The ids of these ranks name a rank that asked with other ids.
     DifferentIds { ranks: Vec<u32> },
-    /// All asked with the same ids, and these are no list of different ranks.
-    BadIds,
+    /// The ids of these ranks are no list of different ranks.
+    BadIds { ranks: Vec<u32> },
     /// Rank 0 has no context ids left.
     NoContexts,
     /// The requests of these ranks could not be understood.
@@ -93,11 +94,12 @@ impl Decision {
         let (context, ranks): (u64, &[u32]) = match self {
             Self::Member { context, members } => (*context, members),
             Self::DifferentIds { ranks }
+            | Self::BadIds { ranks }
             | Self::Damaged { ranks }
             | Self::Ended { ranks }
             | Self::Overlap { ranks }
             | Self::Left { ranks } => (0, ranks),
-            Self::NoMember | Self::BadIds | Self::NoContexts => (0, &[]),
+            Self::NoMember | Self::NoContexts => (0, &[]),
         };
         // Ranks are below the size, a u32, and each is there once.
         let count = ranks.len() as u32;
@@ -119,7 +121,7 @@ impl Decision {
             Self::Member { .. } => status::MEMBER,
             Self::NoMember => status::NO_MEMBER,
             Self::DifferentIds { .. } => status::DIFFERENT_IDS,
-            Self::BadIds => status::BAD_IDS,
+            Self::BadIds { .. } => status::BAD_IDS,
             Self::NoContexts => status::NO_CONTEXTS,
             Self::Damaged { .. } => status::DAMAGED,
             Self::Ended { .. } => status::ENDED,
@@ -148,20 +150,18 @@ impl Decision {
         }
         let ranks = parse_ranks(from, ranks, size)?;
         match status {
-            status::MEMBER | status::DIFFERENT_IDS | status::DAMAGED..=status::LEFT if ranks.is_empty() => {
-                Err(from.field("count", 0))
-            }
-            status::NO_MEMBER | status::BAD_IDS | status::NO_CONTEXTS if !ranks.is_empty() => {
+            status::NO_MEMBER | status::NO_CONTEXTS if !ranks.is_empty() => {
                 Err(from.field("count", u64::from(count)))
             }
+            status::NO_MEMBER => Ok(Self::NoMember),
+            status::NO_CONTEXTS => Ok(Self::NoContexts),
+            status::MEMBER..=status::LEFT if ranks.is_empty() => Err(from.field("count", 0)),
             status::MEMBER if !is_communicator(context) || context == WORLD => {
                 Err(from.field("context", context))
             }
             status::MEMBER => Ok(Self::Member { context, members: ranks }),
-            status::NO_MEMBER => Ok(Self::NoMember),
             status::DIFFERENT_IDS => Ok(Self::DifferentIds { ranks }),
-            status::BAD_IDS => Ok(Self::BadIds),
-            status::NO_CONTEXTS => Ok(Self::NoContexts),
+            status::BAD_IDS => Ok(Self::BadIds { ranks }),
             status::DAMAGED => Ok(Self::Damaged { ranks }),
             status::ENDED => Ok(Self::Ended { ranks }),
             status::OVERLAP => Ok(Self::Overlap { ranks }),
@@ -265,7 +265,7 @@ mod tests {
             Decision::Member { context: 2, members: vec![1, 0, 2] },
             Decision::NoMember,
             Decision::DifferentIds { ranks: vec![1] },
-            Decision::BadIds,
+            Decision::BadIds { ranks: vec![0, 1] },
             Decision::NoContexts,
             Decision::Damaged { ranks: vec![0, 2] },
             Decision::Ended { ranks: vec![1] },
@@ -312,10 +312,11 @@ mod tests {
             let parsed = SplitRequest::parse(FROM, &vec![0; len]);
             assert_eq!(parsed, Err(FROM.length(len, 8)));
         }
-        assert_eq!(check_ids(FROM, &[0, 0, 0], 4), Err(FROM.length(3, 4)));
-        assert_eq!(check_ids(FROM, &[0, 0, 0, 1], 4), Err(FROM.length(4, 8)));
-        assert_eq!(check_ids(FROM, &[0, 0, 0, 1, 0, 0, 0, 0, 0], 4), Err(FROM.length(9, 8)));
-        assert_eq!(check_ids(FROM, &[0xff; 8], 4), Err(FROM.length(8, 4)));
-        assert_eq!(check_ids(FROM, &[0xff; 4], 4), Ok(()));
+        assert_eq!(parse_ids(FROM, &[0, 0, 0], 4), Err(FROM.length(3, 4)));
+        assert_eq!(parse_ids(FROM, &[0, 0, 0, 1], 4), Err(FROM.length(4, 8)));
+        assert_eq!(parse_ids(FROM, &[0, 0, 0, 1, 0, 0, 0, 0, 0], 4), Err(FROM.length(9, 8)));
+        assert_eq!(parse_ids(FROM, &[0xff; 8], 4), Err(FROM.length(8, 4)));
+        assert_eq!(parse_ids(FROM, &[0xff; 4], 4), Ok(None));
+        assert_eq!(parse_ids(FROM, &emit_ids(&[3, -1], 4), 4), Ok(Some(vec![3, -1])));
     }
 }

@@ -2,11 +2,15 @@
 
 use thiserror::Error;
 
-/// Why there is no new communicator; the same on every rank.
+/// Why there is no new communicator; the same on every rank, but for ids that are not valid: a rank that
+/// passed them gets the id, the others get the ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Some ranks passed other ids to create than rank 0.
-    #[error("all ranks must pass the same ids to create; ranks {ranks:?} passed others than rank 0")]
+    /// The ids of some ranks name a rank that passed other ids to create.
+    #[error(
+        "all ranks of a list must pass this list to create; the lists of ranks {ranks:?} have ranks that \
+         passed another one"
+    )]
     DifferentIds {
         /// These ranks, ascending.
         ranks: Vec<u32>,
@@ -28,6 +32,12 @@ pub enum Refusal {
         position: usize,
         /// The value there.
         id: i32,
+    },
+    /// Other ranks passed ids to create that are not different ranks of the parent.
+    #[error("ranks {ranks:?} passed no list of different ranks to create")]
+    BadIds {
+        /// These ranks, ascending.
+        ranks: Vec<u32>,
     },
     /// Rank 0 has not enough context ids left.
     #[error("rank 0 of the communicator has no context ids left")]

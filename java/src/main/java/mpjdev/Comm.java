@@ -221,13 +221,14 @@ public class Comm extends PatchArrayMessages {
 
     /**
      * Makes a communicator of the given ranks in the given order (MPI_Comm_create). Collective over this
-     * communicator: all its ranks call it with the same list. Blocks until all have called it.
+     * communicator; blocks until all ranks have called it. All ranks of a list pass this list. Lists without
+     * a common rank make one communicator each, as in MPI-2.2.
      *
      * @param ids ranks of this communicator
-     * @return the new communicator, or null in a rank that is not in the list
+     * @return the new communicator, or null in a rank that is not in its own list
      * @throws CollectiveAbandonedException if a rank has abandoned a collective call on this communicator
-     * @throws BadArgumentException in all ranks, if the lists differ, repeat a rank or name one that does not
-     *     exist
+     * @throws BadArgumentException in all ranks, if a rank of a list passed another one, or a list repeats a
+     *     rank or names one that does not exist
      * @throws UnsupportedOperationException if this communicator has a rank of another implementation, which
      *     cannot agree on a context; nothing has been sent then
      */

@@ -51,6 +51,7 @@ final class Errors {
             case NativeFailure.NOT_INITIALIZED:
                 return new NotInitializedException(text);
             case NativeFailure.BAD_ARGUMENT:
+            case NativeFailure.BAD_GROUP:
                 return new BadArgumentException(text);
             case NativeFailure.UNDELIVERED:
                 return new UndeliveredException(text, f.rank());

@@ -81,6 +81,8 @@ final class Failures {
                 return MPI.ERR_TYPE;
             case NativeFailure.BAD_ARGUMENT:
                 return MPI.ERR_RANK;
+            case NativeFailure.BAD_GROUP:
+                return MPI.ERR_GROUP;
             default:
                 return MPI.ERR_OTHER;
         }

@@ -49,10 +49,14 @@ public class Intracomm extends Comm {
     /**
      * Makes a communicator of a group (MPI-1.1, section 5.4.2). Collective over this communicator; blocks.
      *
-     * @param group members of this communicator, the same at all ranks
+     * <p>Groups without a common member make one communicator each in one call, as in MPI-2.2: each member
+     * passes its own group. A rank in none of them passes any of them, or {@link MPI#GROUP_EMPTY}.
+     *
+     * @param group members of this communicator; all members of a group pass this group
      * @return the communicator, or null if this rank is no member of the group
-     * @throws MPIException if the group is null or has other members, a rank has failed, or the communicator
-     *     was freed
+     * @throws MPIException at all ranks if a member of a group passed another group ({@link MPI#ERR_GROUP});
+     *     at this one if the group is null or has other members, a rank has failed, or the communicator was
+     *     freed
      */
     public Intracomm Create(Group group) throws MPIException {
         if (group == null) {
@@ -84,11 +88,8 @@ public class Intracomm extends Comm {
         return Create(group);
     }
 
-    /** Makes a communicator of these ranks; 0 for none. */
+    /** Makes a communicator of these ranks; 0 if this rank is none of them. */
     private long create(int[] ids) {
-        if (ids.length == 0) {
-            return 0;
-        }
         try {
             return Waits.complete(Native.startCreate(handle(), ids, ids.length));
         } catch (RuntimeException e) {
@@ -99,6 +100,9 @@ public class Intracomm extends Comm {
     }
 
     private long createOfFirst(int ranks) {
+        if (ranks == 0) {
+            return 0;
+        }
         int[] ids = new int[ranks];
         for (int rank = 0; rank < ranks; rank++) {
             ids[rank] = rank;

@@ -32,6 +32,7 @@ class ErrorsTest {
             row("CANCELLED", NEVER, NEVER, CancelledException.class),
             row("NOT_INITIALIZED", NEVER, NEVER, NotInitializedException.class),
             row("BAD_ARGUMENT", NEVER, NEVER, BadArgumentException.class),
+            row("BAD_GROUP", NEVER, NEVER, BadArgumentException.class),
             row("UNDELIVERED", NEVER, NEVER, UndeliveredException.class),
             row("ABANDONED", NEVER, NEVER, CollectiveAbandonedException.class));
 

@@ -619,8 +619,8 @@ public final class Native {
     public static native long startDup(long comm);
 
     /**
-     * Starts to make a communicator of the ranks {@code ids}, in that order. Does not block. Returns an
-     * operation.
+     * Starts to make a communicator of the ranks {@code ids}, in that order, which all of them pass. Does not
+     * block. Returns an operation.
      */
     public static native long startCreate(long comm, int[] ids, int length);
 
@@ -647,7 +647,7 @@ public final class Native {
      * Advances a collective operation; {@code blocking} waits for its end. Returns the new communicator, 0 if
      * it is done without one, or {@link #PENDING}. The operation is freed when it is done or has failed, but
      * not by an interrupt. {@link NativeFailure#ABANDONED}, {@link NativeFailure#PEER_FAILED},
-     * {@link NativeFailure#BAD_ARGUMENT}.
+     * {@link NativeFailure#BAD_ARGUMENT}, {@link NativeFailure#BAD_GROUP}.
      */
     public static native long advance(long operation, boolean blocking);
 

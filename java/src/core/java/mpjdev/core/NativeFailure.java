@@ -28,12 +28,14 @@ public final class NativeFailure extends RuntimeException {
     public static final int CANCELLED = 10;
     /** This rank has finished. */
     public static final int NOT_INITIALIZED = 11;
-    /** A rank, a tag or a list of ranks is invalid. */
+    /** A rank or a tag is invalid, or a communicator cannot be made for another reason than its ranks. */
     public static final int BAD_ARGUMENT = 12;
     /** The rank finished with undelivered messages. */
     public static final int UNDELIVERED = 13;
     /** A rank abandoned a collective operation on the communicator. */
     public static final int ABANDONED = 14;
+    /** The ranks of a new communicator are invalid: at all ranks that take part. */
+    public static final int BAD_GROUP = 15;
 
     private static final long serialVersionUID = 1L;
 
