@@ -28,11 +28,11 @@ public final class Cartcomm extends Intracomm {
      * @throws MPIException if a number is negative, or the numbers that stay do not divide {@code nnodes}
      */
     public static void Dims_create(int nnodes, int[] dims) throws MPIException {
-        int[] given = Failures.present(dims, "the array of dimensions");
+        int[] given = MPI.present(dims, "the array of dimensions");
         try {
             Native.dimsCreate(nnodes, given, given.length);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_DIMS);
+            throw MPI.raised(Failures.of(e, MPI.ERR_DIMS));
         }
     }
 

@@ -195,7 +195,7 @@ public class Comm extends CommFace {
      */
     public static int Compare(Comm comm1, Comm comm2) throws MPIException {
         if (comm1 == null || comm2 == null) {
-            throw new MPIException(MPI.ERR_COMM, "the communicator is null", null);
+            throw MPI.raised(new MPIException(MPI.ERR_COMM, "the communicator is null", null));
         }
         try {
             return Native.compareComms(comm1.handle(), comm2.handle());
@@ -306,7 +306,8 @@ public class Comm extends CommFace {
 
     /**
      * Sets what a failed call does: throw, or end the job. Calls are those of this communicator at this rank,
-     * and waits and tests for its requests. Communicators that are made of it later inherit the handler.
+     * and waits and tests for its requests. The handler of {@link MPI#COMM_WORLD} is also that of calls
+     * without a communicator. Communicators that are made of this one later inherit the handler.
      *
      * @param errhandler {@link MPI#ERRORS_RETURN}, as at first, or {@link MPI#ERRORS_ARE_FATAL}
      * @throws MPIException if it is null

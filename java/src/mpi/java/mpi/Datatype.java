@@ -110,8 +110,8 @@ public abstract class Datatype {
     }
 
     private static Datatype indexed(int[] blocklengths, int[] displacements, Datatype old, boolean isElements) {
-        int[] blocks = Failures.present(blocklengths, "the array of block lengths");
-        int[] at = Failures.present(displacements, "the array of displacements");
+        int[] blocks = MPI.present(blocklengths, "the array of block lengths");
+        int[] at = MPI.present(displacements, "the array of displacements");
         return made(() -> Native.typeIndexed(handle(old), blocks, blocks.length, at, at.length, isElements), old);
     }
 
@@ -126,9 +126,9 @@ public abstract class Datatype {
      * @throws MPIException as {@link #Indexed}, or if two blocks have elements of different base types
      */
     public static Datatype Struct(int[] blocklengths, int[] displacements, Datatype[] types) throws MPIException {
-        int[] blocks = Failures.present(blocklengths, "the array of block lengths");
-        int[] at = Failures.present(displacements, "the array of displacements");
-        Datatype[] olds = Failures.present(types, "the array of datatypes").clone();
+        int[] blocks = MPI.present(blocklengths, "the array of block lengths");
+        int[] at = MPI.present(displacements, "the array of displacements");
+        Datatype[] olds = MPI.present(types, "the array of datatypes").clone();
         return made(() -> {
             long[] handles = new long[olds.length];
             for (int k = 0; k < handles.length; k++) {
@@ -142,7 +142,7 @@ public abstract class Datatype {
         try {
             return DerivedType.of(constructor.getAsLong());
         } catch (RuntimeException e) {
-            throw Failures.of(e, MPI.ERR_ARG);
+            throw MPI.raised(Failures.of(e, MPI.ERR_ARG));
         } finally {
             Reference.reachabilityFence(olds);
         }

@@ -1,10 +1,14 @@
 package mpi;
 
+import java.util.stream.Stream;
+
 /**
  * The handling of failed calls of a communicator (MPI-1.1, section 7.2): {@link MPI#ERRORS_RETURN} or
  * {@link MPI#ERRORS_ARE_FATAL}.
  */
 public final class Errhandler {
+    private static final String OURS = Errhandler.class.getPackageName();
+
     private final String name;
     private final boolean isFatal;
 
@@ -21,18 +25,20 @@ public final class Errhandler {
         return failure;
     }
 
-    /** Returns the name of the method of this package that the program has called. */
+    /** Returns the name of the public method that the program has called. */
     private static String call() {
         StackWalker walker = StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE);
         return walker.walk(frames -> frames.dropWhile(frame -> frame.getDeclaringClass() == Errhandler.class)
-                .takeWhile(frame -> isOurs(frame.getDeclaringClass()))
+                .takeWhile(frame -> frame.getDeclaringClass().getPackageName().equals(OURS))
+                .filter(frame -> isPublic(frame.getDeclaringClass()))
                 .reduce((inner, outer) -> outer)
                 .map(StackWalker.StackFrame::getMethodName)
                 .orElse("a call"));
     }
 
-    private static boolean isOurs(Class<?> declaring) {
-        return CommCore.class.isAssignableFrom(declaring) || Request.class.isAssignableFrom(declaring);
+    private static boolean isPublic(Class<?> declaring) {
+        return Stream.of(CommCore.class, Request.class, Status.class, Datatype.class, Group.class, MPI.class)
+                .anyMatch(ours -> ours.isAssignableFrom(declaring));
     }
 
     @Override

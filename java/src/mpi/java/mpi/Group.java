@@ -55,12 +55,12 @@ public class Group {
     public static int[] Translate_ranks(Group group1, int[] ranks1, Group group2) throws MPIException {
         int[] from = membersOf(group1);
         int[] to = membersOf(group2);
-        int[] ranks = Failures.present(ranks1, "the array of ranks");
+        int[] ranks = MPI.present(ranks1, "the array of ranks");
         int[] out = new int[ranks.length];
         try {
             Native.groupTranslate(from, from.length, ranks, ranks.length, to, to.length, out, out.length);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_RANK);
+            throw MPI.raised(Failures.of(e, MPI.ERR_RANK));
         }
         return out;
     }
@@ -125,7 +125,7 @@ public class Group {
      * @throws MPIException if a rank is not in this group or occurs twice, or the array is null
      */
     public Group Incl(int[] ranks) throws MPIException {
-        return combined(Native.INCLUSION, this, Failures.present(ranks, "the array of ranks"), this);
+        return combined(Native.INCLUSION, this, MPI.present(ranks, "the array of ranks"), this);
     }
 
     /**
@@ -136,7 +136,7 @@ public class Group {
      * @throws MPIException as {@link #Incl}
      */
     public Group Excl(int[] ranks) throws MPIException {
-        return combined(Native.EXCLUSION, this, Failures.present(ranks, "the array of ranks"), this);
+        return combined(Native.EXCLUSION, this, MPI.present(ranks, "the array of ranks"), this);
     }
 
     /**
@@ -168,7 +168,7 @@ public class Group {
 
     private static int[] membersOf(Group group) {
         if (group == null) {
-            throw new MPIException(MPI.ERR_GROUP, "the group is null", null);
+            throw MPI.raised(new MPIException(MPI.ERR_GROUP, "the group is null", null));
         }
         return group.members;
     }
@@ -181,16 +181,16 @@ public class Group {
             int size = Native.groupCombine(how, a, a.length, with, with.length, out, out.length);
             return new Group(Arrays.copyOf(out, size), own);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_RANK);
+            throw MPI.raised(Failures.of(e, MPI.ERR_RANK));
         }
     }
 
     private Group ranged(int[][] ranges, boolean isExcluded) {
         final int numbers = 3;
-        int[] flat = new int[numbers * Failures.present(ranges, "the array of ranges").length];
+        int[] flat = new int[numbers * MPI.present(ranges, "the array of ranges").length];
         for (int k = 0; k < ranges.length; k++) {
             if (ranges[k] == null || ranges[k].length != numbers) {
-                throw new MPIException(MPI.ERR_ARG, "range " + k + " has not three numbers", null);
+                throw MPI.raised(new MPIException(MPI.ERR_ARG, "range " + k + " has not three numbers", null));
             }
             System.arraycopy(ranges[k], 0, flat, numbers * k, numbers);
         }
@@ -199,7 +199,7 @@ public class Group {
             int size = Native.groupRanges(members, members.length, flat, flat.length, isExcluded, out, out.length);
             return new Group(Arrays.copyOf(out, size), own);
         } catch (IllegalArgumentException e) {
-            throw Failures.of(e, MPI.ERR_RANK);
+            throw MPI.raised(Failures.of(e, MPI.ERR_RANK));
         }
     }
 }

@@ -172,6 +172,8 @@ public final class MPI {
     /** The thread that has called {@link #Init}. */
     private static Thread mainThread;
     private static boolean isFinalized;
+    /** The number of this rank since the last {@link #Init}; -1 before the first. */
+    private static volatile int worldRank = -1;
 
     private MPI() {}
 
@@ -189,11 +191,12 @@ public final class MPI {
      */
     public static synchronized String[] Init(String[] args) throws MPIException {
         if (COMM_WORLD != null) {
-            throw new MPIException("MPI.Init was called before: call MPI.Finalize first");
+            throw raised(new MPIException("MPI.Init was called before: call MPI.Finalize first"));
         }
         try {
             Intracomm world = new Intracomm(join());
             COMM_SELF = new Intracomm(Native.selfComm(world.handle()));
+            worldRank = Native.rank(world.handle());
             COMM_WORLD = world;
         } catch (RuntimeException e) {
             throw Failures.of(e);
@@ -283,7 +286,7 @@ public final class MPI {
             failure = Failures.incomplete((int) (incomplete >> 32), (int) incomplete, failure);
         }
         if (failure != null) {
-            throw failure;
+            throw world.raised(Failures.of(failure));
         }
     }
 
@@ -311,10 +314,14 @@ public final class MPI {
 
     private static void attach(byte[] array, int octets, Object buffer) {
         if (buffer == null) {
-            throw new MPIException(ERR_BUFFER, "the buffer is null", null);
+            throw raised(new MPIException(ERR_BUFFER, "the buffer is null", null));
         }
         world();
-        BsendQuota.attach(array, octets);
+        try {
+            BsendQuota.attach(array, octets);
+        } catch (MPIException e) {
+            throw raised(e);
+        }
     }
 
     /**
@@ -324,7 +331,11 @@ public final class MPI {
      * @throws MPIException if the thread is interrupted; the buffer is attached then
      */
     public static byte[] Buffer_detach() throws MPIException {
-        return BsendQuota.detach();
+        try {
+            return BsendQuota.detach();
+        } catch (MPIException e) {
+            throw raised(e);
+        }
     }
 
     /**
@@ -390,14 +401,26 @@ public final class MPI {
         return world;
     }
 
-    /** Returns the number of this rank in the world; -1 if it has none. */
+    /** Returns the number of this rank in the world, also after its end; -1 if it never had one. */
     static int worldRank() {
+        return worldRank;
+    }
+
+    /**
+     * Returns the exception of a failed call without a communicator, unless the error handler of
+     * {@link #COMM_WORLD} ends the job. Without a world the exception is all there is.
+     */
+    static MPIException raised(MPIException failure) {
         Intracomm world = COMM_WORLD;
-        try {
-            return world == null ? -1 : Native.rank(world.handle());
-        } catch (RuntimeException e) {
-            return -1;
+        return world == null ? failure : world.raised(failure);
+    }
+
+    /** Returns an argument, which is not null, of a call without a communicator. */
+    static <T> T present(T argument, String what) {
+        if (argument == null) {
+            throw raised(new MPIException(ERR_ARG, what + " is null", null));
         }
+        return argument;
     }
 
     /**

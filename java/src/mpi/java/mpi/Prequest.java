@@ -37,7 +37,8 @@ public class Prequest extends Request {
      */
     public void Start() throws MPIException {
         if (!Is_null()) {
-            throw new MPIException(MPI.ERR_REQUEST, "the persistent request is active: wait for it first", null);
+            String text = "the persistent request is active: wait for it first";
+            throw comm.raised(new MPIException(MPI.ERR_REQUEST, text, null));
         }
         if (kind == Kind.RECEIVE) {
             comm.irecv(this, buf, offset, count, datatype, peer, tag);
@@ -56,10 +57,7 @@ public class Prequest extends Request {
      * @throws MPIException as {@link #Start}; earlier elements are started then
      */
     public static void Startall(Prequest[] requests) throws MPIException {
-        if (requests == null) {
-            throw new MPIException(MPI.ERR_ARG, "the array of requests is null", null);
-        }
-        for (Prequest request : requests) {
+        for (Prequest request : MPI.present(requests, "the array of requests")) {
             if (request != null) {
                 request.Start();
             }

@@ -218,7 +218,7 @@ public class Request {
         try {
             Native.cancel(resource.handle());
         } catch (RuntimeException e) {
-            throw Failures.of(e);
+            throw owner.raised(Failures.of(e));
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -442,10 +442,7 @@ public class Request {
     }
 
     private static Request[] given(Request[] requests) {
-        if (requests == null) {
-            throw new MPIException(MPI.ERR_ARG, "the array of requests is null", null);
-        }
-        return requests;
+        return MPI.present(requests, "the array of requests");
     }
 
     /** Returns the index of the first operation that is done, -1 if none is. It may wait for one. */

@@ -122,7 +122,7 @@ public class Status extends StatusFace {
 
     private boolean isOf(Datatype type) {
         if (type == null) {
-            throw new MPIException(MPI.ERR_TYPE, "the datatype is null", null);
+            throw MPI.raised(new MPIException(MPI.ERR_TYPE, "the datatype is null", null));
         }
         // A probe does not tell packed octets from others.
         boolean isPacked = type == MPI.PACKED && datatype == MPI.BYTE;

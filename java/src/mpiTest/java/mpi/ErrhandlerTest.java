@@ -2,6 +2,7 @@ package mpi;
 
 import static mpi.Program.fails;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -85,6 +86,19 @@ class ErrhandlerTest {
                 case "Split":
                     comm.Split(-2, 0);
                     break;
+                case "Start":
+                case "Startall":
+                    Prequest started = comm.Recv_init(buffer, 0, 1, MPI.INT, 1, 0);
+                    started.Start();
+                    if (call.equals("Start")) {
+                        started.Start();
+                    }
+                    Prequest.Startall(new Prequest[] {null, started});
+                    break;
+                case "Bsend":
+                    MPI.Buffer_attach(new byte[4]);
+                    comm.Bsend(buffer, 0, 2, MPI.INT, 1, 0);
+                    break;
                 default:
                     comm.Free();
                     comm.Rank();
@@ -100,15 +114,120 @@ class ErrhandlerTest {
 
     @ParameterizedTest
     @CsvSource({"Wait, 15, message truncated", "Split, 13, the color -2 is negative",
-        "Rank, 5, the communicator is closed"})
+        "Start, 7, the persistent request is active", "Startall, 7, the persistent request is active",
+        "Bsend, 1, a buffered send of 8 octets does not fit", "Rank, 5, the communicator is closed"})
     void shouldNameTheFailedCall(String call, int errorClass, String text) throws Exception {
         assertFatal(World.SHM, call, errorClass, text);
     }
 
     private static void assertFatal(World world, String call, int errorClass, String text) throws Exception {
-        Job job = world.job(2).run(Fatal.class, call);
+        assertFatal(world.job(2).run(Fatal.class, call), 1, call, errorClass, text);
+    }
+
+    private static void assertFatal(Job job, int rank, String call, int errorClass, String text) {
         assertEquals(errorClass, job.status, job::toString);
-        String begin = "mpjdev: rank 1 ends the job: " + call + " has failed: " + text;
+        String begin = "mpjdev: rank " + rank + " ends the job: " + call + " has failed: " + text;
         assertTrue(job.err.contains(begin) && job.err.contains("(MPI.ERRORS_ARE_FATAL)"), job::toString);
+        assertFalse(job.out.contains("not reached\n"), job::toString);
+    }
+
+    /** Calls that have no communicator fail while errors of the world are fatal, and those of a clone not. */
+    static final class Worldwide {
+        private Worldwide() {}
+
+        public static void main(String[] args) {
+            MPI.Init(args);
+            Intracomm comm = (Intracomm) MPI.COMM_WORLD.clone();
+            MPI.Errorhandler_set(MPI.ERRORS_ARE_FATAL);
+            fails(MPI.ERR_TAG, () -> comm.Send(new int[1], 0, 1, MPI.INT, 0, -1));
+            if (args[0].startsWith("Wait") || args[0].startsWith("Test") || args[0].equals("Startall")) {
+                failWithoutRequests(args[0]);
+            } else {
+                fail(args[0], comm.Group());
+            }
+            System.out.println("not reached");
+        }
+
+        private static void failWithoutRequests(String call) {
+            switch (call) {
+                case "Waitany":
+                    Request.Waitany(null);
+                    break;
+                case "Waitall":
+                    Request.Waitall(null);
+                    break;
+                case "Waitsome":
+                    Request.Waitsome(null);
+                    break;
+                case "Testany":
+                    Request.Testany(null);
+                    break;
+                case "Testall":
+                    Request.Testall(null);
+                    break;
+                case "Testsome":
+                    Request.Testsome(null);
+                    break;
+                default:
+                    Prequest.Startall(null);
+            }
+        }
+
+        private static void fail(String call, Group group) {
+            switch (call) {
+                case "Incl":
+                    group.Incl(new int[] {3});
+                    break;
+                case "Range_incl":
+                    group.Range_incl(new int[][] {{0, 0}});
+                    break;
+                case "Union":
+                    Group.Union(group, null);
+                    break;
+                case "Contiguous":
+                    Datatype.Contiguous(-1, MPI.INT);
+                    break;
+                case "Hindexed":
+                    Datatype.Hindexed(null, new int[0], MPI.INT);
+                    break;
+                case "Get_count":
+                    new Status().Get_count(null);
+                    break;
+                case "Dims_create":
+                    Cartcomm.Dims_create(-1, new int[2]);
+                    break;
+                case "Compare":
+                    Comm.Compare(null, MPI.COMM_WORLD);
+                    break;
+                case "Buffer_attach":
+                    MPI.Buffer_attach((byte[]) null);
+                    break;
+                case "Init":
+                    MPI.Init(null);
+                    break;
+                default:
+                    MPI.COMM_SELF.Irecv(new int[1], 0, 1, MPI.INT, 0, 0);
+                    MPI.Finalize();
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"Waitany, 13, the array of requests is null", "Waitall, 13, the array of requests is null",
+        "Waitsome, 13, the array of requests is null", "Testany, 13, the array of requests is null",
+        "Testall, 13, the array of requests is null", "Testsome, 13, the array of requests is null",
+        "Startall, 13, the array of requests is null", "Incl, 6, rank 3", "Range_incl, 13, range 0",
+        "Union, 9, the group is null", "Contiguous, 13, ''", "Hindexed, 13, the array of block lengths is null",
+        "Get_count, 3, the datatype is null", "Dims_create, 12, ''", "Compare, 5, the communicator is null",
+        "Buffer_attach, 1, the buffer is null", "Init, 16, MPI.Init was called before"})
+    void shouldBeThatOfTheWorldWithoutACommunicator(String call, int errorClass, String text) throws Exception {
+        assertFatal(World.SHM.job(1).run(Worldwide.class, call), 0, call, errorClass, text);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldBeThatOfTheWorldAtItsEnd(World world) throws Exception {
+        Job job = world.job(1).run(Worldwide.class, "Finalize");
+        assertFatal(job, 0, "Finalize", MPI.ERR_REQUEST, "requests are not complete at MPI.Finalize: 0 sends, 1 receives");
     }
 }
