@@ -87,9 +87,16 @@ impl Comm {
 
     /// Starts to make an intercommunicator of the group of this communicator and another one
     /// (MPI_Intercomm_create). All ranks of both groups take part, the leaders through the peer communicator,
-    /// where `remote_leader` is the other one's rank. Only the leader uses `peer`, `remote_leader` and `tag`.
-    /// Refused if a member of this communicator, or the other leader, is foreign.
-    pub fn start_intercomm(&self, leader: i32, peer: &Comm, remote_leader: i32, tag: i32) -> Operation {
+    /// where `remote_leader` is the other one's rank. Only the leader uses `peer`, which is `None` if it was
+    /// freed, `remote_leader` and `tag`. If they are not valid, the whole group gets an error, and this
+    /// communicator stays usable. Refused if a member of this communicator is foreign.
+    pub fn start_intercomm(
+        &self,
+        leader: i32,
+        peer: Option<&Comm>,
+        remote_leader: i32,
+        tag: i32,
+    ) -> Operation {
         let way = self.intercomm_way(leader, peer, remote_leader, tag).unwrap_or_else(Way::Refused);
         Operation { comm: self.clone(), way, stage: OperationStage::Unstarted }
     }
@@ -97,35 +104,48 @@ impl Comm {
     fn intercomm_way(
         &self,
         leader: i32,
-        peer: &Comm,
+        peer: Option<&Comm>,
         remote_leader: i32,
         tag: i32,
     ) -> Result<Way, DeviceError> {
-        let operation = "an intercommunicator";
         if let Some(rank) = self.first_foreign() {
-            return Err(DeviceError::Foreign { operation, rank });
+            return Err(DeviceError::Foreign { operation: INTERCOMM, rank });
         }
         let group = self.all_members();
         let bad_leader = DeviceError::BadRank { rank: leader, size: group.len() };
         let leader =
             u32::try_from(leader).ok().filter(|rank| (*rank as usize) < group.len()).ok_or(bad_leader)?;
-        let mut link = None;
-        let mut remote = 0;
-        if leader == self.place() {
-            peer.check_tag(tag)?;
-            remote = peer.member(remote_leader)?;
-            if !peer.is_of_same_rank(self) {
-                return Err(DeviceError::MixedRanks);
+        let (group, world_size) = (group.to_vec(), self.engine().world_size());
+        let new = |remote| IntercommCreation::new(group.clone(), self.place(), leader, remote, world_size);
+        let running = if leader != self.place() {
+            MachineRun::intercomm(self, new(0), None)
+        } else {
+            match self.peer_link(peer, remote_leader, tag) {
+                Ok((remote, link)) => MachineRun::intercomm(self, new(remote), Some(link)),
+                Err(why) => MachineRun::refused(self, IntercommCreation::left(group.clone(), leader), why),
             }
-            if peer.packet_engine().is_some_and(|engine| engine.is_foreign(remote)) {
-                return Err(DeviceError::Foreign { operation, rank: remote });
-            }
-            let place = peer.first_peer() + remote_leader as u32;
-            link = Some(PeerLink::new(peer, place, peer_tag(tag, self.config().tag_ub)));
+        };
+        Ok(Way::Machine(Box::new(running)))
+    }
+
+    /// The other leader's world rank, and the way to it.
+    fn peer_link(
+        &self,
+        peer: Option<&Comm>,
+        remote_leader: i32,
+        tag: i32,
+    ) -> Result<(u32, PeerLink), DeviceError> {
+        let peer = peer.ok_or(DeviceError::Freed)?;
+        peer.check_tag(tag)?;
+        let remote = peer.member(remote_leader)?;
+        if !peer.is_of_same_rank(self) {
+            return Err(DeviceError::MixedRanks);
         }
-        let world_size = self.engine().world_size();
-        let machine = IntercommCreation::new(group.to_vec(), self.place(), leader, remote, world_size);
-        Ok(Way::Machine(Box::new(MachineRun::intercomm(self, machine, link))))
+        if peer.packet_engine().is_some_and(|engine| engine.is_foreign(remote)) {
+            return Err(DeviceError::Foreign { operation: INTERCOMM, rank: remote });
+        }
+        let place = peer.first_peer() + remote_leader as u32;
+        Ok((remote, PeerLink::new(peer, place, peer_tag(tag, self.config().tag_ub))))
     }
 
     /// Starts to make a communicator of both groups of an intercommunicator (MPI_Intercomm_merge): the ranks
@@ -289,3 +309,6 @@ impl Drop for Operation {
         }
     }
 }
+
+/// The name of the operation in errors.
+const INTERCOMM: &str = "an intercommunicator";

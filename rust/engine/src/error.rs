@@ -121,7 +121,7 @@ pub enum DeviceError {
         /// The limit of these octets.
         limit: u64,
     },
-    /// A communicator could not be made; all its ranks get the same error.
+    /// A communicator could not be made; all its ranks get an error.
     #[error("the communicator cannot be made: {0}")]
     Refused(#[from] Refusal),
     /// A rank broke the protocol of a collective operation.

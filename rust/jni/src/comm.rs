@@ -545,8 +545,9 @@ pub(crate) fn start_intercomm(
     remote_leader: i32,
     tag: i32,
 ) -> Answer {
-    let peer = handle::comm(peer)?;
-    handle::keep_operation(handle::comm(comm)?.start_intercomm(leader, &peer, remote_leader, tag))
+    // Only the leader uses it, and tells its group if it was freed.
+    let peer = handle::comm(peer).ok();
+    handle::keep_operation(handle::comm(comm)?.start_intercomm(leader, peer.as_deref(), remote_leader, tag))
 }
 
 pub(crate) fn start_merge(_: &mut Env, comm: i64, high: bool) -> Answer {

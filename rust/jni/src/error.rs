@@ -291,7 +291,7 @@ fn device_class(error: &DeviceError) -> JavaClass {
         DeviceError::Finished { .. } => coded(code::NOT_INITIALIZED),
         DeviceError::BadRank { rank, .. } => JavaClass::Coded(code::BAD_ARGUMENT, *rank),
         DeviceError::BadTag { .. } | DeviceError::MixedRanks => coded(code::BAD_ARGUMENT),
-        DeviceError::Refused(refusal) => coded(refusal_code(refusal)),
+        DeviceError::Refused(refusal) => refusal_class(refusal),
         DeviceError::NoSuchRequest | DeviceError::Freed => JavaClass::IllegalState,
         DeviceError::Memory(_) | DeviceError::NoFreePair(_) | DeviceError::Unmatched { .. } => {
             JavaClass::OutOfMemory
@@ -305,18 +305,17 @@ fn device_class(error: &DeviceError) -> JavaClass {
     }
 }
 
-fn refusal_code(refusal: &Refusal) -> i32 {
-    match refusal {
+fn refusal_class(refusal: &Refusal) -> JavaClass {
+    let code = match refusal {
         Refusal::DifferentIds { .. }
         | Refusal::BadIds { .. }
         | Refusal::IdOutOfRange { .. }
-        | Refusal::RepeatedId { .. } => code::BAD_GROUP,
-        Refusal::Overlap { .. }
-        | Refusal::NoContexts
-        | Refusal::Ended { .. }
-        | Refusal::Left { .. }
-        | Refusal::Damaged { .. } => code::BAD_ARGUMENT,
-    }
+        | Refusal::RepeatedId { .. }
+        | Refusal::Overlap { .. } => code::BAD_GROUP,
+        Refusal::NoContexts | Refusal::Ended { .. } | Refusal::Damaged { .. } => code::BAD_ARGUMENT,
+        Refusal::Left { rank } => return JavaClass::Coded(code::ABANDONED, *rank as i32),
+    };
+    JavaClass::Coded(code, -1)
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ fn two_groups_meet_in_an_intercommunicator(fixture: &TransportFixture) {
     run(fixture, 5, |harness| {
         let color = harness.rank() as i32 % 2;
         let half = split(harness, color, -(harness.rank() as i32)).expect("a part");
-        let start = |tag| half.comm.start_intercomm(0, &harness.comm, 4 - (1 - color), tag);
+        let start = |tag| half.comm.start_intercomm(0, Some(&harness.comm), 4 - (1 - color), tag);
         let inter = harness.on(created(start(7)).expect("a communicator").expect("every rank is in it"));
         let dup = dup(&inter);
         for harness in [&inter, &dup, &inter] {
@@ -148,8 +148,15 @@ fn two_groups_meet_in_an_intercommunicator(fixture: &TransportFixture) {
         assert_eq!(merged.members(), [3, 1, 4, 2, 0]);
         harness.on(merged).barrier();
         // Each leader names itself.
-        let overlap = created(half.comm.start_intercomm(0, &half.comm, 0, 7)).expect_err("no two groups");
+        let overlap =
+            created(half.comm.start_intercomm(0, Some(&half.comm), 0, 7)).expect_err("no two groups");
         assert!(matches!(overlap, DeviceError::Refused(Refusal::Overlap { .. })), "{overlap:?}");
+        // Only the leader's arguments matter, and the whole group gets the error.
+        let refused =
+            created(half.comm.start_intercomm(1, Some(&harness.comm), 9, 7)).expect_err("no leader");
+        let (leader, bad) = (half.comm.members()[1], DeviceError::BadRank { rank: 9, size: 5 });
+        let left = DeviceError::Refused(Refusal::Left { rank: leader });
+        assert_eq!(refused, if half.rank() == 1 { bad } else { left });
         half.barrier();
     });
 }

@@ -168,7 +168,7 @@ impl Comm {
 }
 
 /// The error at ranks that have not left the operation themselves.
-pub(super) fn left_by(rank: u32) -> DeviceError {
+fn left_by(rank: u32) -> DeviceError {
     let why = "it was interrupted there, or failed; its own exception says more".to_owned();
     DeviceError::Abandoned { rank, why }
 }

@@ -10,7 +10,6 @@ use mpjdev_proto::collective::{
 use mpjdev_proto::context::ContextError;
 use mpjdev_transport::wait::WaitControl;
 
-use super::abandonment::left_by;
 use super::outcome::Outcome;
 use super::traffic::{pack, unpack};
 use crate::comm::{Comm, Part};
@@ -108,6 +107,8 @@ pub(super) struct MachineRun {
     /// A message that broke the protocol. The operation fails once the other ranks have received the messages
     /// that they wait for.
     broken: Option<DeviceError>,
+    /// The error of this rank's arguments, of which the machine informs the others.
+    refused: Option<DeviceError>,
     /// The new communicator, while a C MPI makes it.
     #[cfg(not(loom))]
     creation: Option<CommCreation>,
@@ -126,6 +127,7 @@ impl MachineRun {
             first_len: None,
             pending: Vec::new(),
             broken: None,
+            refused: None,
             #[cfg(not(loom))]
             creation: None,
             has_failed: false,
@@ -143,6 +145,13 @@ impl MachineRun {
         let machine = Machine::Intercomm(Box::new(machine));
         let mut running = MachineRun::new(comm, machine, false);
         running.link = link;
+        running
+    }
+
+    /// The creation of an intercommunicator at a leader with invalid arguments.
+    pub(super) fn refused(comm: &Comm, machine: IntercommCreation, why: DeviceError) -> MachineRun {
+        let mut running = MachineRun::intercomm(comm, machine, None);
+        running.refused = Some(why);
         running
     }
 
@@ -271,6 +280,9 @@ impl MachineRun {
     }
 
     fn outcome(&mut self) -> Result<Option<Outcome>, DeviceError> {
+        if let Some(why) = &self.refused {
+            return Err(why.clone());
+        }
         match &self.machine {
             Machine::Barrier(m) => match (m.result(), m.ended()) {
                 (Some(()), Some(rank)) => Err(self.missing_peer_error(&[rank])),
@@ -289,7 +301,6 @@ impl MachineRun {
                     let ended = ranks.first().map(|rank| self.comm.reported_peer_error(*rank));
                     Err(ended.unwrap_or(DeviceError::NoSourceLeft))
                 }
-                Some(Err(Refusal::Left { rank })) => Err(left_by(rank)),
                 Some(Err(refusal)) => Err(refusal.into()),
                 Some(Ok(made)) => {
                     self.first_len = Some(made.first_len);

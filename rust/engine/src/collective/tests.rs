@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mpjdev_buffer::SlabSource;
+use mpjdev_proto::collective::Refusal;
 use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_transport::config::{Config, ENVELOPE_LEN};
 use mpjdev_transport::pool::HeapPool;
@@ -60,7 +61,8 @@ fn start_intercomms(worlds: &[Comm]) -> (Vec<Comm>, Vec<Operation>) {
     let mut splits: Vec<_> = (0..).zip(worlds).map(|(rank, world)| world.start_split(rank / 2, 0)).collect();
     let halves = finish(&mut splits);
     let starts = (0..).zip(halves.iter().zip(worlds));
-    let starts = starts.map(|(rank, (half, world))| half.start_intercomm(0, world, 2 - rank / 2 * 2, 7));
+    let starts =
+        starts.map(|(rank, (half, world))| half.start_intercomm(0, Some(world), 2 - rank / 2 * 2, 7));
     let starts = starts.collect();
     (halves, starts)
 }
@@ -104,16 +106,39 @@ fn leader_that_leaves_ends_the_creation_in_both_groups() {
                 ended = operation.advance();
             }
         }
-        assert!(
-            matches!(ended, Err(DeviceError::Abandoned { rank: 0, .. })),
-            "rank {own}: {:?}",
-            ended.map(drop)
-        );
+        let left = DeviceError::Refused(Refusal::Left { rank: 0 });
+        assert_eq!(ended.map(drop), Err(left), "rank {own}");
     }
     let barrier = halves[1].start_barrier().advance().map(drop);
     assert!(matches!(barrier, Err(DeviceError::Abandoned { .. })), "{barrier:?}");
     let mut dups: Vec<_> = halves[2..].iter().map(Comm::start_dup).collect();
     finish(&mut dups);
+}
+
+/// A leader with invalid arguments tells its group. Both continue with the communicator of the group.
+#[test]
+fn invalid_arguments_of_a_leader_end_the_creation_in_its_group() {
+    let worlds = worlds(4, &Config::default());
+    let (halves, starts) = start_intercomms(&worlds);
+    drop(starts);
+    let half = &halves[2..];
+    let freed: Option<&Comm> = None;
+    let size = worlds.len();
+    let cases = [
+        (freed, 0, 7, DeviceError::Freed),
+        (Some(&worlds[2]), 4, 7, DeviceError::BadRank { rank: 4, size }),
+        (Some(&worlds[2]), 0, -1, DeviceError::BadTag { tag: -1, max: i32::MAX }),
+        (Some(&worlds[0]), 0, 7, DeviceError::MixedRanks),
+    ];
+    for (peer, remote_leader, tag, why) in cases {
+        let mut other = half[1].start_intercomm(0, None, 0, 7);
+        assert_waits(&mut other);
+        let refused = half[0].start_intercomm(0, peer, remote_leader, tag).advance();
+        assert_eq!(refused.map(drop), Err(why));
+        let left = DeviceError::Refused(Refusal::Left { rank: 2 });
+        assert_eq!(other.advance().map(drop), Err(left));
+        finish(&mut half.iter().map(Comm::start_dup).collect::<Vec<_>>());
+    }
 }
 
 /// Rank 1 has its settlement, and the one for rank 2 cannot be sent.

@@ -98,6 +98,20 @@ impl IntercommCreation {
         creation
     }
 
+    /// The creation at a leader that cannot take part: it tells so to its group.
+    ///
+    /// # Panics
+    /// When `leader` is no rank of the group.
+    #[must_use]
+    pub fn left(group: Vec<u32>, leader: u32) -> Self {
+        let refusal = Refusal::Left { rank: group[leader as usize] };
+        let (actions, stage) = (VecDeque::new(), Stage::AwaitDecision);
+        let world_size = u32::MAX;
+        let mut creation = Self { group, rank: leader, leader, peer: 0, world_size, actions, stage };
+        creation.refuse(refusal);
+        creation
+    }
+
     /// The intercommunicator that other ranks may have already, although this rank has not.
     #[must_use]
     pub fn confirmed(&self) -> Option<&Intercommunicator> {

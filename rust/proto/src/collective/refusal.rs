@@ -54,8 +54,8 @@ pub enum Refusal {
         /// These ranks of the world, ascending.
         ranks: Vec<u32>,
     },
-    /// A leader of an intercommunicator has abandoned its creation.
-    #[error("world rank {rank}, a leader, has abandoned the creation")]
+    /// A leader of an intercommunicator has abandoned its creation, or its arguments were not valid.
+    #[error("world rank {rank}, a leader, has abandoned the creation; its own exception says why")]
     Left {
         /// The leader, numbered in the world.
         rank: u32,

@@ -245,16 +245,16 @@ public class Comm extends CommFace {
 
     /**
      * Makes an intercommunicator of two groups (MPI-1.1, section 5.6.2). Collective over both local
-     * communicators; blocks. The groups have no rank in common. This communicator, the leader's rank in it
-     * and the tag matter at the leaders only.
+     * communicators; blocks. The groups have no rank in common. This communicator, the other leader's rank in
+     * it and the tag matter at the leaders only.
      *
      * @param local_comm the communicator of the own group
      * @param local_leader rank in it that leads the group
      * @param remote_leader rank in this communicator that leads the other group
      * @param tag tag of the leaders' messages: concurrent calls have different ones
      * @return the intercommunicator
-     * @throws MPIException if an argument is invalid, the groups overlap, a rank has failed, or a
-     *     communicator was freed
+     * @throws MPIException at all ranks of a group if an argument of its leader is invalid, or the groups
+     *     overlap ({@link MPI#ERR_GROUP}); if a rank has failed, or the local communicator was freed
      */
     public Intercomm Create_intercomm(Comm local_comm, int local_leader, int remote_leader, int tag)
             throws MPIException {

@@ -162,6 +162,42 @@ class IntercommTest {
         assertEquals(Collections.nCopies(RANKS, "done"), world.run(RANKS, Groups.class));
     }
 
+    /** A leader whose arguments are invalid, while the others of its group wait for it. */
+    static final class BadLeader {
+        private BadLeader() {}
+
+        public static void main(String[] args) {
+            MPI.Init(args);
+            Intracomm world = MPI.COMM_WORLD;
+            Intracomm half = world.Split(world.Rank() / 2, 0);
+            Intracomm freed = (Intracomm) world.clone();
+            freed.Free();
+            refused(half, world, 9, TAG, MPI.ERR_RANK);
+            refused(half, world, 0, -1, MPI.ERR_TAG);
+            refused(half, freed, 0, TAG, MPI.ERR_COMM);
+            // The communicator of the group is usable.
+            Intercomm inter = world.Create_intercomm(half, 1, world.Rank() < 2 ? 3 : 1, TAG);
+            assertEquals(2, inter.Remote_size());
+            half.Barrier();
+            MPI.Finalize();
+            System.out.println("done");
+        }
+
+        private static void refused(Intracomm half, Comm peer, int remoteLeader, int tag, int errorClass) {
+            boolean isLeader = half.Rank() == 1;
+            String text = fails(isLeader ? errorClass : MPI.ERR_OTHER,
+                    () -> peer.Create_intercomm(half, 1, remoteLeader, tag));
+            String leader = "world rank " + half.Group().members[1] + ", a leader, has abandoned the creation";
+            assertTrue(isLeader || text.contains(leader), text);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldFailInTheWholeGroupOfABadLeader(World world) throws Exception {
+        assertEquals(Collections.nCopies(4, "done"), world.run(4, BadLeader.class));
+    }
+
     /** Groups that have rank 1 in common, then two groups that meet in a communicator of two groups. */
     static final class Overlap {
         private Overlap() {}
@@ -186,7 +222,7 @@ class IntercommTest {
                 Intercomm again = ahead.Create_intercomm(single, 0, 1, TAG);
                 assertArrayEquals(new int[] {0, 1}, again.Remote_group().members);
             }
-            String text = fails(MPI.ERR_RANK, () -> world.Create_intercomm(copy, 0, 0, TAG));
+            String text = fails(MPI.ERR_GROUP, () -> world.Create_intercomm(copy, 0, 0, TAG));
             assertTrue(text.endsWith("world ranks [0, 1, 2] belong to both groups"), text);
             copy.Barrier();
             MPI.Finalize();
