@@ -71,7 +71,9 @@ impl Message {
         Octets::new(self.primary.words(), PRIMARY_HEADER_LEN, self.primary_len)
     }
 
-    fn is_unit(&self) -> bool {
+    /// Whether this is a message of one section of bytes that are a packing unit.
+    #[must_use]
+    pub fn is_unit(&self) -> bool {
         self.first_header()[SECTION_UNIT_OCTET] != 0
     }
 
@@ -162,7 +164,9 @@ mod tests {
         let mut message = of_octets(section, &[7, 8, 9]);
         assert_eq!(octets(message.unit(16).expect("room")).len(), 16);
         assert_eq!(message.unit(15).err(), Some(BufferError::TooLong { needed: 16, capacity: 15 }));
+        assert!(!message.is_unit());
         message.mark_unit();
+        assert!(message.is_unit());
         assert_eq!(octets(message.unit(3).expect("room")), [7, 8, 9]);
         assert_eq!(message.unit(2).err(), Some(BufferError::TooLong { needed: 11, capacity: 10 }));
         assert_eq!(octets(message.sole_section(Type::Byte, 3).expect("one section").1), [7, 8, 9]);

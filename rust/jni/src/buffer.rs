@@ -433,6 +433,11 @@ pub(crate) fn first_section(_: &mut Env, handle: i64) -> Done<i64> {
     })
 }
 
+/// Whether the message is one of a packing unit in bytes.
+pub(crate) fn is_unit(_: &mut Env, handle: i64) -> Done<bool> {
+    look(handle, 0, |message| message.is_some_and(Message::is_unit))
+}
+
 /// Counts the elements of a strided patch of an array outside native memory.
 pub(crate) fn patch_count(
     env: &mut Env,

@@ -54,6 +54,7 @@ natives! {
     "usedMemory" Java_mpjdev_core_Native_usedMemory = used_memory, () -> long;
     "setMemoryLimit" Java_mpjdev_core_Native_setMemoryLimit = set_memory_limit, (limit: long) -> void;
     "firstSection" Java_mpjdev_core_Native_firstSection = buffer::first_section, (handle: long) -> long;
+    "isUnit" Java_mpjdev_core_Native_isUnit = buffer::is_unit, (handle: long) -> bool;
     "patchCount" Java_mpjdev_core_Native_patchCount = buffer::patch_count,
         (length: int, off: int, rank: int, exts: int, strs: int, indexes/ints: ints) -> int;
     "patchElements" Java_mpjdev_core_Native_patchElements = buffer::patch_elements,
@@ -174,6 +175,8 @@ natives! {
         (datatype: long, array/length/element: array, off: int, count: int, unit/room: bytes, position: int) -> int;
     "unpack" Java_mpjdev_core_Native_unpack = packing_unit::unpack,
         (unit/available: bytes, position: int, datatype: long, array/length/element: array, off: int, count: int) -> int;
+    "unitSection" Java_mpjdev_core_Native_unitSection = packing_unit::section,
+        (unit/available: bytes, position: int) -> long;
     "packObjects" Java_mpjdev_core_Native_packObjects = packing_unit::pack_objects,
         (handle: long, unit/room: bytes, position: int) -> int;
     "unpackObjects" Java_mpjdev_core_Native_unpackObjects = packing_unit::unpack_objects,

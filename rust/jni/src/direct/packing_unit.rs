@@ -115,6 +115,16 @@ pub(crate) fn unpack(
     Ok((at + len) as i32)
 }
 
+/// Type code << 32 | count of the section of a position. Its elements are there, unless they are objects.
+pub(crate) fn section(env: &mut Env, unit: Array, position: i32) -> Answer<i64> {
+    let at = aligned(&unit, position)?;
+    let UnitHeader { section, .. } = header(env, &unit, at)?;
+    if section.element != Type::Object {
+        check_len(&unit, at, SECTION_HEADER_LEN + section.padded_len())?;
+    }
+    Ok(i64::from(section.element.code()) << 32 | section.count as i64)
+}
+
 /// Octets of a section of objects with a stream of this length.
 fn objects_len(stream: usize) -> usize {
     let len = SECTION_HEADER_LEN + STREAM_LEN + stream;

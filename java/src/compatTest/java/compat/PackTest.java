@@ -114,10 +114,88 @@ class PackTest {
     @ValueSource(strings = {"shm", "tcp"})
     void shouldMovePackedBuffersBetweenProcesses(String transport) throws Exception {
         run(Exchange.class, new Mpjrun(2).with("--transport", transport));
+        run(Mixed.class, new Mpjrun(2).with("--transport", transport));
+    }
+
+    /** Rank 0 packs into arrays and a buffer, and rank 1 receives each as the other. */
+    public static final class Mixed {
+        private static final int[] NUMBERS = {1, 2, 3};
+
+        private Mixed() {}
+
+        public static void main(String[] args) throws Exception {
+            MPI.Init(args);
+            Intracomm world = MPI.COMM_WORLD;
+            if (world.Rank() == 0) {
+                send(world);
+            } else {
+                receive(world);
+            }
+            MPI.Finalize();
+            System.out.println("done");
+        }
+
+        private static void send(Intracomm world) throws Exception {
+            byte[] octets = new byte[ROOM];
+            int end = world.Pack(new Object[] {"text", null}, 0, 2, MPI.OBJECT, octets, 0);
+            end = world.Pack(NUMBERS, 0, 3, MPI.INT, octets, end);
+            end = world.Pack(new Object[] {List.of(4)}, 0, 1, MPI.OBJECT, octets, end);
+            for (int message = 0; message < 3; message++) {
+                world.Send(octets, 0, message == 2 ? ROOM : end, MPI.PACKED, 1, TAG);
+            }
+            Buffer unit = buffer();
+            Status status = world.Recv(unit, 0, ROOM, MPI.PACKED, 1, TAG);
+            check(world, unit, status);
+            world.Send(octets, 0, end, MPI.PACKED, 1, TAG);
+            int three = world.Pack(NUMBERS, 0, 3, MPI.INT, octets, 0);
+            world.Send(octets, 0, three, MPI.PACKED, 1, TAG);
+            world.Send(NUMBERS, 0, 3, MPI.INT, 1, TAG);
+            // No packing unit: bytes.
+            world.Send(octets, 0, three, MPI.BYTE, 1, TAG);
+            unit.clear();
+            end = world.Pack(NUMBERS, 0, 3, MPI.INT, unit, 0);
+            world.Send(unit, 0, end, MPI.PACKED, 1, TAG);
+        }
+
+        private static void receive(Intracomm world) throws Exception {
+            Buffer unit = buffer();
+            check(world, unit, world.Recv(unit, 0, ROOM, MPI.PACKED, 0, TAG));
+            check(world, unit, world.Irecv(unit, 0, ROOM, MPI.PACKED, MPI.ANY_SOURCE, TAG).Wait());
+            world.Recv(unit, 0, ROOM, MPI.PACKED, 0, TAG);
+            unit.setSize(40);
+            world.Send(unit, 0, 40, MPI.PACKED, 0, TAG);
+            Buffer small = new Buffer(16);
+            world.Pack(NUMBERS, 0, 1, MPI.INT, small, 0);
+            for (int message = 0; message < 3; message++) {
+                MPIException e = assertThrows(MPIException.class, () -> world.Recv(small, 0, 16, MPI.PACKED, 0, TAG));
+                assertEquals(MPI.ERR_TRUNCATE, e.getErrorClass(), e::toString);
+            }
+            int[] got = new int[3];
+            assertEquals(16, world.Unpack(small, 0, got, 0, 1, MPI.INT));
+            assertEquals(1, got[0]);
+            assertEquals(32, world.Recv(unit, 0, ROOM, MPI.PACKED, 0, TAG).Get_count(MPI.PACKED));
+            byte[] octets = new byte[24];
+            assertEquals(24, world.Unpack(unit, 0, octets, 0, 24, MPI.BYTE) - 8);
+            assertEquals(24, world.Recv(octets, 0, 24, MPI.PACKED, 0, TAG).Get_count(MPI.PACKED));
+            assertEquals(24, world.Unpack(octets, 0, got, 0, 3, MPI.INT));
+            assertArrayEquals(NUMBERS, got);
+        }
+
+        private static void check(Intracomm world, Buffer unit, Status status) {
+            assertEquals(40, status.Get_count(MPI.PACKED));
+            Object[] objects = new Object[3];
+            assertEquals(8, world.Unpack(unit, 0, objects, 0, 2, MPI.OBJECT));
+            int[] got = new int[3];
+            assertEquals(32, world.Unpack(unit, 8, got, 0, 3, MPI.INT));
+            assertArrayEquals(NUMBERS, got);
+            assertEquals(40, world.Unpack(unit, 32, objects, 2, 1, MPI.OBJECT));
+            assertArrayEquals(new Object[] {"text", null, List.of(4)}, objects);
+        }
     }
 
     @Test
     void shouldMovePackedBuffersBetweenThreads() throws Exception {
         run(Exchange.class, new Mpjrun(1).threads(2));
+        run(Mixed.class, new Mpjrun(1).threads(2));
     }
 }

@@ -316,6 +316,9 @@ public final class Native {
      */
     public static native long firstSection(long handle);
 
+    /** Returns whether the message of any buffer is one section of bytes that are a packing unit. */
+    public static native boolean isUnit(long handle);
+
     // ---- Ranks and jobs
 
     /** Makes a job of one rank in this process. Returns its world communicator. */
@@ -763,6 +766,12 @@ public final class Native {
      */
     public static native int unpack(byte[] unit, int available, int position, long datatype, Object array, int length,
             int element, int off, int count);
+
+    /**
+     * Returns {@code type code << 32 | count} of the section of a packing unit at {@code position}.
+     * {@link NativeFailure#DAMAGED} if there is none.
+     */
+    public static native long unitSection(byte[] unit, int available, int position);
 
     /**
      * Appends the section of objects of a buffer for writing, with its stream. Results and errors are those

@@ -131,6 +131,8 @@ final class BufferMessages {
         try {
             Messages.received(buffer, reader);
             return status.received((int) (envelope >> Integer.SIZE), (int) envelope, buffer.getSize(), MPI.PACKED);
+        } catch (BufferOverflowException e) {
+            throw new MPIException(MPI.ERR_TRUNCATE, e.getMessage(), e);
         } catch (BufferException e) {
             throw failure(e);
         }

@@ -30,7 +30,7 @@ public final class Messages {
      *
      * @param buffer the buffer, readable afterwards
      * @param reader a native buffer with a message
-     * @throws BufferException never
+     * @throws BufferException if the buffer has no room for it, and stays as it is
      */
     public static void received(Buffer buffer, long reader) throws BufferException {
         buffer.received(reader);

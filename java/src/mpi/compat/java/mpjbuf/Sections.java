@@ -472,32 +472,91 @@ abstract class Sections {
 
     /** Returns an empty native buffer for a message, which the caller closes. */
     final long reader() {
-        return Native.newReader(room());
+        // A packing unit in bytes takes a section header more than its sections do.
+        return Native.newReader(Math.min(room() + Buffer.SECTION_OVERHEAD, ROOM_MAX));
     }
 
-    /** Takes over the message of a native buffer. */
+    /** Takes over the message of a native buffer, if there is room for it. */
     final void received(long reader) throws BufferException {
+        ObjectPart streamed = new ObjectPart();
+        List<Section> arrived = Native.isUnit(reader) ? unpacked(reader, streamed) : read(reader, streamed);
+        long octets = arrived.stream().mapToLong(Section::octets).sum();
+        if (octets > room()) {
+            throw new BufferOverflowException("the message has " + octets + " octets of sections, the buffer has " + room());
+        }
         clear();
-        long header = Native.peek(reader, 0);
-        while (header >= 0) {
-            Section section = new Section(Type.getType((int) (header >> Integer.SIZE)));
-            section.count = (int) header;
+        sections.addAll(arrived);
+        closed = octets;
+        objects.set(streamed.octets());
+        isWritable = false;
+    }
+
+    private static Section section(long header) {
+        Section section = new Section(Type.getType((int) (header >> Integer.SIZE)));
+        section.count = (int) header;
+        return section;
+    }
+
+    /** Reads the sections of a message. */
+    private static List<Section> read(long reader, ObjectPart streamed) {
+        List<Section> arrived = new ArrayList<>();
+        for (long header = Native.peek(reader, 0); header >= 0; header = Native.peek(reader, 0)) {
+            Section section = section(header);
             if (section.type.getCode() == Types.OBJECT) {
                 Native.readObjects(reader, section.count, 0);
             } else {
                 section.elements = section.type.array(section.count);
                 Native.read(reader, section.elements, section.count, section.type.getCode(), 0, section.count, 0);
             }
-            sections.add(section);
-            closed += section.octets();
-            header = Native.peek(reader, 0);
+            arrived.add(section);
         }
+        streamed.set(stream(reader));
+        return arrived;
+    }
+
+    /** Reads the sections of a packing unit in bytes. Octets behind the last one are none of it. */
+    private static List<Section> unpacked(long reader, ObjectPart streamed) throws BufferException {
+        byte[] unit = new byte[(int) Native.peek(reader, 0)];
+        Native.read(reader, unit, unit.length, Types.BYTE, 0, unit.length, 0);
+        List<Section> arrived = new ArrayList<>();
+        for (int at = 0; at <= unit.length - Buffer.SECTION_OVERHEAD;) {
+            Section section = section(Native.unitSection(unit, unit.length, at));
+            int code = section.type.getCode();
+            if (code == Types.OBJECT) {
+                at = unpackObjects(unit, at, section.count, streamed);
+            } else {
+                section.elements = section.type.array(section.count);
+                at = Native.unpack(unit, unit.length, at, -1L - code, section.elements, section.count, code, 0,
+                        section.count);
+            }
+            arrived.add(section);
+        }
+        return arrived;
+    }
+
+    /** Appends objects to a stream: a packing unit has one for each section, a buffer one for all. */
+    private static int unpackObjects(byte[] unit, int at, int count, ObjectPart streamed) throws BufferException {
+        long part = Native.newReader(Buffer.SECTION_OVERHEAD);
+        try {
+            int behind = Native.unpackObjects(unit, unit.length, at, part);
+            ObjectPart objects = new ObjectPart();
+            objects.set(stream(part));
+            for (int k = 0; k < count; k++) {
+                streamed.write(objects.read());
+            }
+            return behind;
+        } finally {
+            Native.close(part);
+        }
+    }
+
+    /** Returns the stream of the objects of a message. */
+    private static byte[] stream(long reader) {
         int length = Math.toIntExact(Native.secondaryLength(reader, 0));
         byte[] stream = new byte[length];
         for (int at = 0; at < length;) {
             at += Native.readSecondary(reader, at, stream, length, at, length - at);
         }
-        objects.set(stream);
-        isWritable = false;
+        return stream;
     }
 }
