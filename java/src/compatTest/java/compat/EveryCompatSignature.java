@@ -142,6 +142,8 @@ final class EveryCompatSignature {
         request = world.issend(buffer, 0, 0, true);
         request = world.irecv(buffer, 0, 0, status, true);
         Status received = world.recv(buffer, 0, 0, true);
+        received = world.probe(0, 0);
+        received = world.iprobe(0, 0);
         received = request.iwait();
         received = request.itest();
         received = Request.iwaitany(requests);

@@ -71,6 +71,7 @@ class MpjdevTest {
             for (int message = 0; message < 4; message++) {
                 Status status;
                 if (message < 2) {
+                    probe(world);
                     status = world.recv(buffer, 0, TAG, true);
                 } else {
                     Request request = world.irecv(buffer, MPI.ANY_SOURCE, TAG, null, true);
@@ -87,10 +88,23 @@ class MpjdevTest {
                 assertSame(Type.SHORT, buffer.getSectionHeader());
                 assertEquals(1, buffer.getSectionSize());
             }
+            assertNull(world.iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG));
             Request never = world.irecv(buffer, 0, TAG, null, true);
             assertTrue(never.cancel());
             never.iwait();
         }
+    }
+
+    /** Finds the message, which stays for a receive. Its first section holds an array as an object. */
+    private static void probe(Comm world) {
+        Status first = world.probe(MPI.ANY_SOURCE, MPI.ANY_TAG);
+        for (Status status : new Status[] {first, world.iprobe(0, TAG)}) {
+            assertEquals(0, status.source);
+            assertEquals(TAG, status.tag);
+            assertSame(Type.OBJECT, status.type);
+            assertEquals(1, status.numEls);
+        }
+        assertNull(world.iprobe(0, TAG + 1));
     }
 
     @Test

@@ -118,6 +118,30 @@ public final class Comm {
     }
 
     /**
+     * Waits for a message without receiving it. Blocks as {@link mpi.Comm#Probe}.
+     *
+     * @param src source, or {@link MPI#ANY_SOURCE}
+     * @param tag tag, or {@link MPI#ANY_TAG}
+     * @return source and tag of the message; type and number of elements of its first section
+     * @throws MPJDevException as {@link mpi.Comm#Probe}
+     */
+    public Status probe(int src, int tag) {
+        return comm.Probe(src, tag);
+    }
+
+    /**
+     * Looks for a message without receiving it. Does not block.
+     *
+     * @param src source, or {@link MPI#ANY_SOURCE}
+     * @param tag tag, or {@link MPI#ANY_TAG}
+     * @return as {@link #probe}; null if there is no such message
+     * @throws MPJDevException as {@link #probe}
+     */
+    public Status iprobe(int src, int tag) {
+        return comm.Iprobe(src, tag);
+    }
+
+    /**
      * Waits until all ranks have called it. Blocks.
      *
      * @throws MPJDevException if a rank has failed, or the communicator has two groups
