@@ -10,13 +10,54 @@ import mpjdev.Fork;
 import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Failures that are exceptions and nothing else (defect X23 of MPJ Express: a receive prints stack traces,
- * and Get_processor_name throws without DNS).
+ * Defect X23 of MPJ Express: a probe counts elements whatever datatype is asked for, a receive that fails
+ * prints stack traces, and Get_processor_name throws without DNS.
  */
 @Timeout(180)
-class QuietFailureTest {
+class X23Test {
+    /** Rank 0 sends n ints, which rank 1 probes. */
+    static final class Probes {
+        private static final int MOST = 6;
+
+        private Probes() {}
+
+        public static void main(String[] args) {
+            MPI.Init(args);
+            Intracomm world = MPI.COMM_WORLD;
+            Datatype triple = Datatype.Vector(3, 1, 2, MPI.INT);
+            for (int n = 0; n <= MOST; n++) {
+                if (world.Rank() == 0) {
+                    world.Send(new int[n], 0, n, MPI.INT, 1, n);
+                } else {
+                    check(n, world.Probe(0, n), triple);
+                    check(n, world.Iprobe(MPI.ANY_SOURCE, n), triple);
+                    world.Recv(new int[n], 0, n, MPI.INT, 0, n);
+                }
+            }
+            MPI.Finalize();
+            System.out.println("done");
+        }
+
+        private static void check(int n, Status status, Datatype triple) {
+            assertEquals(n, status.count);
+            assertEquals(n, status.Get_count(MPI.INT));
+            assertEquals(n % 2 == 0 ? n / 2 : MPI.UNDEFINED, status.Get_count(MPI.INT2));
+            assertEquals(n % 3 == 0 ? n / 3 : MPI.UNDEFINED, status.Get_count(triple));
+            assertEquals(n == 0 ? 0 : MPI.UNDEFINED, status.Get_count(MPI.DOUBLE));
+            assertEquals(n, status.Get_elements(triple));
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldCountItemsOfTheDatatypeThatIsAsked(World world) throws Exception {
+        assertEquals(List.of("done", "done"), world.run(2, Probes.class));
+    }
+
     /** Receives that fail. */
     static final class Failing {
         private Failing() {}
