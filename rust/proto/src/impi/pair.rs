@@ -42,7 +42,8 @@ pub struct Settings {
     /// Most pending sends: queued ones, and those whose ids the peer may still name. At least 1.
     pub sends_max: usize,
     /// Most unmatched messages with ids; at least 4 hiwater. Twice as many answers may wait. See
-    /// [`Pair::is_holding_acks`].
+    /// [`Pair::is_holding_acks`]. A peer that begins messages while the rests of more discarded ones are
+    /// missing violates the protocol.
     pub arrivals_max: usize,
 }
 
@@ -289,6 +290,9 @@ impl Pair {
         if packet.kind == PacketType::Data && u64::from(len) < msglen {
             return self.message_rx.handle_continuation(packet);
         }
+        if self.message_rx.drained_len() > self.settings.arrivals_max {
+            return Err(ProtocolError::Drained { most: self.settings.arrivals_max });
+        }
         let id = self.message_rx.insert(packet);
         Ok(Event::Arrived(Arrival::of(packet, Some(id))))
     }
@@ -349,9 +353,9 @@ impl Pair {
     fn settle(&mut self) {
         let Settings { arrivals_max, hiwater, .. } = self.settings;
         let more = hiwater as usize;
-        // A drained message belongs to no receive, so it counts here.
-        let unmatched = self.message_rx.buffered_len() + self.message_rx.drained_len();
-        let is_full = unmatched + more > arrivals_max || self.answers + more > answers_max(arrivals_max);
+        // Drained messages do not count either: their rests come only if the peer may send.
+        let is_full = self.message_rx.buffered_len() + more > arrivals_max
+            || self.answers + more > answers_max(arrivals_max);
         self.flow.hold_acks(self.is_held_by_driver || is_full);
     }
 

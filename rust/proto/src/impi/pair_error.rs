@@ -113,6 +113,12 @@ pub enum ProtocolError {
         /// Of the whole message.
         msglen: u64,
     },
+    /// Messages without end.
+    #[error("the rests of more than {most} discarded messages are missing")]
+    Drained {
+        /// Most discarded messages whose rests are missing.
+        most: usize,
+    },
     /// An answer that nothing waits for.
     #[error("no message with srqid {srqid:#x} waits for {kind:?}")]
     Answer {

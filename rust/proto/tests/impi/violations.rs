@@ -3,7 +3,7 @@
 use mpjdev_proto::impi::flow::FlowError;
 use mpjdev_proto::impi::message_rx::ArrivalId;
 use mpjdev_proto::impi::packet::{Packet, PacketType};
-use mpjdev_proto::impi::pair::{Event, Pair};
+use mpjdev_proto::impi::pair::{Event, Pair, Settings};
 use mpjdev_proto::impi::pair_error::ProtocolError;
 use mpjdev_proto::impi::{Dialect, Proc};
 
@@ -142,6 +142,19 @@ fn packets_beyond_hiwater_are_refused() {
         assert_eq!(give(&mut pair, late), violation, "{:?}", late.kind);
         assert_eq!(give(&mut pair, theirs(PacketType::Fini)), Ok(Event::Fini), "not counted");
     }
+}
+
+/// Proves that a peer cannot begin messages without end whose rests never come.
+#[test]
+fn messages_beyond_the_limit_of_discarded_ones_are_refused() {
+    let mut pair = Pair::new(Settings { hiwater: 2, ackmark: 1, arrivals_max: 8, ..SETTINGS }).unwrap();
+    for srqid in 0..9 {
+        let id = arrive(&mut pair, datasync(srqid, 10, 25));
+        pair.discard(id).unwrap();
+        assert_eq!(sent(&mut pair).len(), 2);
+        assert_eq!(give(&mut pair, theirs(PacketType::ProtoAck)), Ok(Event::Nothing));
+    }
+    assert_eq!(give(&mut pair, datasync(9, 10, 25)), Err(ProtocolError::Drained { most: 8 }));
 }
 
 /// Proves that a ProtoAck for unsent packets is refused, and that a ProtoAck is not counted.

@@ -128,9 +128,10 @@ impl World {
         let hiwater = ackmark + random.below(4) as u32;
         let maxdatalen = [1, 7, 16][random.below(3)];
         let link = |ours: usize, theirs: usize| {
-            let arrivals_max = 4 * hiwater as usize;
-            let (ours, theirs) = (process(ours), process(theirs));
             let sends_max = 6;
+            // All messages of a peer may be discarded and incomplete.
+            let arrivals_max = sends_max.max(4 * hiwater as usize);
+            let (ours, theirs) = (process(ours), process(theirs));
             let pair = Pair::new(Settings {
                 dialect,
                 ours,
