@@ -10,6 +10,7 @@ mod indexed;
 mod kernels;
 pub(crate) mod pipeline;
 mod placed;
+mod streaming_limit;
 
 use std::mem::MaybeUninit;
 
@@ -21,6 +22,7 @@ use crate::boundary::{Argument, Env, ObjectArray, RawArray, RawDirect, RawInts};
 use crate::error::{Failure, Fault, zeroed};
 
 use access::{Access, Critical, get_region, set_region};
+use streaming_limit::is_streamed;
 
 /// Up to this many elements the region functions are faster than the critical pair: decision 0004 has the
 /// figures.
@@ -35,9 +37,6 @@ pub(crate) struct Array {
     len: usize,
     element: Type,
 }
-
-/// Copies of at least this many octets bypass the caches: decision 0003 has the figures.
-const STREAM_FROM: usize = 32 << 20;
 
 /// The conversion of elements during a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,7 +130,7 @@ impl Array {
                 let to = to.add(done * size);
                 match fix {
                     Fix::Swap => kernels::copy_swapped(from, to, size, n),
-                    _ if count * size >= STREAM_FROM => kernels::copy_streaming(from, to, n * size),
+                    _ if is_streamed(count * size) => kernels::copy_streaming(from, to, n * size),
                     _ => kernels::copy(from, to, n * size),
                 }
             }
@@ -176,7 +175,7 @@ impl Array {
             unsafe {
                 let (from, to) = (from.add(done * size), array.add((off + done) * size));
                 match fix {
-                    Fix::Plain if count * size >= STREAM_FROM => kernels::copy_streaming(from, to, n * size),
+                    Fix::Plain if is_streamed(count * size) => kernels::copy_streaming(from, to, n * size),
                     _ => copy_fixed(from, to, size, n, fix),
                 }
             }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use mpjdev_buffer::{Octets, Packer, Patch};
 
 use super::access::Access;
-use super::{Array, CRITICAL_MAX, Picked, STREAM_FROM, copy_fixed, fix, kernels};
+use super::{Array, CRITICAL_MAX, Picked, copy_fixed, fix, kernels, streaming_limit};
 use crate::boundary::Env;
 use crate::error::Failure;
 
@@ -83,7 +83,7 @@ impl Array {
         let to = ahead.place.as_ptr();
         let (step, piece) = (PART / size, CRITICAL_MAX / size);
         let copy: unsafe fn(*const u8, *mut u8, usize) =
-            match count * size >= STREAM_FROM && ahead.by_reference {
+            match count * size >= streaming_limit::MOST && ahead.by_reference {
                 true => kernels::copy_streaming,
                 false => kernels::copy,
             };
