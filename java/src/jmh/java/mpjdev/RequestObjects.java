@@ -2,8 +2,8 @@ package mpjdev;
 
 /** The objects of requests without any communication, as a baseline of benchmarks. */
 public final class RequestObjects {
-    /** A handle that no request has. */
-    private static final long STALE = -1;
+    /** A handle that no request has: the first slot, in a generation far ahead. */
+    private static final long STALE = (long) Integer.MAX_VALUE << 32;
 
     private RequestObjects() {}
 
@@ -17,7 +17,7 @@ public final class RequestObjects {
     }
 
     /**
-     * Makes the objects of a receive: a request, its cleaner and its status.
+     * Makes the objects of a receive: a request, the reference that frees it, and its status.
      *
      * @return the status
      */
