@@ -83,7 +83,7 @@ impl Array {
         let to = ahead.place.as_ptr();
         let (step, piece) = (PART / size, CRITICAL_MAX / size);
         let copy: unsafe fn(*const u8, *mut u8, usize) =
-            match count * size >= streaming_limit::MOST && ahead.by_reference {
+            match streaming_limit::is_streamed(count * size) && ahead.by_reference {
                 true => kernels::copy_streaming,
                 false => kernels::copy,
             };

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// Bounds of the limit. The largest one also stands for an unknown cache.
 const LEAST: usize = 8 << 20;
-pub(super) const MOST: usize = 32 << 20;
+const MOST: usize = 32 << 20;
 /// Runs of one length that two ranks use in turn: an array and a message of each.
 const RUNS: usize = 4;
 
