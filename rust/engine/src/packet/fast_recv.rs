@@ -6,6 +6,7 @@
 //! when the first matching message has not arrived in full.
 
 use std::cell::Cell;
+use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::Message;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
@@ -31,6 +32,22 @@ impl State {
             && self.outbox.is_empty()
             && self.recv_queue.is_empty()
             && !self.short_count.is_multiple_of(SHORT_MAX)
+    }
+}
+
+/// Source and tag of a receive that can take a short message, and the words for it; `None` for a wildcard.
+#[inline(always)]
+fn short_place(selector: Selector, capacity: usize, message: &Message) -> Option<(u32, i32, &[AtomicU64])> {
+    let room = message.room().min(capacity.saturating_add(MESSAGE_OVERHEAD)) / 8;
+    Some((selector.source?, selector.tag?, message.first_words().get(..room)?))
+}
+
+/// The outcome of a receive whose short message of `len` octets is in the memory of `message`.
+#[inline(always)]
+fn short_received(envelope: Envelope, message: &mut Message, len: usize, capacity: usize) -> FastRecv {
+    match message.receive(len, capacity) {
+        Ok(()) => FastRecv::Done(envelope),
+        Err(error) => damaged(&envelope)(error).into(),
     }
 }
 
@@ -98,9 +115,7 @@ impl PacketEngine {
         message: &mut Message,
         pauses: &mut u32,
     ) -> Option<FastRecv> {
-        let (source, tag) = (selector.source?, selector.tag?);
-        let room = message.room().min(capacity.saturating_add(MESSAGE_OVERHEAD)) / 8;
-        let words = message.first_words().get(..room)?;
+        let (source, tag, words) = short_place(selector, capacity, message)?;
         let mut core = self.lock();
         let len = loop {
             let Core { packet_source, state } = &mut *core;
@@ -120,10 +135,7 @@ impl PacketEngine {
         };
         drop(core);
         let envelope = Envelope { context: selector.context, source, tag };
-        Some(match message.receive(len, capacity) {
-            Ok(()) => FastRecv::Done(envelope),
-            Err(error) => damaged(&envelope)(error).into(),
-        })
+        Some(short_received(envelope, message, len, capacity))
     }
 
     /// One look for a short message as [`take_short`](Self::take_short) takes it.
@@ -135,9 +147,7 @@ impl PacketEngine {
         capacity: usize,
         message: &mut Message,
     ) -> Option<FastRecv> {
-        let (source, tag) = (selector.source?, selector.tag?);
-        let room = message.room().min(capacity.saturating_add(MESSAGE_OVERHEAD)) / 8;
-        let words = message.first_words().get(..room)?;
+        let (source, tag, words) = short_place(selector, capacity, message)?;
         let Core { packet_source, state } = core;
         if !state.takes_next() || self.is_remote(source) {
             return None;
@@ -147,10 +157,7 @@ impl PacketEngine {
             self.transport.return_credit(source, octets);
         }
         let envelope = Envelope { context: selector.context, source, tag };
-        Some(match message.receive(len, capacity) {
-            Ok(()) => FastRecv::Done(envelope),
-            Err(error) => damaged(&envelope)(error).into(),
-        })
+        Some(short_received(envelope, message, len, capacity))
     }
 
     /// Whether other threads need the processor more than polling does.

@@ -44,7 +44,7 @@ impl PacketEngine {
         if !matches!(taken, FastRecv::Done(_)) {
             args.spare = place.take().map(Message::into_slab);
         }
-        self.irecv_after(&mut core, args, &mut place, taken)
+        self.post_or_complete(&mut core, args, &mut place, taken)
     }
 
     /// Starts a receive as [`irecv`](Self::irecv) does. A message that has arrived and that `accepts` takes
@@ -66,13 +66,13 @@ impl PacketEngine {
             FastRecv::Done(envelope) if place.as_ref().is_some_and(accepts) => {
                 Ok(StartedRecv::Received(envelope))
             }
-            other => self.irecv_after(&mut core, args, place, other).map(StartedRecv::Posted),
+            other => self.post_or_complete(&mut core, args, place, other).map(StartedRecv::Posted),
         }
     }
 
-    /// Makes the request of a receive that has not taken an arrived message.
+    /// Makes the request of a receive: complete if its message was taken, and posted otherwise.
     #[inline(never)]
-    fn irecv_after(
+    fn post_or_complete(
         &self,
         core: &mut Core,
         args: ReceiveArgs,

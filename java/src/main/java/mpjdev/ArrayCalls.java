@@ -64,8 +64,7 @@ final class ArrayCalls {
         try {
             Status status = new Status();
             long started = Native.irecvArray(comm.handle(), array, length, type, off, count, src, tag, status);
-            return started < 0 ? Request.of(status.receivedArray(type, ~started))
-                    : Request.of(started, array, length, type);
+            return Request.of(started, array, length, type, status);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {

@@ -34,6 +34,8 @@ public class Request {
     private final int length;
     private final int type;
     private Status status;
+    /** Status that was made with the request; null for none. */
+    private Status reserved;
     /** An MPJDevException, or the OutOfMemoryError of a receive without message memory. */
     private Throwable failure;
     private boolean active;
@@ -55,11 +57,16 @@ public class Request {
         return started(new Request(null, array, length, type), handle);
     }
 
-    /** Makes the request of a receive whose message has arrived. */
-    static Request of(Status received) {
+    /** Makes the request of a receive into an array of a native call, which has this result and status. */
+    static Request of(long started, Object array, int length, int type, Status into) {
+        if (started >= 0) {
+            Request request = of(started, array, length, type);
+            request.reserved = into;
+            return request;
+        }
         Request request = new Request(null, null, 0, 0);
         request.active = true;
-        request.status = received;
+        request.status = into.receivedArray(type, ~started);
         return request;
     }
 
@@ -110,7 +117,7 @@ public class Request {
     }
 
     private void drive(PendingRequest resource, long nanos) {
-        Status into = new Status();
+        Status into = reserved == null ? new Status() : reserved;
         try {
             long result = array == null ? Native.await(resource.handle(), nanos, into)
                     : Native.awaitArray(resource.handle(), array, length, type, nanos, into);
@@ -164,7 +171,7 @@ public class Request {
         if (resource == null) {
             return true;
         }
-        Status into = new Status();
+        Status into = reserved == null ? new Status() : reserved;
         try {
             long result = array == null ? Native.test(resource.handle(), into)
                     : Native.testArray(resource.handle(), array, length, type, into);

@@ -527,8 +527,7 @@ public final class Native {
 
     /**
      * Posts a receive, which {@link #awaitArray} and {@link #testArray} complete; arguments as for
-     * {@link #recvScattered}. The indices are
-     * checked and copied.
+     * {@link #recvScattered}. The indices are checked and copied.
      */
     public static native long irecvScattered(long comm, Object array, int length, int element, int count, int offs,
             int[] indexes, int ints, int source, int tag);
