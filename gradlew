@@ -99,7 +99,8 @@ install_debian() {
     # An update may fail over a source that has nothing to do with this package, so its status does not count.
     if {
         $sudo apt-get update
-        $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gradle
+        # A new machine often installs updates meanwhile, which keeps the lock for some minutes.
+        $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends gradle
     } >"$log" 2>&1 && have gradle; then
         rm -f "$log"
         return 0
