@@ -6,10 +6,12 @@ use crate::text::has_word;
 use crate::tree::{Source, none, read, root, rust_sources};
 
 /// Crates of ours that others may depend on.
-const OURS: [&str; 11] = [
+const OURS: [&str; 13] = [
     "buffer",
     "datatype",
     "group",
+    "reduction",
+    "schedule",
     "proto",
     "sys",
     "logging",
@@ -20,7 +22,7 @@ const OURS: [&str; 11] = [
     "cli",
 ];
 /// Those whose other dependencies are in the table one by one.
-const PURE: [&str; 6] = ["buffer", "datatype", "group", "proto", "sys", "logging"];
+const PURE: [&str; 8] = ["buffer", "datatype", "group", "reduction", "schedule", "proto", "sys", "logging"];
 
 /// Names of the dependencies in the sections of a manifest that `picks` picks.
 fn dependencies(manifest: &str, picks: impl Fn(&str) -> bool) -> Vec<String> {

@@ -6,8 +6,19 @@ use crate::known;
 use crate::tree::{Source, none_but, read, root, rust_sources};
 
 /// Crates whose modules are checked.
-const CRATES: [&str; 9] =
-    ["buffer", "datatype", "group", "proto", "transport", "engine", "bootstrap", "jni", "cli"];
+const CRATES: [&str; 11] = [
+    "buffer",
+    "datatype",
+    "group",
+    "reduction",
+    "schedule",
+    "proto",
+    "transport",
+    "engine",
+    "bootstrap",
+    "jni",
+    "cli",
+];
 
 /// Path of a module from the crate's root: empty for the root itself.
 type Module = Vec<String>;

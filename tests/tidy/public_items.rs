@@ -6,8 +6,20 @@ use crate::known;
 use crate::tree::{Source, none_but, rust_sources};
 
 /// Crates whose public items need a user.
-const CRATES: [&str; 10] =
-    ["buffer", "datatype", "group", "proto", "sys", "transport", "engine", "bootstrap", "jni", "cli"];
+const CRATES: [&str; 12] = [
+    "buffer",
+    "datatype",
+    "group",
+    "reduction",
+    "schedule",
+    "proto",
+    "sys",
+    "transport",
+    "engine",
+    "bootstrap",
+    "jni",
+    "cli",
+];
 /// Words between `pub` and the name of an item.
 const KINDS: [&str; 8] = ["fn", "struct", "enum", "trait", "const", "static", "type", "macro"];
 /// Words that may precede the kind.

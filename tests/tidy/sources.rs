@@ -35,8 +35,9 @@ fn pure_crates_have_no_clock_no_thread_and_no_files() {
         "RandomState",
         "println!",
     ];
-    for folder in ["rust/buffer/src", "rust/datatype/src", "rust/group/src", "rust/proto/src"] {
-        let sources = sources(folder, ".rs");
+    for name in ["buffer", "datatype", "group", "reduction", "schedule", "proto"] {
+        let folder = format!("rust/{name}/src");
+        let sources = sources(&folder, ".rs");
         assert!(!sources.is_empty(), "{folder} has no sources");
         none(lines_with(&sources, &needles), "not in a pure crate");
     }
@@ -88,6 +89,8 @@ fn unsafe_code_is_forbidden_where_it_has_no_business() {
         "buffer",
         "datatype",
         "group",
+        "reduction",
+        "schedule",
         "proto",
         "logging",
         "transport",
@@ -140,9 +143,20 @@ fn unsafe_code_stands_in_the_leaf_and_in_two_rooms_of_the_boundary() {
 #[test]
 fn no_signal_handler_is_installed_in_a_process_that_is_not_ours() {
     let needles = ["sigaction", "sigaltstack", "signal_hook", "libc::signal"];
-    for name in
-        ["buffer", "datatype", "group", "proto", "sys", "logging", "transport", "engine", "bootstrap", "jni"]
-    {
+    for name in [
+        "buffer",
+        "datatype",
+        "group",
+        "reduction",
+        "schedule",
+        "proto",
+        "sys",
+        "logging",
+        "transport",
+        "engine",
+        "bootstrap",
+        "jni",
+    ] {
         let folder = format!("rust/{name}/src");
         // It gives back what an MPI has taken, and has no handler of its own.
         let gives_back = |source: &&Source| source.path == "rust/sys/src/mpi/signals.rs";

@@ -1,5 +1,6 @@
 //! A simulated network with impairments: for tests of the machines, of the UDP transport, and for a relay
-//! between sockets. No product code uses it.
+//! between sockets. Beside it [`run_schedules`] runs collective operations over queues. No product code uses
+//! either.
 //!
 //! A network is one direction of one path. It depends only on its seed, packets and times. Times are
 //! nanoseconds of any monotonic clock.
@@ -11,6 +12,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod group_run;
 mod impairment;
 mod random;
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod tests;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
+pub use group_run::{Combine, RankBlocks, UNSET, run_schedules};
 pub use impairment::{Burst, Chance, Impairment, ImpairmentError, Partition, Reorder};
 pub use random::Random;
 

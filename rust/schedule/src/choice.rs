@@ -1,0 +1,362 @@
+//! Choice of the algorithm of a call.
+//!
+//! Each call has a table. The first row that is possible and suits the case wins, unless a variable names
+//! another possible one. A case has only what all ranks know alike, but for alltoallv, whose algorithms match
+//! each other. Limits follow MPICH's, measured on networks; `KIB` and `MIB` are octets.
+
+use crate::error::ChoiceError;
+use crate::group::Group;
+use crate::operation::Operation;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// Call that an algorithm is chosen for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    /// Ranks of the group.
+    pub(crate) ranks: u32,
+    /// Octets of one vector (bcast and the reductions), of one block (gather, scatter, alltoall), of all
+    /// blocks (allgather).
+    pub(crate) octets: usize,
+    /// Whether all blocks have the same length.
+    pub(crate) is_uniform: bool,
+    /// Units of the vector of a reduction.
+    pub(crate) units: usize,
+    /// As in [`Operation`].
+    pub(crate) is_commutative: bool,
+    /// As in [`Operation`].
+    pub(crate) is_divisible: bool,
+}
+
+impl Case {
+    /// A call that moves elements.
+    pub(crate) fn new(group: Group, octets: usize) -> Case {
+        let ranks = group.size;
+        Case { ranks, octets, is_uniform: true, units: 0, is_commutative: true, is_divisible: true }
+    }
+
+    /// A call that combines vectors.
+    pub(crate) fn of_reduction(group: Group, count: usize, operation: Operation, element_len: usize) -> Case {
+        let Operation { unit, is_commutative, is_divisible } = operation;
+        let units = count / unit;
+        Case { units, is_commutative, is_divisible, ..Case::new(group, count * element_len) }
+    }
+}
+
+/// Algorithms of bcast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bcast {
+    /// The root sends to all.
+    Linear,
+    /// Down a tree.
+    Binomial,
+    /// Parts of the vector down a tree, then around the ring.
+    ScatterRing,
+}
+
+/// Algorithms of gather and scatter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rooted {
+    /// Each rank exchanges one message with the root.
+    Linear,
+    /// Along a tree.
+    Binomial,
+}
+
+/// Algorithms of allgather.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allgather {
+    /// Exchanges of all blocks at doubled distances.
+    RecursiveDoubling,
+    /// Blocks of the following ranks from doubled distances.
+    Bruck,
+    /// One block at a time around the ring.
+    Ring,
+}
+
+/// Algorithms of alltoall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alltoall {
+    /// Blocks in common messages, by the powers of two in their distance.
+    Bruck,
+    /// All sends, then all receives.
+    Shifted,
+    /// A send and a receive at a time.
+    Pairwise,
+}
+
+/// Algorithms of reduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduce {
+    /// Whole vectors up a tree.
+    Binomial,
+    /// Parts of the vector at all ranks, then up a tree.
+    Rabenseifner,
+}
+
+/// Algorithms of allreduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allreduce {
+    /// To one rank up a tree, then down the tree. Each combination is done once, so its failure reaches all.
+    ReduceBcast,
+    /// Exchanges of whole vectors.
+    RecursiveDoubling,
+    /// Parts of the vector around the ring, twice.
+    Ring,
+    /// Parts of the vector at all ranks, then exchanges of them.
+    Rabenseifner,
+}
+
+/// Algorithms of reduce_scatter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReduceScatter {
+    /// Exchanges of halves of the vector.
+    RecursiveHalving,
+    /// Each block to its rank.
+    Pairwise,
+    /// Reduction to rank 0, then scatter.
+    ReduceScatterv,
+}
+
+type Condition = fn(&Case) -> bool;
+
+/// Row of a table: an algorithm, its name, when it is possible, and when it suits.
+struct Row<A>(A, &'static str, Condition, Condition);
+
+const ALWAYS: Condition = |_| true;
+const NEVER: Condition = |_| false;
+const DIVISIBLE: Condition = |c| c.is_divisible;
+/// Of parts of the vectors, in any order of the ranks.
+const IN_ANY_ORDER: Condition = |c| c.is_divisible && c.is_commutative;
+/// Whole vectors, of which parts would be short, or may not be combined.
+const IN_ONE: Condition = |c| c.ranks <= 2 || c.units < c.ranks as usize || !IN_ANY_ORDER(c);
+
+const BCAST: [Row<Bcast>; 3] = [
+    Row(Bcast::Binomial, "binomial", ALWAYS, |c| c.octets <= 12 * KIB || c.ranks < 8),
+    Row(Bcast::ScatterRing, "scatter-ring", ALWAYS, ALWAYS),
+    Row(Bcast::Linear, "linear", ALWAYS, NEVER),
+];
+
+/// For gather and scatter. The v-calls are linear: only the root knows the lengths.
+const ROOTED: [Row<Rooted>; 2] = [
+    Row(Rooted::Binomial, "binomial", ALWAYS, |c| c.octets <= 16 * KIB),
+    Row(Rooted::Linear, "linear", ALWAYS, ALWAYS),
+];
+
+const ALLGATHER: [Row<Allgather>; 3] = [
+    Row(
+        Allgather::RecursiveDoubling,
+        "recursive-doubling",
+        |c| c.ranks.is_power_of_two(),
+        |c| c.octets < 80 * KIB,
+    ),
+    Row(Allgather::Bruck, "bruck", ALWAYS, |c| c.octets < 80 * KIB),
+    Row(Allgather::Ring, "ring", ALWAYS, ALWAYS),
+];
+
+const ALLTOALL: [Row<Alltoall>; 3] = [
+    Row(Alltoall::Bruck, "bruck", |c| c.is_uniform, |c| c.octets <= 256 && c.ranks >= 8),
+    Row(Alltoall::Shifted, "shifted", ALWAYS, |c| c.octets <= 32 * KIB),
+    Row(Alltoall::Pairwise, "pairwise", ALWAYS, ALWAYS),
+];
+
+const REDUCE: [Row<Reduce>; 2] = [
+    Row(Reduce::Binomial, "binomial", ALWAYS, |c| c.octets <= 2 * KIB || IN_ONE(c)),
+    Row(Reduce::Rabenseifner, "rabenseifner", DIVISIBLE, ALWAYS),
+];
+
+const ALLREDUCE: [Row<Allreduce>; 4] = [
+    Row(Allreduce::ReduceBcast, "reduce-bcast", ALWAYS, |c| !c.is_divisible),
+    Row(Allreduce::RecursiveDoubling, "recursive-doubling", ALWAYS, |c| c.octets <= 8 * KIB || IN_ONE(c)),
+    Row(Allreduce::Ring, "ring", IN_ANY_ORDER, |c| c.octets >= MIB && !c.ranks.is_power_of_two()),
+    Row(Allreduce::Rabenseifner, "rabenseifner", DIVISIBLE, ALWAYS),
+];
+
+const REDUCE_SCATTER: [Row<ReduceScatter>; 3] = [
+    Row(ReduceScatter::RecursiveHalving, "recursive-halving", IN_ANY_ORDER, |c| c.octets < 512 * KIB),
+    Row(ReduceScatter::Pairwise, "pairwise", IN_ANY_ORDER, ALWAYS),
+    Row(ReduceScatter::ReduceScatterv, "reduce-scatterv", ALWAYS, ALWAYS),
+];
+
+/// Algorithms that replace those of the tables where they are possible. All ranks must have the same.
+///
+/// | variable | algorithms |
+/// |---|---|
+/// | `MPJDEV_COLL_BCAST` | `binomial`, `scatter-ring`, `linear` |
+/// | `MPJDEV_COLL_GATHER`, `MPJDEV_COLL_SCATTER` | `binomial`, `linear` |
+/// | `MPJDEV_COLL_ALLGATHER` | `recursive-doubling`, `bruck`, `ring` |
+/// | `MPJDEV_COLL_ALLTOALL` | `bruck`, `shifted`, `pairwise` |
+/// | `MPJDEV_COLL_REDUCE` | `binomial`, `rabenseifner` |
+/// | `MPJDEV_COLL_ALLREDUCE` | `reduce-bcast`, `recursive-doubling`, `ring`, `rabenseifner` |
+/// | `MPJDEV_COLL_REDUCE_SCATTER` | `recursive-halving`, `pairwise`, `reduce-scatterv` |
+///
+/// `ALLGATHER` is for allgatherv, too, and `ALLTOALL` for alltoallv.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    bcast: Option<Bcast>,
+    gather: Option<Rooted>,
+    scatter: Option<Rooted>,
+    allgather: Option<Allgather>,
+    alltoall: Option<Alltoall>,
+    reduce: Option<Reduce>,
+    allreduce: Option<Allreduce>,
+    reduce_scatter: Option<ReduceScatter>,
+}
+
+impl Choices {
+    /// The algorithms that variables name. `value` returns the value of a variable, if it is set.
+    ///
+    /// # Errors
+    /// A value that is no algorithm of the call.
+    pub fn from_variables(value: impl Fn(&str) -> Option<String>) -> Result<Choices, ChoiceError> {
+        let value = &value;
+        Ok(Choices {
+            bcast: named(&BCAST, "MPJDEV_COLL_BCAST", value)?,
+            gather: named(&ROOTED, "MPJDEV_COLL_GATHER", value)?,
+            scatter: named(&ROOTED, "MPJDEV_COLL_SCATTER", value)?,
+            allgather: named(&ALLGATHER, "MPJDEV_COLL_ALLGATHER", value)?,
+            alltoall: named(&ALLTOALL, "MPJDEV_COLL_ALLTOALL", value)?,
+            reduce: named(&REDUCE, "MPJDEV_COLL_REDUCE", value)?,
+            allreduce: named(&ALLREDUCE, "MPJDEV_COLL_ALLREDUCE", value)?,
+            reduce_scatter: named(&REDUCE_SCATTER, "MPJDEV_COLL_REDUCE_SCATTER", value)?,
+        })
+    }
+
+    pub(crate) fn bcast(&self, case: &Case) -> Bcast {
+        choose(&BCAST, self.bcast, case)
+    }
+
+    pub(crate) fn gather(&self, case: &Case) -> Rooted {
+        choose(&ROOTED, self.gather, case)
+    }
+
+    pub(crate) fn scatter(&self, case: &Case) -> Rooted {
+        choose(&ROOTED, self.scatter, case)
+    }
+
+    pub(crate) fn allgather(&self, case: &Case) -> Allgather {
+        choose(&ALLGATHER, self.allgather, case)
+    }
+
+    pub(crate) fn alltoall(&self, case: &Case) -> Alltoall {
+        choose(&ALLTOALL, self.alltoall, case)
+    }
+
+    pub(crate) fn reduce(&self, case: &Case) -> Reduce {
+        choose(&REDUCE, self.reduce, case)
+    }
+
+    pub(crate) fn allreduce(&self, case: &Case) -> Allreduce {
+        choose(&ALLREDUCE, self.allreduce, case)
+    }
+
+    pub(crate) fn reduce_scatter(&self, case: &Case) -> ReduceScatter {
+        choose(&REDUCE_SCATTER, self.reduce_scatter, case)
+    }
+}
+
+/// The algorithm that a variable names.
+fn named<A: Copy>(
+    table: &[Row<A>],
+    variable: &'static str,
+    value: &impl Fn(&str) -> Option<String>,
+) -> Result<Option<A>, ChoiceError> {
+    let Some(value) = value(variable) else { return Ok(None) };
+    match table.iter().find(|Row(_, name, ..)| *name == value) {
+        Some(Row(algorithm, ..)) => Ok(Some(*algorithm)),
+        None => {
+            let known = table.iter().map(|Row(_, name, ..)| *name).collect();
+            Err(ChoiceError { variable, value, known })
+        }
+    }
+}
+
+fn choose<A: Copy + PartialEq>(table: &[Row<A>], wanted: Option<A>, case: &Case) -> A {
+    let possible = || table.iter().filter(|Row(_, _, is_possible, _)| is_possible(case));
+    let row = possible().find(|Row(algorithm, ..)| wanted == Some(*algorithm));
+    let row = row.or_else(|| possible().find(|Row(.., suits)| suits(case)));
+    row.expect("some row is possible and suits in each case").0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(ranks: u32, octets: usize) -> Case {
+        Case { units: octets / 4, ..Case::new(Group { rank: 0, size: ranks }, octets) }
+    }
+
+    #[test]
+    fn every_case_has_an_algorithm() {
+        let choices = Choices::default();
+        let flags = [false, true];
+        for (ranks, octets) in (1..20).flat_map(|ranks| (0..24).map(move |k| (ranks, (1usize << k) - 1))) {
+            for (is_uniform, (is_commutative, is_divisible)) in flags
+                .into_iter()
+                .flat_map(|u| flags.into_iter().flat_map(move |c| flags.map(|d| (u, (c, d)))))
+            {
+                let case = Case { is_uniform, is_commutative, is_divisible, ..case(ranks, octets) };
+                choices.bcast(&case);
+                choices.gather(&case);
+                choices.scatter(&case);
+                choices.allgather(&case);
+                choices.alltoall(&case);
+                let in_rank_order = [Reduce::Binomial, Reduce::Rabenseifner];
+                assert!(in_rank_order.contains(&choices.reduce(&case)));
+                let is_once = choices.allreduce(&case) == Allreduce::ReduceBcast;
+                assert_eq!(is_once, !is_divisible, "{case:?}");
+                let whole = choices.allreduce(&case) == Allreduce::RecursiveDoubling;
+                assert!(whole || is_once || is_commutative, "{case:?}");
+                let whole = choices.reduce_scatter(&case) == ReduceScatter::ReduceScatterv;
+                assert_eq!(whole, !(is_commutative && is_divisible), "{case:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn algorithms_change_at_the_limits() {
+        let choices = Choices::default();
+        assert_eq!(choices.bcast(&case(8, 12 << 10)), Bcast::Binomial);
+        assert_eq!(choices.bcast(&case(8, (12 << 10) + 1)), Bcast::ScatterRing);
+        assert_eq!(choices.bcast(&case(7, 1 << 24)), Bcast::Binomial);
+        assert_eq!(choices.gather(&case(9, 16 << 10)), Rooted::Binomial);
+        assert_eq!(choices.scatter(&case(9, (16 << 10) + 1)), Rooted::Linear);
+        assert_eq!(choices.allgather(&case(8, (80 << 10) - 1)), Allgather::RecursiveDoubling);
+        assert_eq!(choices.allgather(&case(9, (80 << 10) - 1)), Allgather::Bruck);
+        assert_eq!(choices.allgather(&case(8, 80 << 10)), Allgather::Ring);
+        assert_eq!(choices.alltoall(&case(8, 256)), Alltoall::Bruck);
+        assert_eq!(choices.alltoall(&case(7, 256)), Alltoall::Shifted);
+        assert_eq!(choices.alltoall(&Case { is_uniform: false, ..case(8, 256) }), Alltoall::Shifted);
+        assert_eq!(choices.alltoall(&case(8, 257)), Alltoall::Shifted);
+        assert_eq!(choices.alltoall(&case(8, (32 << 10) + 1)), Alltoall::Pairwise);
+        assert_eq!(choices.reduce(&case(8, 2 << 10)), Reduce::Binomial);
+        assert_eq!(choices.reduce(&case(8, (2 << 10) + 4)), Reduce::Rabenseifner);
+        assert_eq!(choices.reduce(&Case { units: 7, ..case(8, 1 << 20) }), Reduce::Binomial);
+        assert_eq!(choices.allreduce(&case(8, 8 << 10)), Allreduce::RecursiveDoubling);
+        assert_eq!(choices.allreduce(&case(8, (8 << 10) + 4)), Allreduce::Rabenseifner);
+        assert_eq!(choices.allreduce(&case(8, 1 << 20)), Allreduce::Rabenseifner);
+        assert_eq!(choices.allreduce(&case(9, 1 << 20)), Allreduce::Ring);
+        assert_eq!(choices.allreduce(&case(2, 1 << 20)), Allreduce::RecursiveDoubling);
+        assert_eq!(choices.reduce_scatter(&case(9, (512 << 10) - 1)), ReduceScatter::RecursiveHalving);
+        assert_eq!(choices.reduce_scatter(&case(9, 512 << 10)), ReduceScatter::Pairwise);
+    }
+
+    #[test]
+    fn variables_name_algorithms_where_these_are_possible() {
+        let set = |variable: &str| (variable == "MPJDEV_COLL_ALLREDUCE").then(|| "ring".to_owned());
+        let choices = Choices::from_variables(set).expect("an algorithm");
+        assert_eq!(choices, Choices { allreduce: Some(Allreduce::Ring), ..Choices::default() });
+        assert_eq!(choices.allreduce(&case(2, 4)), Allreduce::Ring);
+        let whole = Case { is_divisible: false, ..case(2, 4) };
+        assert_eq!(choices.allreduce(&whole), Allreduce::ReduceBcast);
+        assert_eq!(Choices::from_variables(|_| None), Ok(Choices::default()));
+    }
+
+    #[test]
+    fn unknown_algorithm_is_refused_with_those_of_the_call() {
+        let set = |variable: &str| (variable == "MPJDEV_COLL_GATHER").then(|| "ring".to_owned());
+        let error = Choices::from_variables(set).expect_err("not an algorithm of gather").to_string();
+        assert_eq!(error, "MPJDEV_COLL_GATHER=ring: not an algorithm of this call; it has binomial, linear");
+    }
+}

@@ -1,0 +1,40 @@
+//! The schedule of one rank in one collective operation.
+
+use crate::step::{Run, Step};
+
+/// Steps on an area, strictly in order, between its input and its output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// Elements of the area. Those outside the input have no value before a step writes them.
+    pub len: usize,
+    /// Elements of each block that the rank contributes, packed before the first step.
+    pub input: Vec<Run>,
+    /// Elements of each block that the rank gets, unpacked after the last step.
+    pub output: Vec<Run>,
+}
+
+impl Schedule {
+    /// A schedule without steps.
+    pub(crate) fn new(len: usize, input: Vec<Run>, output: Vec<Run>) -> Schedule {
+        Schedule { steps: Vec::new(), len, input, output }
+    }
+
+    pub(crate) fn send(&mut self, dest: u32, from: Run) {
+        self.steps.push(Step::Send { dest, from });
+    }
+
+    pub(crate) fn receive(&mut self, source: u32, into: Run) {
+        self.steps.push(Step::Receive { source, into });
+    }
+
+    /// Receives the left operand if `is_lower`, otherwise the right one.
+    pub(crate) fn receive_combine(&mut self, source: u32, into: Run, is_lower: bool) {
+        self.steps.push(Step::ReceiveCombine { source, into, is_lower });
+    }
+
+    pub(crate) fn copy(&mut self, from: Run, into: usize) {
+        self.steps.push(Step::Copy { from, into });
+    }
+}

@@ -1,0 +1,47 @@
+//! Steps of a schedule, and the elements that they concern.
+
+/// Consecutive elements of the area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Index of the first element.
+    pub start: usize,
+    /// Number of elements.
+    pub len: usize,
+}
+
+/// A step of one rank.
+///
+/// An empty run is a message, too: the other rank waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Starts to send elements as they are now, and does not wait.
+    Send {
+        /// Another rank.
+        dest: u32,
+        /// The elements.
+        from: Run,
+    },
+    /// Waits for the next message of a rank and stores it.
+    Receive {
+        /// Another rank.
+        source: u32,
+        /// Room for the message. Only the v-calls accept a shorter one, which goes to the beginning.
+        into: Run,
+    },
+    /// Waits for the next message of a rank and combines it with as many elements.
+    ReceiveCombine {
+        /// Another rank.
+        source: u32,
+        /// The other operand, and the result.
+        into: Run,
+        /// Whether the message is the left operand.
+        is_lower: bool,
+    },
+    /// Copies elements to others, which do not overlap them.
+    Copy {
+        /// The elements.
+        from: Run,
+        /// Index of the first copy.
+        into: usize,
+    },
+}

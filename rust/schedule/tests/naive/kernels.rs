@@ -1,0 +1,63 @@
+//! Reductions with the kernels of the predefined operations: the same bits at all ranks.
+
+use mpjdev_reduction::{Element, Operator};
+use mpjdev_schedule::{Group, Operation};
+use mpjdev_sim::{Random, RankBlocks, run_schedules};
+
+use crate::model::{Call, ELEMENT_LEN};
+
+/// Combines elements of 8 octets each.
+fn combine(operator: Operator, element: Element, from: &[u64], into: &mut [u64], is_lower: bool) {
+    let [from, mut octets] =
+        [from, into].map(|words| words.iter().flat_map(|word| word.to_ne_bytes()).collect());
+    let from: Vec<u8> = from;
+    mpjdev_reduction::combine(operator, element, &from, &mut octets, is_lower);
+    for (into, octets) in into.iter_mut().zip(octets.as_chunks().0) {
+        *into = u64::from_ne_bytes(*octets);
+    }
+}
+
+/// Numbers whose sums depend on their order, zeros of both signs, infinities, and NaNs with payloads.
+fn double(random: &mut Random) -> u64 {
+    let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 1e-300];
+    match random.up_to(19) {
+        kind @ 0..6 => special[kind as usize].to_bits(),
+        6 => 0x7ff8_0000_0000_0000 | random.up_to(1 << 40) | random.up_to(1) << 63,
+        _ => (random.bits() as i64 as f64 / (1u64 << random.up_to(60)) as f64).to_bits(),
+    }
+}
+
+#[test]
+fn all_ranks_get_the_same_bits() {
+    let mut random = Random::new(7);
+    for (size, operator) in (2..=17).flat_map(|size| Operator::ALL.map(|operator| (size, operator))) {
+        let elements = [Element::Long, Element::Double].into_iter();
+        for element in elements.filter(|element| operator.check(*element).is_ok()) {
+            let unit = operator.unit();
+            let operation = Operation { unit, is_commutative: true, is_divisible: true };
+            let count = unit * (1 + random.up_to(40) as usize);
+            let word = |random: &mut Random| match element {
+                Element::Double => double(random),
+                // Ties are likely.
+                _ => random.up_to(3),
+            };
+            let vector = |random: &mut Random| (0..count).map(|_| word(random)).collect();
+            let inputs: Vec<RankBlocks> = (0..size).map(|_| vec![vector(&mut random)]).collect();
+            for choices in Call::Allreduce.choices() {
+                let schedules: Vec<_> = (0..size)
+                    .map(|rank| {
+                        let group = Group { rank, size };
+                        mpjdev_schedule::allreduce(group, count, operation, ELEMENT_LEN, &choices)
+                    })
+                    .collect();
+                let combine = |from: &[u64], into: &mut [u64], is_lower| {
+                    combine(operator, element, from, into, is_lower);
+                };
+                let outputs = run_schedules(&schedules, &inputs, &combine, &mut random);
+                for (rank, output) in outputs.iter().enumerate() {
+                    assert_eq!(output, &outputs[0], "{operator} of {element} at rank {rank} of {size}");
+                }
+            }
+        }
+    }
+}

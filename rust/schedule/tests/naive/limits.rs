@@ -1,0 +1,81 @@
+//! Messages of the algorithms that the table chooses, and blocks that do not fit.
+
+use mpjdev_schedule::{Choices, Group, Operation, Run, Schedule, Step};
+
+const SUM: Operation = Operation { unit: 1, is_commutative: true, is_divisible: true };
+
+/// Most messages that a rank sends, and most elements in all of them.
+fn most_sent(size: u32, call: impl Fn(Group, &Choices) -> Schedule) -> (usize, usize) {
+    let sends = |rank| {
+        let schedule = call(Group { rank, size }, &Choices::default());
+        let sent = schedule.steps.into_iter().filter_map(|step| match step {
+            Step::Send { from, .. } => Some(from.len),
+            _ => None,
+        });
+        sent.fold((0, 0), |(messages, elements), len| (messages + 1, elements + len))
+    };
+    let all: Vec<(usize, usize)> = (0..size).map(sends).collect();
+    let most = |part: fn(&(usize, usize)) -> usize| all.iter().map(part).max().unwrap_or_default();
+    (most(|sent| sent.0), most(|sent| sent.1))
+}
+
+#[test]
+fn short_calls_take_logarithmic_numbers_of_messages() {
+    assert_eq!(most_sent(16, |group, choices| mpjdev_schedule::bcast(group, 3, 10, 8, choices)), (4, 40));
+    assert_eq!(most_sent(16, |group, choices| mpjdev_schedule::gather(group, 3, 10, 8, choices)), (1, 80));
+    assert_eq!(most_sent(16, |group, choices| mpjdev_schedule::scatter(group, 3, 10, 8, choices)), (4, 150));
+    assert_eq!(most_sent(16, |group, choices| mpjdev_schedule::allgather(group, 10, 8, choices)), (4, 150));
+    assert_eq!(most_sent(15, |group, choices| mpjdev_schedule::allgather(group, 10, 8, choices)), (4, 140));
+    assert_eq!(most_sent(16, |group, choices| mpjdev_schedule::alltoall(group, 10, 8, choices)), (4, 320));
+    assert_eq!(
+        most_sent(16, |group, choices| mpjdev_schedule::reduce(group, 3, 10, SUM, 8, choices)),
+        (1, 10)
+    );
+    assert_eq!(
+        most_sent(16, |group, choices| mpjdev_schedule::allreduce(group, 10, SUM, 8, choices)),
+        (4, 40)
+    );
+    let counts = [10; 16];
+    let scattered = |group, choices: &_| mpjdev_schedule::reduce_scatter(group, &counts, SUM, 8, choices);
+    assert_eq!(most_sent(16, scattered), (4, 150));
+    assert_eq!(most_sent(16, |group, _| mpjdev_schedule::scan(group, 10)), (4, 40));
+}
+
+/// Of `n` elements each rank sends about two vectors at most, whatever the number of ranks.
+#[test]
+fn long_vectors_are_sent_twice_at_most() {
+    let n = 1 << 20;
+    let (_, sent) = most_sent(16, |group, choices| mpjdev_schedule::bcast(group, 3, n, 8, choices));
+    assert_eq!(sent, n / 16 * 15 + n / 16 * 15);
+    let (_, sent) = most_sent(16, |group, choices| mpjdev_schedule::reduce(group, 3, n, SUM, 8, choices));
+    assert_eq!(sent, n / 16 * 15 + n / 16 * 8);
+    for size in [15, 16] {
+        let (_, sent) =
+            most_sent(size, |group, choices| mpjdev_schedule::allreduce(group, n, SUM, 8, choices));
+        assert!(sent <= 2 * n, "{sent} elements from one of {size} ranks");
+    }
+}
+
+#[test]
+fn own_block_that_is_too_long_is_cut() {
+    let group = Group { rank: 1, size: 2 };
+    let (sent, room) = (Run { start: 3, len: 5 }, Run { start: 3, len: 2 });
+    let gathered = mpjdev_schedule::gatherv(group, 1, 5, &[3, 2]);
+    assert_eq!((gathered.len, gathered.input, gathered.output[1]), (8, vec![sent], room));
+    let scattered = mpjdev_schedule::scatterv(group, 1, 2, &[3, 5]);
+    assert_eq!((scattered.len, scattered.input[1], scattered.output), (8, sent, vec![room]));
+    let exchanged = mpjdev_schedule::alltoallv(group, &[3, 5], &[4, 2], 8, &Choices::default());
+    assert_eq!((exchanged.len, exchanged.input[1], exchanged.output[1]), (12, sent, room));
+}
+
+/// Arrays may be longer than the group.
+#[test]
+fn further_counts_are_ignored() {
+    let (group, choices) = (Group { rank: 0, size: 1 }, Choices::default());
+    let counts = [4, 9];
+    assert_eq!(mpjdev_schedule::gatherv(group, 0, 4, &counts).len, 4);
+    assert_eq!(mpjdev_schedule::scatterv(group, 0, 4, &counts).len, 4);
+    assert_eq!(mpjdev_schedule::allgatherv(group, &counts, 8, &choices).len, 4);
+    assert_eq!(mpjdev_schedule::alltoallv(group, &counts, &counts, 8, &choices).len, 4);
+    assert_eq!(mpjdev_schedule::reduce_scatter(group, &counts, SUM, 8, &choices).len, 4);
+}
