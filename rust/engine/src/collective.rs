@@ -2,6 +2,7 @@
 //! context.
 
 mod abandonment;
+mod data;
 mod machine_run;
 mod outcome;
 mod over_clients;
@@ -18,6 +19,7 @@ use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
 use crate::packet::PacketEngine;
+pub use data::{Area, Combine, Reduction};
 use machine_run::{Machine, MachineRun, PeerLink};
 pub use outcome::Outcome;
 use over_clients::OverClients;

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use mpjdev_buffer::{Message, SectionHeader, Slab};
@@ -33,6 +34,8 @@ pub struct Comm {
     /// The two groups of an intercommunicator.
     groups: Option<Arc<Groups>>,
     abandonment: Arc<Abandonment>,
+    /// Number of operations with data that have begun, which all members count alike.
+    data_operations: Arc<AtomicU32>,
     /// The clients of IMPI, at the world of a job whose foreign ranks take part in barriers.
     clients: Option<Arc<Clients>>,
 }
@@ -120,8 +123,8 @@ impl Comm {
 
     /// A communicator of these world ranks, of which this rank is the one with this number.
     pub(crate) fn new(engine: AnyEngine, context: u64, (members, rank): (Arc<[u32]>, u32)) -> Comm {
-        let abandonment = Arc::default();
-        Comm { engine, context, members, rank, groups: None, abandonment, clients: None }
+        let (abandonment, data_operations) = (Arc::default(), Arc::default());
+        Comm { engine, context, members, rank, groups: None, abandonment, data_operations, clients: None }
     }
 
     /// An intercommunicator of two groups, the first of which are the first members of this communicator.
@@ -256,6 +259,11 @@ impl Comm {
     #[cfg(not(loom))]
     pub fn is_of(&self, endpoint: &Arc<PacketEngine>) -> bool {
         self.packet_engine().is_some_and(|own| Arc::ptr_eq(own, endpoint))
+    }
+
+    /// The number of the operation with data that begins.
+    pub(crate) fn next_data_operation(&self) -> u32 {
+        self.data_operations.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn abandonment(&self) -> &Abandonment {

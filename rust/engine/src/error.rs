@@ -127,6 +127,12 @@ pub enum DeviceError {
     /// A rank broke the protocol of a collective operation.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
+    /// A collective operation has failed at a rank, whose vector this rank needs.
+    #[error("the collective operation has failed at rank {rank}; its own exception says why")]
+    OperationFailed {
+        /// The rank, numbered in the world.
+        rank: u32,
+    },
     /// A rank broke the protocol of the barrier among clients of IMPI.
     #[error(transparent)]
     Masters(#[from] BarrierError),

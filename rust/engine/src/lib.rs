@@ -30,6 +30,8 @@ pub use mpjdev_proto::collective::Refusal;
 pub use mpjdev_sys::handle_table;
 /// Mutexes that are taken in one order.
 pub use mpjdev_sys::lock_order;
+/// Memory for the elements of a collective operation.
+pub use mpjdev_sys::scratch;
 /// Values that threads keep for themselves.
 pub use mpjdev_sys::thread_cache;
 pub use mpjdev_transport::config::Config;

@@ -24,4 +24,4 @@ pub use intercomm::{IntercommCreation, Intercommunicator, peer_tag};
 pub use machine::{Action, Collective, ProtocolError};
 pub use messages::payload_len_max;
 pub use refusal::Refusal;
-pub use tag::{ABANDONED_TAG, RETIRED_TAG};
+pub use tag::{ABANDONED_TAG, RETIRED_TAG, data_tag};

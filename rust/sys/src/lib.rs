@@ -20,6 +20,7 @@ pub mod mpi;
 pub mod processors;
 pub mod queue;
 pub mod raw_lock;
+pub mod scratch;
 #[cfg(not(loom))]
 pub mod segment;
 #[cfg(not(loom))]

@@ -19,7 +19,7 @@ use crate::packet::PacketEngine;
 /// A tag that no collective operation receives.
 const UNUSED_TAG: i32 = 1000;
 
-fn worlds(ranks: u32, config: &Config) -> Vec<Comm> {
+pub(super) fn worlds(ranks: u32, config: &Config) -> Vec<Comm> {
     let source: Arc<dyn SlabSource> = HeapPool::new(1 << 30);
     let ends = local::connect(ranks as usize, config).into_iter();
     let engines = ends.zip(0..).map(|((transport, packets), rank)| {

@@ -33,3 +33,14 @@ pub const ABANDONED_TAG: i32 = 71;
 
 /// The tag of the messages by which members of a communicator over a C MPI announce that they have freed it.
 pub const RETIRED_TAG: i32 = 72;
+
+/// The first tag of operations with data, and the number of these tags. They are in turn those of the
+/// operations of a communicator, so that an operation whose ranks disagree leaves the next one its messages.
+const DATA: i32 = 1024;
+const DATA_TAGS: u32 = 1 << 14;
+
+/// The tag of the messages of an operation with data, by its number in the communicator.
+#[must_use]
+pub const fn data_tag(number: u32) -> i32 {
+    DATA + (number % DATA_TAGS) as i32
+}
