@@ -24,8 +24,10 @@ use crate::error::{Failure, JavaClass};
 
 pub(crate) use env::{DirectView, Env, NativeStatus};
 pub(crate) use objects::ObjectArray;
-pub(crate) use upcalls::{make_room, reclaim};
-pub(crate) use value::{Answer, Argument, RawArray, RawDirect, RawInts, RawObjects, RawStatus, RawText};
+pub(crate) use upcalls::{Combiner, make_room, reclaim};
+pub(crate) use value::{
+    Answer, Argument, RawArray, RawCombiner, RawDirect, RawInts, RawObjects, RawStatus, RawText,
+};
 
 /// Prepares the boundary when Java loads the library.
 pub(crate) fn load(env: &mut Env) {
@@ -46,9 +48,9 @@ pub(crate) fn guard<R: Answer>(mut env: Env, body: impl FnOnce(&mut Env) -> Resu
 #[cold]
 #[inline(never)]
 fn raise<R: Default>(env: &Env, failure: &Failure) -> R {
-    // A wait that ended because of an exception of an upcall: that exception is the reason. Any other
+    // If the call has ended because of an exception of an upcall, that exception is the reason. Any other
     // failure has its own.
-    if failure.is_interruption() && env.throw_again() {
+    if failure.is_of_upcall() && env.throw_again() {
         return R::default();
     }
     throw(env, failure.java_class(), &failure.to_string());
@@ -156,6 +158,9 @@ macro_rules! signature {
     (status) => {
         "Lmpjdev/core/NativeStatus;"
     };
+    (combiner) => {
+        "Lmpjdev/core/Combiner;"
+    };
     (string) => {
         "Ljava/lang/String;"
     };
@@ -221,6 +226,10 @@ macro_rules! shell {
     (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: status, $($rest:tt)*]) => {
         $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject,]
             [$($c)* $a = $crate::boundary::RawStatus($a),] [$($rest)*] }
+    };
+    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: combiner, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject,]
+            [$($c)* $a = $crate::boundary::RawCombiner($a),] [$($rest)*] }
     };
     (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: string, $($rest:tt)*]) => {
         $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jstring,]

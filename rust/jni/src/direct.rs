@@ -8,7 +8,7 @@
 
 pub(crate) mod exchange;
 pub(crate) mod packing_unit;
-mod part;
+pub(crate) mod part;
 pub(crate) mod typed;
 
 use std::cell::Cell;

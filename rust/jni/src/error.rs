@@ -6,6 +6,8 @@ use mpjdev_datatype::DatatypeError;
 use mpjdev_engine::handle_table::HandleError;
 use mpjdev_engine::{DeviceError, Refusal};
 use mpjdev_group::{GroupError, TopologyError};
+use mpjdev_reduction::Unsupported;
+use mpjdev_schedule::ChoiceError;
 use thiserror::Error;
 
 /// A failed native method.
@@ -30,6 +32,10 @@ pub(crate) enum Fault {
     Group(GroupError),
     #[error(transparent)]
     Topology(TopologyError),
+    #[error(transparent)]
+    Operation(Unsupported),
+    #[error(transparent)]
+    Choice(ChoiceError),
     #[error("the buffer is in use: a receive into it is pending")]
     InUse,
     #[error("the {what} is closed")]
@@ -87,9 +93,14 @@ impl Failure {
 }
 
 impl Failure {
-    /// Whether a wait has ended because the [environment](crate::boundary::Env::may_wait) requested it.
-    pub(crate) fn is_interruption(&self) -> bool {
-        matches!(*self.0, Fault::Device(DeviceError::Interrupted) | Fault::Join(JoinError::Interrupted))
+    /// Whether the reason may be an exception of an upcall: a wait has ended because the
+    /// [environment](crate::boundary::Env::may_wait) requested it, or a reduction has failed.
+    pub(crate) fn is_of_upcall(&self) -> bool {
+        matches!(
+            *self.0,
+            Fault::Device(DeviceError::Interrupted | DeviceError::OperationFailed { .. })
+                | Fault::Join(JoinError::Interrupted)
+        )
     }
 }
 
@@ -180,9 +191,10 @@ pub(crate) mod code {
     pub(crate) const UNDELIVERED: i32 = 13;
     pub(crate) const ABANDONED: i32 = 14;
     pub(crate) const BAD_GROUP: i32 = 15;
+    pub(crate) const OPERATION_FAILED: i32 = 16;
 
     /// Names as in Java, in the order of the codes from 1.
-    pub(crate) const NAMES: [&str; 15] = [
+    pub(crate) const NAMES: [&str; 16] = [
         "OVERFLOW",
         "END_OF_SECTIONS",
         "TYPE_MISMATCH",
@@ -198,6 +210,7 @@ pub(crate) mod code {
         "UNDELIVERED",
         "ABANDONED",
         "BAD_GROUP",
+        "OPERATION_FAILED",
     ];
 }
 
@@ -213,7 +226,7 @@ impl Failure {
             Fault::Closed { .. } | Fault::Shared { .. } | Fault::WrongKind { .. } | Fault::InUse => {
                 JavaClass::IllegalState
             }
-            Fault::Unusable { .. } => JavaClass::IllegalArgument,
+            Fault::Unusable { .. } | Fault::Operation(_) | Fault::Choice(_) => JavaClass::IllegalArgument,
             Fault::TableFull { .. } | Fault::Memory { .. } | Fault::Pending => JavaClass::OutOfMemory,
             Fault::Null { .. } => JavaClass::NullPointer,
         }
@@ -297,6 +310,7 @@ fn device_class(error: &DeviceError) -> JavaClass {
             JavaClass::OutOfMemory
         }
         DeviceError::Protocol(_) | DeviceError::Masters(_) => coded(code::DAMAGED),
+        DeviceError::OperationFailed { rank } => from(code::OPERATION_FAILED, rank),
         DeviceError::Foreign { .. } => JavaClass::UnsupportedOperation,
         DeviceError::Abandoned { rank, .. } => from(code::ABANDONED, rank),
         DeviceError::Undelivered { rank, .. } | DeviceError::Unacked { rank, .. } => {

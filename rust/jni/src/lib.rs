@@ -11,6 +11,7 @@ mod array;
 #[allow(unsafe_code)]
 mod boundary;
 mod buffer;
+mod collective;
 mod comm;
 mod direct;
 mod error;

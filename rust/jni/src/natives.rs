@@ -3,10 +3,10 @@
 use crate::boundary::{self, Env, natives};
 use crate::direct::{exchange, packing_unit, typed};
 use crate::error::{self, Failure};
-use crate::{buffer, comm, direct, handle, requests, stats, topology, types, view};
+use crate::{buffer, collective, comm, direct, handle, requests, stats, topology, types, view};
 
 /// Raised together with `Native.ABI` when a method is removed or its signature changes.
-const ABI: i32 = 7;
+const ABI: i32 = 8;
 
 natives! {
     "abi" Java_mpjdev_core_Native_abi = abi, () -> int;
@@ -142,6 +142,19 @@ natives! {
     "startMerge" Java_mpjdev_core_Native_startMerge = comm::start_merge, (comm: long, high: bool) -> long;
     "advance" Java_mpjdev_core_Native_advance = comm::advance, (operation: long, blocking: bool) -> long;
     "freeOperation" Java_mpjdev_core_Native_freeOperation = comm::free_operation, (operation: long) -> void;
+    "bcast" Java_mpjdev_core_Native_bcast = collective::bcast_items,
+        (comm: long, datatype: long, array/length/element: array, off: int, count: int, root: int) -> void;
+    "moveBlocks" Java_mpjdev_core_Native_moveBlocks = collective::move_blocks,
+        (comm: long, how: int, root: int, send_type: long, from/from_length/from_element: array,
+         send_blocks/send_ints: ints, recv_type: long, to/to_length/to_element: array, recv_blocks/recv_ints: ints) -> void;
+    "reduce" Java_mpjdev_core_Native_reduce = collective::reduce_items,
+        (comm: long, how: int, root: int, op: int, datatype: long, from/from_length/from_element: array, from_off: int,
+         to/to_length/to_element: array, to_off: int, count: int, counts/counts_length: ints) -> void;
+    "reduceWith" Java_mpjdev_core_Native_reduceWith = collective::reduce_with,
+        (comm: long, how: int, root: int, commutative: bool, datatype: long,
+         from/from_length/from_element: array, from_off: int, to/to_length/to_element: array, to_off: int, count: int,
+         counts/counts_length: ints, combiner: combiner, low/low_length/low_element: array,
+         high/high_length/high_element: array, base: int) -> void;
     "typeContiguous" Java_mpjdev_core_Native_typeContiguous = types::contiguous, (old: long, count: int) -> long;
     "typeVector" Java_mpjdev_core_Native_typeVector = types::vector,
         (old: long, count: int, block: int, stride: int, elements: bool) -> long;
@@ -236,7 +249,7 @@ fn failure_names(_: &mut Env) -> Result<String, Failure> {
 
 /// `NAME=value` of every number that both sides must agree on, one per line.
 fn constants(_: &mut Env) -> Result<String, Failure> {
-    let mpi = types::CONSTANTS.iter().chain(&topology::CONSTANTS);
+    let mpi = types::CONSTANTS.iter().chain(&topology::CONSTANTS).chain(&collective::CONSTANTS);
     let all = buffer::CONSTANTS.iter().chain(&comm::CONSTANTS).chain(&requests::CONSTANTS).chain(mpi);
     Ok(all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\n"))
 }

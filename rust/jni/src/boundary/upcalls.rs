@@ -1,4 +1,5 @@
-//! Upcalls from native code to Java: the check whether a wait continues, and the reclaim of memory.
+//! Upcalls from native code to Java: the check whether a wait continues, the function of a reduction, and the
+//! reclaim of memory.
 //!
 //! An upcall may throw: it needs more stack than the native call had, and heap. Its exception is taken off
 //! the thread at once, since no JNI function may be called while one is pending. [`guard`](super::guard)
@@ -10,6 +11,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use jni::sys;
 
 use super::env::Env;
+use super::value::{Argument, RawCombiner};
+use crate::error::{Failure, Fault};
 
 /// The result of an upcall.
 enum Answer {
@@ -66,6 +69,34 @@ impl Env {
         }
     }
 
+    /// Lets a combiner combine the vectors in its arrays; false if it has thrown.
+    pub(crate) fn combine(&mut self, combiner: &mut Combiner) -> bool {
+        // SAFETY: the environment is the calling thread's; the object is one of `mpjdev.core.Combiner`, whose
+        // method has no arguments and no result. After a call that may have thrown, the exception is taken
+        // before any other function is called.
+        let thrown = unsafe {
+            let functions = &**self.raw;
+            let class = (functions.v1_1.GetObjectClass)(self.raw, combiner.object);
+            let id = (functions.v1_1.GetMethodID)(self.raw, class, c"combine".as_ptr(), c"()V".as_ptr());
+            if !id.is_null() {
+                (functions.v1_1.CallVoidMethodA)(self.raw, combiner.object, id, std::ptr::null());
+            }
+            let thrown = self.take_pending();
+            (functions.v1_1.DeleteLocalRef)(self.raw, class);
+            thrown
+        };
+        let is_combined = thrown.is_none();
+        combiner.thrown = thrown.or(combiner.thrown);
+        is_combined
+    }
+
+    /// Makes the exception of a combiner the reason of the call's failure.
+    pub(crate) fn adopt_exception(&mut self, combiner: &Combiner) {
+        if let Some(thrown) = combiner.thrown {
+            self.thrown = thrown;
+        }
+    }
+
     /// Takes the pending exception off the thread.
     pub(super) fn take_pending(&mut self) -> Option<sys::jthrowable> {
         // SAFETY: the environment is the calling thread's; both functions may be called while an exception is
@@ -85,6 +116,23 @@ impl Env {
     pub(super) fn throw_again(&self) -> bool {
         // SAFETY: the environment is the calling thread's, and the reference one of this call.
         !self.thrown.is_null() && unsafe { ((**self.raw).v1_1.Throw)(self.raw, self.thrown) == sys::JNI_OK }
+    }
+}
+
+/// An object of `mpjdev.core.Combiner`: the function of a reduction in Java.
+#[derive(Debug)]
+pub(crate) struct Combiner {
+    object: sys::jobject,
+    /// Its exception. The call continues to wait, since the other ranks need its messages.
+    thrown: Option<sys::jthrowable>,
+}
+
+impl Argument<RawCombiner> for Combiner {
+    unsafe fn from_raw(_: &mut Env, raw: RawCombiner) -> Result<Combiner, Failure> {
+        if raw.0.is_null() {
+            return Err(Fault::Null { name: "combiner" }.into());
+        }
+        Ok(Combiner { object: raw.0, thrown: None })
     }
 }
 

@@ -40,6 +40,10 @@ pub(crate) struct RawDirect(pub(crate) jobject);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawStatus(pub(crate) jobject);
 
+/// An object of `mpjdev.core.Combiner`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawCombiner(pub(crate) jobject);
+
 /// A text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawText(pub(crate) jstring);

@@ -16,14 +16,14 @@ use crate::handle::Selection;
 pub(super) const ELEMENTS: usize = layout::PRIMARY_HEADER_LEN + layout::SECTION_HEADER_LEN;
 
 /// The elements of an array that a send packs, or that a receive stores.
-pub(super) struct Part<'a> {
+pub(crate) struct Part<'a> {
     pub(super) array: &'a Array,
     pub(super) count: usize,
     pub(super) shape: Shape<'a>,
 }
 
 /// The position of these elements in the array.
-pub(super) enum Shape<'a> {
+pub(crate) enum Shape<'a> {
     /// Consecutive elements from this one on.
     Run(usize),
     Picked(Picked<'a>),
@@ -121,7 +121,7 @@ impl<'a> Part<'a> {
 
     /// Stores the first `count` elements.
     #[inline(always)]
-    pub(super) fn store(&self, env: &mut Env, count: usize, place: Octets<'_>, swapped: bool) -> Answer<()> {
+    pub(crate) fn store(&self, env: &mut Env, count: usize, place: Octets<'_>, swapped: bool) -> Answer<()> {
         match self.shape {
             Shape::Run(off) => self.array.copy_in(env, off, count, place, swapped),
             _ => self.scatter(env, place, swapped),
@@ -232,7 +232,7 @@ impl<'a> Part<'a> {
 
     /// Copies the elements to a section of this machine's byte order.
     #[inline(always)]
-    pub(super) fn put(&self, env: &mut Env, place: Octets<'_>) -> Answer<()> {
+    pub(crate) fn put(&self, env: &mut Env, place: Octets<'_>) -> Answer<()> {
         match self.shape {
             Shape::Run(off) => self.array.copy_out(env, off, self.count, place, false),
             _ => self.gather(env, place),

@@ -18,14 +18,14 @@ use super::part::{Part, Shape};
 use super::{Detail, WithEnvelope, isend_part, receive, send_part, take_or_post};
 
 /// Checked items of an array.
-pub(super) struct Placed {
+pub(crate) struct Placed {
     placement: Placement,
     /// Whether they are the octets of a packing unit.
     is_unit: bool,
 }
 
 /// The elements of items that begin at `off`.
-pub(super) fn place(datatype: i64, array: &Array, off: i32, count: i32) -> Answer<Placed> {
+pub(crate) fn place(datatype: i64, array: &Array, off: i32, count: i32) -> Answer<Placed> {
     types::with(datatype, |datatype| {
         let is_unit = datatype.base() == Some(Base::Packed);
         let element = if is_unit { Some(Base::Element(Type::Byte)) } else { datatype.base() };
@@ -44,14 +44,19 @@ pub(super) fn place(datatype: i64, array: &Array, off: i32, count: i32) -> Answe
 
 impl Placed {
     /// The elements of the array.
-    pub(super) fn part<'a>(&'a self, array: &'a Array) -> Part<'a> {
+    pub(crate) fn part<'a>(&'a self, array: &'a Array) -> Part<'a> {
         let shape = match &self.placement {
             Placement::Run { off, .. } if self.is_unit => Shape::Unit(*off),
             Placement::Run { off, .. } => Shape::Run(*off),
             Placement::Patch(patch) => Shape::Patch(patch),
             Placement::Items(items) => Shape::Items(items),
         };
-        Part { array, count: self.placement.count(), shape }
+        Part { array, count: self.count(), shape }
+    }
+
+    /// The number of elements.
+    pub(crate) fn count(&self) -> usize {
+        self.placement.count()
     }
 }
 

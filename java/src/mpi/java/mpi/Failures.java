@@ -27,6 +27,28 @@ final class Failures {
         return of(thrown);
     }
 
+    /**
+     * Returns the exception of a failed call that moves data between all ranks.
+     *
+     * @param thrown what was thrown below
+     * @param datatype datatype of the call
+     * @param count count of the call
+     */
+    static MPIException ofCollective(RuntimeException thrown, Datatype datatype, int count) {
+        if (isBadArgument(thrown)) {
+            return new MPIException(MPI.ERR_ROOT, "the root is no rank: " + thrown.getMessage(), thrown);
+        }
+        return ofMessage(thrown, datatype, count, 0);
+    }
+
+    /** Returns the exception of a failed reduction; arguments as for {@link #ofCollective}. */
+    static MPIException ofReduction(RuntimeException thrown, Datatype datatype, int count) {
+        if (thrown instanceof IllegalArgumentException && count >= 0) {
+            return new MPIException(MPI.ERR_OP, thrown.getMessage(), thrown);
+        }
+        return ofCollective(thrown, datatype, count);
+    }
+
     private static boolean isBadArgument(RuntimeException thrown) {
         return thrown instanceof NativeFailure && ((NativeFailure) thrown).code() == NativeFailure.BAD_ARGUMENT;
     }
@@ -83,6 +105,8 @@ final class Failures {
                 return MPI.ERR_RANK;
             case NativeFailure.BAD_GROUP:
                 return MPI.ERR_GROUP;
+            case NativeFailure.OPERATION_FAILED:
+                return MPI.ERR_OP;
             default:
                 return MPI.ERR_OTHER;
         }

@@ -5,7 +5,7 @@ import mpjdev.core.Native;
 import mpjdev.core.Waits;
 
 /** A communicator of one group. */
-public class Intracomm extends Comm {
+public class Intracomm extends DataCollectives {
     Intracomm(long handle) {
         this(handle, new Attributes());
     }

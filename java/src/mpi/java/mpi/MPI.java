@@ -132,6 +132,31 @@ public final class MPI {
     /** Objects that are serialised; an array of rows is an array of objects. */
     public static final Datatype OBJECT = new ObjectType();
 
+    /** Maximum. */
+    public static final Op MAX = new Op(1, "MPI.MAX");
+    /** Minimum. */
+    public static final Op MIN = new Op(2, "MPI.MIN");
+    /** Sum; integers wrap. */
+    public static final Op SUM = new Op(3, "MPI.SUM");
+    /** Product; integers wrap. */
+    public static final Op PROD = new Op(4, "MPI.PROD");
+    /** Logical and. */
+    public static final Op LAND = new Op(5, "MPI.LAND");
+    /** Bitwise and. */
+    public static final Op BAND = new Op(6, "MPI.BAND");
+    /** Logical or. */
+    public static final Op LOR = new Op(7, "MPI.LOR");
+    /** Bitwise or. */
+    public static final Op BOR = new Op(8, "MPI.BOR");
+    /** Logical exclusive or. */
+    public static final Op LXOR = new Op(9, "MPI.LXOR");
+    /** Bitwise exclusive or. */
+    public static final Op BXOR = new Op(10, "MPI.BXOR");
+    /** Maximum and the smallest index of it, of pairs such as {@link #INT2}. */
+    public static final Op MAXLOC = new Op(11, "MPI.MAXLOC");
+    /** Minimum and the smallest index of it, of pairs such as {@link #INT2}. */
+    public static final Op MINLOC = new Op(12, "MPI.MINLOC");
+
     /** The null communicator. */
     public static final Comm COMM_NULL = null;
     /** The communicator of all ranks, between {@link #Init} and {@link #Finalize}; null before and after. */

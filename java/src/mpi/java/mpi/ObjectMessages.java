@@ -3,6 +3,7 @@ package mpi;
 import java.io.IOException;
 import java.io.ObjectOutputStream;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import mpjdev.core.MessageFilter;
 import mpjdev.core.Native;
@@ -21,6 +22,8 @@ final class ObjectMessages {
     private static final int CAPACITY = 8;
     /** Stream from which a buffer is closed after its message, so that idle memory stays small. */
     private static final long KEPT_MAX = 1 << 20;
+    /** Octets that a packing unit has beside the stream, at most: headers and padding. */
+    private static final int UNIT_OVERHEAD = 24;
     private static final int NATIVE_ORDER = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN ? 0 : 1;
 
     /** Buffers without a message. An object may send another message while it is serialised. */
@@ -54,6 +57,17 @@ final class ObjectMessages {
             if (!isWritten) {
                 Native.close(writer);
             }
+        }
+    }
+
+    /** Returns the packing unit of items of objects. */
+    static byte[] octets(Object[] source, int off, int items, Datatype datatype) {
+        long writer = write(source, off, items, datatype);
+        try {
+            byte[] unit = new byte[Math.toIntExact(Native.secondaryLength(writer, 0) + UNIT_OVERHEAD)];
+            return Arrays.copyOf(unit, Native.packObjects(writer, unit, unit.length, 0));
+        } finally {
+            release(writer);
         }
     }
 

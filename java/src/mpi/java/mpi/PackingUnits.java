@@ -67,7 +67,8 @@ final class PackingUnits {
         }
     }
 
-    private static int unpackObjects(byte[] unit, int position, Object[] dest, int off, int count, Datatype datatype) {
+    /** Stores packed objects. Returns the position behind them. */
+    static int unpackObjects(byte[] unit, int position, Object[] dest, int off, int count, Datatype datatype) {
         ObjectMessages.check(dest, off, count, datatype);
         long reader = ObjectMessages.newReader();
         try {

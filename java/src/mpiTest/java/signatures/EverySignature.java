@@ -13,10 +13,12 @@ import mpi.Intercomm;
 import mpi.Intracomm;
 import mpi.MPI;
 import mpi.MPIException;
+import mpi.Op;
 import mpi.Prequest;
 import mpi.Request;
 import mpi.ShiftParms;
 import mpi.Status;
+import mpi.User_function;
 
 /**
  * Names every public class, field, constructor and method of package mpi once, each with the types that the
@@ -120,6 +122,41 @@ final class EverySignature {
         persistent = comm.Bsend_init(buf, offset, count, type, dest, tag);
         persistent = comm.Ssend_init(buf, offset, count, type, dest, tag);
         persistent = comm.Rsend_init(buf, offset, count, type, dest, tag);
+    }
+
+    /** A function of a program. */
+    static final class Function extends User_function {
+        @Override
+        public void Call(Object invec, int inoffset, Object inoutvec, int inoutoffset, int count, Datatype datatype)
+                throws MPIException {
+            datatype.Size();
+        }
+    }
+
+    static boolean operations(User_function function, Object vector, Datatype type) throws MPIException {
+        function.Call(vector, 0, vector, 0, 1, type);
+        Op[] predefined = {MPI.MAX, MPI.MIN, MPI.SUM, MPI.PROD, MPI.LAND, MPI.BAND, MPI.LOR, MPI.BOR, MPI.LXOR, MPI.BXOR,
+            MPI.MAXLOC, MPI.MINLOC};
+        Op op = new Op(function, predefined[0].opCode > 0);
+        op.free();
+        return op.Is_null();
+    }
+
+    static void collectives(Intracomm comm, Object sendbuf, int[] counts, int[] displs, Object recvbuf, int offset, int count,
+            Datatype type, Op op, int root) throws MPIException {
+        comm.Bcast(sendbuf, offset, count, type, root);
+        comm.Gather(sendbuf, offset, count, type, recvbuf, offset, count, type, root);
+        comm.Gatherv(sendbuf, offset, count, type, recvbuf, offset, counts, displs, type, root);
+        comm.Scatter(sendbuf, offset, count, type, recvbuf, offset, count, type, root);
+        comm.Scatterv(sendbuf, offset, counts, displs, type, recvbuf, offset, count, type, root);
+        comm.Allgather(sendbuf, offset, count, type, recvbuf, offset, count, type);
+        comm.Allgatherv(sendbuf, offset, count, type, recvbuf, offset, counts, displs, type);
+        comm.Alltoall(sendbuf, offset, count, type, recvbuf, offset, count, type);
+        comm.Alltoallv(sendbuf, offset, counts, displs, type, recvbuf, offset, counts, displs, type);
+        comm.Reduce(sendbuf, offset, recvbuf, offset, count, type, op, root);
+        comm.Allreduce(sendbuf, offset, recvbuf, offset, count, type, op);
+        comm.Reduce_scatter(sendbuf, offset, recvbuf, offset, counts, type, op);
+        comm.Scan(sendbuf, offset, recvbuf, offset, count, type, op);
     }
 
     static int pack(Comm comm, Object buf, int offset, int count, Datatype type, byte[] unit, int position)

@@ -132,7 +132,15 @@ class SignaturesTest {
     /** Returns the members that the class file of EverySignature refers to. */
     private static Set<String> named() throws Exception {
         Set<String> named = new TreeSet<>();
-        try (InputStream file = EverySignature.class.getResourceAsStream("EverySignature.class")) {
+        for (String file : List.of("EverySignature.class", "EverySignature$Function.class")) {
+            named.addAll(named(file));
+        }
+        return named;
+    }
+
+    private static Set<String> named(String classFile) throws Exception {
+        Set<String> named = new TreeSet<>();
+        try (InputStream file = EverySignature.class.getResourceAsStream(classFile)) {
             Object[] pool = constantPool(new DataInputStream(file));
             for (Object entry : pool) {
                 if (entry instanceof int[] && ((int[]) entry)[0] != NAME_AND_TYPE) {

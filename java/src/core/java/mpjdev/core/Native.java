@@ -56,7 +56,7 @@ public final class Native {
      * Version of the native interface. It is raised on both sides when a method is removed or its signature
      * changes.
      */
-    static final int ABI = 7;
+    static final int ABI = 8;
 
     static {
         if (!SharedLibrary.load()) {
@@ -658,6 +658,75 @@ public final class Native {
      * notified.
      */
     public static native void freeOperation(long operation);
+
+    // ---- Collective operations with data
+
+    /** Code of {@link #moveBlocks}: a block of each rank to the root. */
+    public static final int GATHER = 0;
+    /** As {@link #GATHER}, with a count and an offset for each rank at the root. */
+    public static final int GATHERV = 1;
+    /** Code of {@link #moveBlocks}: a block of the root to each rank. */
+    public static final int SCATTER = 2;
+    /** As {@link #SCATTER}, with a count and an offset for each rank at the root. */
+    public static final int SCATTERV = 3;
+    /** Code of {@link #moveBlocks}: a block of each rank to all. */
+    public static final int ALLGATHER = 4;
+    /** As {@link #ALLGATHER}, with a count and an offset for each rank. */
+    public static final int ALLGATHERV = 5;
+    /** Code of {@link #moveBlocks}: a block of each rank to each rank. */
+    public static final int ALLTOALL = 6;
+    /** As {@link #ALLTOALL}, with a count and an offset for each rank on both sides. */
+    public static final int ALLTOALLV = 7;
+
+    /** Code of {@link #reduce}: the result at the root. */
+    public static final int REDUCE = 0;
+    /** Code of {@link #reduce}: the result at all ranks. */
+    public static final int ALLREDUCE = 1;
+    /** Code of {@link #reduce}: a part of the result at each rank. */
+    public static final int REDUCE_SCATTER = 2;
+    /** Code of {@link #reduce}: at each rank the result of the ranks up to it. */
+    public static final int SCAN = 3;
+
+    /**
+     * Sends {@code count} items of the root, the first one at element {@code off}, to all other ranks. All
+     * ranks call it, as all methods of this section. Blocks. Elements outside the array are an
+     * {@link ArrayIndexOutOfBoundsException}, here and below.
+     */
+    public static native void bcast(long comm, long datatype, Object array, int length, int element, int off,
+            int count, int root);
+
+    /**
+     * Moves blocks of items between all ranks, as {@code how} says. Blocks. The arrays may be the same: all
+     * blocks are packed first, and stored when all have arrived.
+     *
+     * <p>On a side with one block, or with equal blocks behind each other, the array of blocks is
+     * {@code {offset in elements, count in items}} of the first one. In the calls with counts for each rank
+     * it has the offset and the count of each rank in turn. A side that this rank has no part in is not
+     * read: its arrays are empty.
+     */
+    public static native void moveBlocks(long comm, int how, int root, long sendType, Object from, int fromLength,
+            int fromElement, int[] sendBlocks, int sendInts, long recvType, Object to, int toLength, int toElement,
+            int[] recvBlocks, int recvInts);
+
+    /**
+     * Combines vectors of items of all ranks by a predefined operation, from 0 for the maximum to 11 for the
+     * minimum with its index. Blocks. {@link #REDUCE_SCATTER} has the items of each rank's part in
+     * {@code counts}; the other calls have their number in {@code count}. An operation that does not combine
+     * elements of the type is an {@link IllegalArgumentException}.
+     */
+    public static native void reduce(long comm, int how, int root, int op, long datatype, Object from,
+            int fromLength, int fromElement, int fromOff, Object to, int toLength, int toElement, int toOff,
+            int count, int[] counts, int countsLength);
+
+    /**
+     * As {@link #reduce}, by a combiner. It finds the vector of the lower ranks in {@code low} and that of
+     * the higher ranks in {@code high}, the first item at element {@code base}, and puts the result into
+     * {@code high}. What it throws is thrown here.
+     */
+    public static native void reduceWith(long comm, int how, int root, boolean commutative, long datatype,
+            Object from, int fromLength, int fromElement, int fromOff, Object to, int toLength, int toElement,
+            int toOff, int count, int[] counts, int countsLength, Combiner combiner, Object low, int lowLength,
+            int lowElement, Object high, int highLength, int highElement, int base);
 
     // ---- Types
 

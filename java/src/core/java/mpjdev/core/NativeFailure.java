@@ -36,6 +36,8 @@ public final class NativeFailure extends RuntimeException {
     public static final int ABANDONED = 14;
     /** The ranks of a new communicator are invalid: at all ranks that take part. */
     public static final int BAD_GROUP = 15;
+    /** A collective operation failed at a rank that this one depends on. */
+    public static final int OPERATION_FAILED = 16;
 
     private static final long serialVersionUID = 1L;
 

@@ -1,0 +1,51 @@
+package mpi;
+
+import java.lang.ref.Reference;
+import mpjdev.core.Native;
+
+/** Calls that move data between all ranks of a communicator, after the checks of their arguments. */
+final class Collectives {
+    private Collectives() {}
+
+    /** Sends items of the root to all. */
+    static void bcast(CommCore comm, Object buf, int offset, int count, Datatype datatype, int root) {
+        try {
+            Object array = datatype.arrayOf(buf, count);
+            int off = buf == null ? 0 : offset;
+            int length = datatype.lengthOf(array);
+            if (datatype.hasObjects()) {
+                ObjectCollectives.bcast(comm, (Object[]) array, off, count, datatype, root);
+            } else {
+                Native.bcast(comm.handle(), datatype.handle(), array, length, datatype.element, off, count, root);
+            }
+        } catch (RuntimeException e) {
+            throw comm.raised(Failures.ofCollective(e, datatype, count));
+        } finally {
+            Reference.reachabilityFence(comm);
+            Reference.reachabilityFence(datatype);
+        }
+    }
+
+    /** Moves blocks as the call says. The root is 0 for calls without one. */
+    static void move(CommCore comm, int how, int root, Blocks sent, Blocks received) {
+        if (sent.hasObjects() || received.hasObjects()) {
+            ObjectCollectives.move(comm, how, root, sent, received);
+        } else {
+            Native.moveBlocks(comm.handle(), how, root, sent.handle(), sent.array, sent.length, sent.element(),
+                    sent.numbers, sent.numbers.length, received.handle(), received.array, received.length,
+                    received.element(), received.numbers, received.numbers.length);
+        }
+        Reference.reachabilityFence(sent);
+        Reference.reachabilityFence(received);
+        Reference.reachabilityFence(comm);
+    }
+
+    /** Returns whether this rank is the root, which has to be a rank. */
+    static boolean isRoot(CommCore comm, int root) {
+        int size = Native.size(comm.handle());
+        if (root < 0 || root >= size) {
+            throw new MPIException(MPI.ERR_ROOT, "the root " + root + " is outside 0 to " + (size - 1), null);
+        }
+        return Native.rank(comm.handle()) == root;
+    }
+}
