@@ -57,6 +57,8 @@ final class Errors {
                 return new UndeliveredException(text, f.rank());
             case NativeFailure.ABANDONED:
                 return new CollectiveAbandonedException(text, f.rank());
+            case NativeFailure.OPERATION_FAILED:
+                return new CollectiveFailedException(text, f.rank());
             default:
                 return unexpected(f);
         }

@@ -34,7 +34,8 @@ class ErrorsTest {
             row("BAD_ARGUMENT", NEVER, NEVER, BadArgumentException.class),
             row("BAD_GROUP", NEVER, NEVER, BadArgumentException.class),
             row("UNDELIVERED", NEVER, NEVER, UndeliveredException.class),
-            row("ABANDONED", NEVER, NEVER, CollectiveAbandonedException.class));
+            row("ABANDONED", NEVER, NEVER, CollectiveAbandonedException.class),
+            row("OPERATION_FAILED", NEVER, NEVER, CollectiveFailedException.class));
 
     private static Map.Entry<String, Class<?>[]> row(String name, Class<?>... writeReadComm) {
         return Map.entry(name, writeReadComm);
@@ -89,5 +90,7 @@ class ErrorsTest {
         assertEquals(RANK, ((UndeliveredException) Errors.comm(new NativeFailure(NativeFailure.UNDELIVERED + " 3 left"))).rank());
         NativeFailure abandoned = new NativeFailure(NativeFailure.ABANDONED + " 3 left");
         assertEquals(RANK, ((CollectiveAbandonedException) Errors.comm(abandoned)).rank());
+        NativeFailure failed = new NativeFailure(NativeFailure.OPERATION_FAILED + " 3 thrown");
+        assertEquals(RANK, ((CollectiveFailedException) Errors.comm(failed)).rank());
     }
 }

@@ -32,12 +32,13 @@ class ExceptionsTest {
                 new PeerFailedException("t", 3), new TimedOutException("t"), new InterruptedOperationException("t"),
                 new CancelledException("t"), new NotInitializedException("t"), new BadArgumentException("t"),
                 new UndeliveredException("t", 3), new CollectiveAbandonedException("t", 3),
-                new ContentMismatchException("t"))) {
+                new CollectiveFailedException("t", 3), new ContentMismatchException("t"))) {
             assertSame(MPJDevException.class, e.getClass().getSuperclass());
             assertEquals("t", e.getMessage());
         }
         assertEquals(3, new PeerFailedException("t", 3).rank());
         assertEquals(3, new UndeliveredException("t", 3).rank());
         assertEquals(3, new CollectiveAbandonedException("t", 3).rank());
+        assertEquals(3, new CollectiveFailedException("t", 3).rank());
     }
 }
