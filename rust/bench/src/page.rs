@@ -1,6 +1,7 @@
 //! Page of docs/performance: results of several runs as Markdown, with charts beside the page.
 
 mod budget;
+mod collectives;
 mod goodput;
 mod jmh;
 
@@ -28,6 +29,8 @@ pub enum Source {
     Run(Run),
     /// `budget --save`.
     Budget(Budget),
+    /// `collectives --save`.
+    Collectives(super::collectives::Measured),
     /// `goodput --save`.
     Goodput(Box<Measured>),
     /// report.json of `./gradlew bench`.
@@ -47,6 +50,9 @@ impl Source {
         if value.get("streams").is_some() {
             return serde_json::from_value(value).map(|measured| Source::Goodput(Box::new(measured)));
         }
+        if value["rows"][0].get("micros").is_some() {
+            return serde_json::from_value(value).map(Source::Collectives);
+        }
         if value["rows"][0].get("group").is_some() {
             return serde_json::from_value(value).map(Source::Jmh);
         }
@@ -62,6 +68,7 @@ impl Source {
         match self {
             Source::Run(run) => run.environment.as_ref(),
             Source::Budget(budget) => Some(&budget.environment),
+            Source::Collectives(measured) => Some(&measured.environment),
             Source::Goodput(measured) => measured.environment(),
             Source::Jmh(report) => report.environment.as_ref(),
         }
@@ -74,6 +81,7 @@ impl Source {
                 None => figures_section(run),
             },
             Source::Budget(budget) => budget::section(budget),
+            Source::Collectives(measured) => collectives::section(measured),
             Source::Goodput(measured) => goodput::section(measured),
             Source::Jmh(report) => jmh::section(report),
         }

@@ -67,6 +67,14 @@ impl Peer {
     /// This MPI is missing, or its compiler cannot compile the program. The one of Debian's `openmpi-bin` has
     /// no headers.
     pub fn compile(self, folder: &Path) -> Result<Program, BenchError> {
+        self.compile_source(folder, "peer", SOURCE)
+    }
+
+    /// Compiles a program of this name as [`compile`](Self::compile) does.
+    ///
+    /// # Errors
+    /// As for [`compile`](Self::compile).
+    pub fn compile_source(self, folder: &Path, name: &str, source_text: &str) -> Result<Program, BenchError> {
         let found = self.commands().into_iter().find_map(|(compiler, launcher)| {
             let version = output_of(launcher, &["--version"])?;
             (version.contains(self.mark()) && output_of(compiler, &["-show"]).is_some())
@@ -74,8 +82,8 @@ impl Peer {
         });
         let missing = || format!("{self} is not installed: {}", self.how_to_install());
         let (compiler, launcher, version) = found.ok_or_else(|| BenchError::Missing(missing()))?;
-        let (source, program) = (folder.join("peer.c"), folder.join(format!("peer-{self:?}")));
-        std::fs::write(&source, SOURCE).map_err(BenchError::system(source.display().to_string()))?;
+        let (source, program) = (folder.join(format!("{name}.c")), folder.join(format!("{name}-{self:?}")));
+        std::fs::write(&source, source_text).map_err(BenchError::system(source.display().to_string()))?;
         let mut compile = Command::new(compiler);
         compile.args(["-O2", "-w", "-o"]).arg(&program).arg(&source).stdin(Stdio::null());
         let output = compile.output().map_err(BenchError::system(compiler))?;
@@ -132,6 +140,11 @@ impl Program {
             Peer::Mpich if self.over == Transport::Mpi => format!("C {} {} mpi", self.peer, self.version),
             Peer::Mpich => format!("C {} {}", self.peer, self.version),
         }
+    }
+
+    /// The compiled file.
+    pub fn path(&self) -> &Path {
+        &self.program
     }
 
     /// MPI of the program.

@@ -572,7 +572,7 @@ const STREAM: Duration = Duration::from_secs(10);
 /// Length limit of a message. Two messages must fit the memory limit of a contestant.
 const OCTETS_MAX: u64 = 256 << 20;
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err("not a number of seconds from 0 to 3600".to_owned()),

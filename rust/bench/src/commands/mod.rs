@@ -1,6 +1,7 @@
 //! Commands of `mpjdev-bench`: arguments, files and exit statuses.
 
 pub mod budget;
+pub mod collectives;
 pub mod contestants;
 pub mod measure;
 pub mod net;
@@ -46,6 +47,8 @@ pub enum Command {
     /// Compare package mpi with its targets: ratios to direct calls of mpjdev, to C with derived datatypes,
     /// and to one JVM
     Mpj(Measure),
+    /// Compare collective calls of package mpi over shared memory with those of C MPIs
+    Collectives(collectives::Collectives),
     /// List the steps of a message of 8 octets over shared memory with their costs on this machine
     Budget(budget::Budget),
     /// Compare Java over shared memory, TCP, UDP and an MPI with its targets, mostly ratios to C under an MPI
@@ -76,6 +79,7 @@ impl Command {
             Command::Baseline(measure) => measure.run(Workload::Baseline),
             Command::Series(measure) => measure.run(Workload::Series),
             Command::Mpj(measure) => measure.run(Workload::Mpj),
+            Command::Collectives(collectives) => collectives.run(),
             Command::Budget(budget) => budget.run(),
             Command::Figures(measure) => measure.run(Workload::Figures),
             Command::Goodput(measure) => measure.run(Workload::Goodput),

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -74,6 +75,18 @@ class BenchTest {
                 }
             });
         }
+    }
+
+    /** The rows that {@code collectives.rs} lists, each with a few calls. */
+    @Test
+    void shouldPrintALineForEachCollectiveRow() throws Exception {
+        List<String> rows = List.of("barrier:0", "bcast:8", "allreduce:128", "alltoall:8", "allgather:1024", "gather:1024",
+                "scatter:1024", "reduce_scatter:1024", "scan:1024", "function:1000", "garbage:1");
+        List<String> args = new ArrayList<>(List.of("0"));
+        args.addAll(rows);
+        String out = new Fork().run(Collectives.class, args.toArray(new String[0])).ok();
+        assertEquals(rows, out.lines().map(line -> line.split(" ")[0]).toList());
+        assertTrue(out.contains("garbage:1 0.000"), out);
     }
 
     /** Windows of large messages are shorter, here and in {@code protocol.rs}. */
