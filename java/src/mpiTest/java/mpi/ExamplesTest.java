@@ -1,10 +1,12 @@
 package mpi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import farm.Farm;
 import heat.Heat;
 import java.util.List;
+import kmeans.KMeans;
 import mpjdev.Mpjrun.Job;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -27,6 +29,22 @@ class ExamplesTest {
     void shouldFindAllPrimesWithAnyNumberOfWorkers(World world, int ranks) throws Exception {
         assertEquals(List.of("17984 primes below 200000, from 100 tasks at " + (ranks - 1) + " workers: right"),
                 world.run(ranks, Farm.class));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"SHM,3", "TCP,4", "THREADS,4", "OPENMPI,2", "MPICH,3"})
+    void shouldFindTheClustersThatOneRankFinds(World world, int ranks) throws Exception {
+        List<String> lines = world.run(ranks, KMeans.class, "200000", "8");
+        assertEquals(ranks + " ranks, 200000 points, 8 clusters, 53 steps: centres as computed by one rank",
+                lines.get(0));
+        assertEquals("step 10: 80 points have changed their cluster", lines.get(1));
+    }
+
+    @Test
+    void shouldRefuseMoreClustersThanPoints() throws Exception {
+        Job job = World.SHM.job(2).run(KMeans.class, "3", "4");
+        assertEquals(1, job.status, job::toString);
+        assertTrue(job.err.contains("KMeans takes a number of points and one of clusters"), job::toString);
     }
 
     @Test

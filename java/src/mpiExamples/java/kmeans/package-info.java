@@ -1,0 +1,2 @@
+/** Clusters of points, whose centres all ranks compute together. */
+package kmeans;
