@@ -199,7 +199,8 @@ abstract class Windows extends Work.WithArray {
                     while (System.nanoTime() - begin < COMPUTING_NANOS) {
                         Thread.onSpinWait();
                     }
-                    extra += Sleeps.ofOthers() - before;
+                    // The sleeps of a thread that has ended meanwhile are counted before alone.
+                    extra += Math.max(0, Sleeps.ofOthers() - before);
                     for (int k = 0; k < window; k++) {
                         world.recv(in, 0, TAG);
                     }
