@@ -2,6 +2,7 @@
 
 use crate::blocks::Blocks;
 use crate::choice::{Allgather, Case, Choices};
+use crate::direct::gather_at_all;
 use crate::group::Group;
 use crate::ring::ring;
 use crate::schedule::Schedule;
@@ -20,6 +21,11 @@ pub fn allgatherv(group: Group, counts: &[usize], element_len: usize, choices: &
     match choices.allgather(&Case::new(group, octets)) {
         Allgather::RecursiveDoubling => recursive_doubling(group, counts),
         Allgather::Bruck => bruck(group, counts),
+        Allgather::Direct => {
+            let (mut schedule, blocks) = in_rank_order(group, counts);
+            gather_at_all(&mut schedule, group, blocks.run(group.rank), &blocks);
+            schedule
+        }
         Allgather::Ring => {
             let (mut schedule, blocks) = in_rank_order(group, counts);
             ring(&mut schedule, &Node::new(group, 0), &blocks, 0, |_, _| false);

@@ -2,6 +2,7 @@
 
 use crate::blocks::Blocks;
 use crate::choice::{Allreduce, Case, Choices};
+use crate::direct::{combine_blocks, gather_at_all, put};
 use crate::fold::Fold;
 use crate::group::{Group, powers_below};
 use crate::operation::Operation;
@@ -29,7 +30,14 @@ pub fn allreduce(
     match choices.allreduce(&case) {
         Allreduce::ReduceBcast => {
             node.combine_up(&mut schedule, vector);
-            node.pass_down(&mut schedule, |_| vector);
+            node.pass_down(&mut schedule, false, |_| vector);
+        }
+        Allreduce::DirectBlocks => {
+            let blocks = Blocks::divide(count, operation.unit, group.size);
+            let own = blocks.run(group.rank);
+            let result = combine_blocks(&mut schedule, group, &blocks);
+            gather_at_all(&mut schedule, group, result, &blocks);
+            put(&mut schedule, result, own);
         }
         Allreduce::RecursiveDoubling => folded(&mut schedule, node, vector, recursive_doubling),
         Allreduce::Rabenseifner => folded(&mut schedule, node, vector, |schedule, fold, number, vector| {

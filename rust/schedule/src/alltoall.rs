@@ -60,7 +60,7 @@ fn exchange(group: Group, sent: &[usize], received: &[usize], is_pairwise: bool)
             send(&mut schedule, distance);
         }
         let source = group.before(distance);
-        schedule.receive(source, schedule.output[source as usize]);
+        schedule.store(source, schedule.output[source as usize]);
     }
     schedule
 }

@@ -16,7 +16,7 @@ pub fn bcast(group: Group, root: u32, count: usize, element_len: usize, choices:
     let mut schedule = Schedule::new(count, input, output);
     match choices.bcast(&Case::new(group, count * element_len)) {
         Bcast::Linear => linear(&mut schedule, group, root, vector),
-        Bcast::Binomial => node.pass_down(&mut schedule, |_| vector),
+        Bcast::Binomial => node.pass_down(&mut schedule, true, |_| vector),
         Bcast::ScatterRing => scatter_ring(&mut schedule, &node, &Blocks::divide(count, 1, group.size)),
     }
     schedule
@@ -24,14 +24,14 @@ pub fn bcast(group: Group, root: u32, count: usize, element_len: usize, choices:
 
 fn linear(schedule: &mut Schedule, group: Group, root: u32, vector: Run) {
     if group.rank != root {
-        return schedule.receive(root, vector);
+        return schedule.store(root, vector);
     }
-    (1..group.size).for_each(|distance| schedule.send(group.after(distance), vector));
+    schedule.send_to_all(vector);
 }
 
 /// Scatters the blocks down the tree, and collects them around the ring. A rank got the blocks of its subtree
 /// from the tree.
 fn scatter_ring(schedule: &mut Schedule, node: &Node, blocks: &Blocks) {
-    node.pass_down(schedule, |numbers| blocks.runs(numbers));
+    node.pass_down(schedule, false, |numbers| blocks.runs(numbers));
     ring(schedule, node, blocks, 0, |number, block| node.subtree(number).contains(&block));
 }

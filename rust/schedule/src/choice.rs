@@ -2,20 +2,21 @@
 //!
 //! Each call has a table. The first row that is possible and suits the case wins, unless a variable names
 //! another possible one. A case has only what all ranks know alike, but for alltoallv, whose algorithms match
-//! each other. Limits follow MPICH's, measured on networks; `KIB` and `MIB` are octets.
+//! each other. Limits follow MPICH's, measured on networks; `KIB` are octets.
 
 use crate::error::ChoiceError;
 use crate::group::Group;
 use crate::operation::Operation;
 
 const KIB: usize = 1 << 10;
-const MIB: usize = 1 << 20;
 
 /// Call that an algorithm is chosen for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     /// Ranks of the group.
     pub(crate) ranks: u32,
+    /// Whether all of them run on one machine.
+    pub(crate) is_intra_node: bool,
     /// Octets of one vector (bcast and the reductions), of one block (gather, scatter, alltoall), of all
     /// blocks (allgather).
     pub(crate) octets: usize,
@@ -33,7 +34,15 @@ impl Case {
     /// A call that moves elements.
     pub(crate) fn new(group: Group, octets: usize) -> Case {
         let ranks = group.size;
-        Case { ranks, octets, is_uniform: true, units: 0, is_commutative: true, is_divisible: true }
+        Case {
+            ranks,
+            is_intra_node: false,
+            octets,
+            is_uniform: true,
+            units: 0,
+            is_commutative: true,
+            is_divisible: true,
+        }
     }
 
     /// A call that combines vectors.
@@ -67,6 +76,8 @@ pub(crate) enum Rooted {
 /// Algorithms of allgather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allgather {
+    /// All blocks from their ranks.
+    Direct,
     /// Exchanges of all blocks at doubled distances.
     RecursiveDoubling,
     /// Blocks of the following ranks from doubled distances.
@@ -89,6 +100,10 @@ pub(crate) enum Alltoall {
 /// Algorithms of reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduce {
+    /// Whole vectors to one rank.
+    Direct,
+    /// Parts of the vector to all ranks, then from these to one.
+    DirectBlocks,
     /// Whole vectors up a tree.
     Binomial,
     /// Parts of the vector at all ranks, then up a tree.
@@ -100,6 +115,8 @@ pub(crate) enum Reduce {
 pub(crate) enum Allreduce {
     /// To one rank up a tree, then down the tree. Each combination is done once, so its failure reaches all.
     ReduceBcast,
+    /// Parts of the vector to all ranks, then from these to all.
+    DirectBlocks,
     /// Exchanges of whole vectors.
     RecursiveDoubling,
     /// Parts of the vector around the ring, twice.
@@ -111,6 +128,8 @@ pub(crate) enum Allreduce {
 /// Algorithms of reduce_scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReduceScatter {
+    /// Each block to its rank, which combines them in the order of a tree.
+    Direct,
     /// Exchanges of halves of the vector.
     RecursiveHalving,
     /// Each block to its rank.
@@ -127,24 +146,27 @@ struct Row<A>(A, &'static str, Condition, Condition);
 const ALWAYS: Condition = |_| true;
 const NEVER: Condition = |_| false;
 const DIVISIBLE: Condition = |c| c.is_divisible;
+/// Between ranks of one machine. Each rank sends to each other one, so there must not be too many.
+const INTRA_NODE: Condition = |c| c.is_intra_node && c.ranks <= 64;
 /// Of parts of the vectors, in any order of the ranks.
 const IN_ANY_ORDER: Condition = |c| c.is_divisible && c.is_commutative;
 /// Whole vectors, of which parts would be short, or may not be combined.
 const IN_ONE: Condition = |c| c.ranks <= 2 || c.units < c.ranks as usize || !IN_ANY_ORDER(c);
 
 const BCAST: [Row<Bcast>; 3] = [
+    Row(Bcast::Linear, "linear", ALWAYS, INTRA_NODE),
     Row(Bcast::Binomial, "binomial", ALWAYS, |c| c.octets <= 12 * KIB || c.ranks < 8),
     Row(Bcast::ScatterRing, "scatter-ring", ALWAYS, ALWAYS),
-    Row(Bcast::Linear, "linear", ALWAYS, NEVER),
 ];
 
 /// For gather and scatter. The v-calls are linear: only the root knows the lengths.
 const ROOTED: [Row<Rooted>; 2] = [
-    Row(Rooted::Binomial, "binomial", ALWAYS, |c| c.octets <= 16 * KIB),
+    Row(Rooted::Binomial, "binomial", ALWAYS, |c| c.octets <= 16 * KIB && !INTRA_NODE(c)),
     Row(Rooted::Linear, "linear", ALWAYS, ALWAYS),
 ];
 
-const ALLGATHER: [Row<Allgather>; 3] = [
+const ALLGATHER: [Row<Allgather>; 4] = [
+    Row(Allgather::Direct, "direct", ALWAYS, INTRA_NODE),
     Row(
         Allgather::RecursiveDoubling,
         "recursive-doubling",
@@ -156,24 +178,32 @@ const ALLGATHER: [Row<Allgather>; 3] = [
 ];
 
 const ALLTOALL: [Row<Alltoall>; 3] = [
-    Row(Alltoall::Bruck, "bruck", |c| c.is_uniform, |c| c.octets <= 256 && c.ranks >= 8),
-    Row(Alltoall::Shifted, "shifted", ALWAYS, |c| c.octets <= 32 * KIB),
+    Row(Alltoall::Bruck, "bruck", |c| c.is_uniform, |c| c.octets <= 256 && c.ranks >= 8 && !INTRA_NODE(c)),
+    Row(Alltoall::Shifted, "shifted", ALWAYS, |c| c.octets <= 32 * KIB || INTRA_NODE(c)),
     Row(Alltoall::Pairwise, "pairwise", ALWAYS, ALWAYS),
 ];
 
-const REDUCE: [Row<Reduce>; 2] = [
+const REDUCE: [Row<Reduce>; 4] = [
+    Row(Reduce::Direct, "direct", DIVISIBLE, |c| INTRA_NODE(c) && (c.octets <= 8 * KIB || IN_ONE(c))),
+    Row(Reduce::DirectBlocks, "direct-blocks", DIVISIBLE, INTRA_NODE),
     Row(Reduce::Binomial, "binomial", ALWAYS, |c| c.octets <= 2 * KIB || IN_ONE(c)),
     Row(Reduce::Rabenseifner, "rabenseifner", DIVISIBLE, ALWAYS),
 ];
 
-const ALLREDUCE: [Row<Allreduce>; 4] = [
+/// Those that combine at several ranks do so in one order, so that results have the same bits on every
+/// transport. The ring has another one, and is never chosen.
+const ALLREDUCE: [Row<Allreduce>; 5] = [
     Row(Allreduce::ReduceBcast, "reduce-bcast", ALWAYS, |c| !c.is_divisible),
+    Row(Allreduce::DirectBlocks, "direct-blocks", DIVISIBLE, |c| INTRA_NODE(c) && c.octets > 8 * KIB),
     Row(Allreduce::RecursiveDoubling, "recursive-doubling", ALWAYS, |c| c.octets <= 8 * KIB || IN_ONE(c)),
-    Row(Allreduce::Ring, "ring", IN_ANY_ORDER, |c| c.octets >= MIB && !c.ranks.is_power_of_two()),
     Row(Allreduce::Rabenseifner, "rabenseifner", DIVISIBLE, ALWAYS),
+    Row(Allreduce::Ring, "ring", IN_ANY_ORDER, NEVER),
 ];
 
-const REDUCE_SCATTER: [Row<ReduceScatter>; 3] = [
+const REDUCE_SCATTER: [Row<ReduceScatter>; 4] = [
+    Row(ReduceScatter::Direct, "direct", DIVISIBLE, |c| {
+        INTRA_NODE(c) && (c.octets > 8 * KIB || c.ranks <= 4)
+    }),
     Row(ReduceScatter::RecursiveHalving, "recursive-halving", IN_ANY_ORDER, |c| c.octets < 512 * KIB),
     Row(ReduceScatter::Pairwise, "pairwise", IN_ANY_ORDER, ALWAYS),
     Row(ReduceScatter::ReduceScatterv, "reduce-scatterv", ALWAYS, ALWAYS),
@@ -181,19 +211,18 @@ const REDUCE_SCATTER: [Row<ReduceScatter>; 3] = [
 
 /// Algorithms that replace those of the tables where they are possible. All ranks must have the same.
 ///
-/// | variable | algorithms |
-/// |---|---|
-/// | `MPJDEV_COLL_BCAST` | `binomial`, `scatter-ring`, `linear` |
-/// | `MPJDEV_COLL_GATHER`, `MPJDEV_COLL_SCATTER` | `binomial`, `linear` |
-/// | `MPJDEV_COLL_ALLGATHER` | `recursive-doubling`, `bruck`, `ring` |
-/// | `MPJDEV_COLL_ALLTOALL` | `bruck`, `shifted`, `pairwise` |
-/// | `MPJDEV_COLL_REDUCE` | `binomial`, `rabenseifner` |
-/// | `MPJDEV_COLL_ALLREDUCE` | `reduce-bcast`, `recursive-doubling`, `ring`, `rabenseifner` |
-/// | `MPJDEV_COLL_REDUCE_SCATTER` | `recursive-halving`, `pairwise`, `reduce-scatterv` |
+/// - `MPJDEV_COLL_BCAST`: `linear`, `binomial`, `scatter-ring`
+/// - `MPJDEV_COLL_GATHER`, `MPJDEV_COLL_SCATTER`: `binomial`, `linear`
+/// - `MPJDEV_COLL_ALLGATHER`: `direct`, `recursive-doubling`, `bruck`, `ring`
+/// - `MPJDEV_COLL_ALLTOALL`: `bruck`, `shifted`, `pairwise`
+/// - `MPJDEV_COLL_REDUCE`: `direct`, `direct-blocks`, `binomial`, `rabenseifner`
+/// - `MPJDEV_COLL_ALLREDUCE`: `reduce-bcast`, `direct-blocks`, `recursive-doubling`, `rabenseifner`, `ring`
+/// - `MPJDEV_COLL_REDUCE_SCATTER`: `direct`, `recursive-halving`, `pairwise`, `reduce-scatterv`
 ///
 /// `ALLGATHER` is for allgatherv, too, and `ALLTOALL` for alltoallv.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
+    is_intra_node: bool,
     bcast: Option<Bcast>,
     gather: Option<Rooted>,
     scatter: Option<Rooted>,
@@ -212,6 +241,7 @@ impl Choices {
     pub fn from_variables(value: impl Fn(&str) -> Option<String>) -> Result<Choices, ChoiceError> {
         let value = &value;
         Ok(Choices {
+            is_intra_node: false,
             bcast: named(&BCAST, "MPJDEV_COLL_BCAST", value)?,
             gather: named(&ROOTED, "MPJDEV_COLL_GATHER", value)?,
             scatter: named(&ROOTED, "MPJDEV_COLL_SCATTER", value)?,
@@ -223,36 +253,50 @@ impl Choices {
         })
     }
 
+    /// The same choices for a group whose ranks all run on one machine, or do not.
+    #[must_use]
+    pub fn intra_node(self, is_intra_node: bool) -> Choices {
+        Choices { is_intra_node, ..self }
+    }
+
     pub(crate) fn bcast(&self, case: &Case) -> Bcast {
-        choose(&BCAST, self.bcast, case)
+        self.choose(&BCAST, self.bcast, case)
     }
 
     pub(crate) fn gather(&self, case: &Case) -> Rooted {
-        choose(&ROOTED, self.gather, case)
+        self.choose(&ROOTED, self.gather, case)
     }
 
     pub(crate) fn scatter(&self, case: &Case) -> Rooted {
-        choose(&ROOTED, self.scatter, case)
+        self.choose(&ROOTED, self.scatter, case)
     }
 
     pub(crate) fn allgather(&self, case: &Case) -> Allgather {
-        choose(&ALLGATHER, self.allgather, case)
+        self.choose(&ALLGATHER, self.allgather, case)
     }
 
     pub(crate) fn alltoall(&self, case: &Case) -> Alltoall {
-        choose(&ALLTOALL, self.alltoall, case)
+        self.choose(&ALLTOALL, self.alltoall, case)
     }
 
     pub(crate) fn reduce(&self, case: &Case) -> Reduce {
-        choose(&REDUCE, self.reduce, case)
+        self.choose(&REDUCE, self.reduce, case)
     }
 
     pub(crate) fn allreduce(&self, case: &Case) -> Allreduce {
-        choose(&ALLREDUCE, self.allreduce, case)
+        self.choose(&ALLREDUCE, self.allreduce, case)
     }
 
     pub(crate) fn reduce_scatter(&self, case: &Case) -> ReduceScatter {
-        choose(&REDUCE_SCATTER, self.reduce_scatter, case)
+        self.choose(&REDUCE_SCATTER, self.reduce_scatter, case)
+    }
+
+    fn choose<A: Copy + PartialEq>(&self, table: &[Row<A>], wanted: Option<A>, case: &Case) -> A {
+        let case = &Case { is_intra_node: self.is_intra_node, ..*case };
+        let possible = || table.iter().filter(|Row(_, _, is_possible, _)| is_possible(case));
+        let row = possible().find(|Row(algorithm, ..)| wanted == Some(*algorithm));
+        let row = row.or_else(|| possible().find(|Row(.., suits)| suits(case)));
+        row.expect("some row is possible and suits in each case").0
     }
 }
 
@@ -270,13 +314,6 @@ fn named<A: Copy>(
             Err(ChoiceError { variable, value, known })
         }
     }
-}
-
-fn choose<A: Copy + PartialEq>(table: &[Row<A>], wanted: Option<A>, case: &Case) -> A {
-    let possible = || table.iter().filter(|Row(_, _, is_possible, _)| is_possible(case));
-    let row = possible().find(|Row(algorithm, ..)| wanted == Some(*algorithm));
-    let row = row.or_else(|| possible().find(|Row(.., suits)| suits(case)));
-    row.expect("some row is possible and suits in each case").0
 }
 
 #[cfg(test)]
@@ -304,6 +341,7 @@ mod tests {
                 choices.alltoall(&case);
                 let in_rank_order = [Reduce::Binomial, Reduce::Rabenseifner];
                 assert!(in_rank_order.contains(&choices.reduce(&case)));
+                assert_ne!(choices.allreduce(&case), Allreduce::Ring);
                 let is_once = choices.allreduce(&case) == Allreduce::ReduceBcast;
                 assert_eq!(is_once, !is_divisible, "{case:?}");
                 let whole = choices.allreduce(&case) == Allreduce::RecursiveDoubling;
@@ -336,10 +374,29 @@ mod tests {
         assert_eq!(choices.allreduce(&case(8, 8 << 10)), Allreduce::RecursiveDoubling);
         assert_eq!(choices.allreduce(&case(8, (8 << 10) + 4)), Allreduce::Rabenseifner);
         assert_eq!(choices.allreduce(&case(8, 1 << 20)), Allreduce::Rabenseifner);
-        assert_eq!(choices.allreduce(&case(9, 1 << 20)), Allreduce::Ring);
+        assert_eq!(choices.allreduce(&case(9, 1 << 20)), Allreduce::Rabenseifner);
         assert_eq!(choices.allreduce(&case(2, 1 << 20)), Allreduce::RecursiveDoubling);
         assert_eq!(choices.reduce_scatter(&case(9, (512 << 10) - 1)), ReduceScatter::RecursiveHalving);
         assert_eq!(choices.reduce_scatter(&case(9, 512 << 10)), ReduceScatter::Pairwise);
+    }
+
+    #[test]
+    fn ranks_of_one_machine_exchange_directly() {
+        let choices = Choices::default().intra_node(true);
+        assert_eq!(choices.bcast(&case(8, 1 << 20)), Bcast::Linear);
+        assert_eq!(choices.gather(&case(8, 8)), Rooted::Linear);
+        assert_eq!(choices.allgather(&case(8, 8)), Allgather::Direct);
+        assert_eq!(choices.alltoall(&case(8, 8)), Alltoall::Shifted);
+        assert_eq!(choices.alltoall(&case(8, 1 << 20)), Alltoall::Shifted);
+        assert_eq!(choices.reduce(&case(8, 8 << 10)), Reduce::Direct);
+        assert_eq!(choices.reduce(&case(8, (8 << 10) + 4)), Reduce::DirectBlocks);
+        assert_eq!(choices.allreduce(&case(8, 8 << 10)), Allreduce::RecursiveDoubling);
+        assert_eq!(choices.allreduce(&case(8, (8 << 10) + 4)), Allreduce::DirectBlocks);
+        assert_eq!(choices.reduce_scatter(&case(8, 8)), ReduceScatter::RecursiveHalving);
+        assert_eq!(choices.reduce_scatter(&case(8, 1 << 20)), ReduceScatter::Direct);
+        assert_eq!(choices.reduce_scatter(&case(4, 8)), ReduceScatter::Direct);
+        assert_eq!(choices.bcast(&case(65, 1 << 20)), Bcast::ScatterRing);
+        assert_eq!(choices.allgather(&case(65, 8)), Allgather::Bruck);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub fn gatherv(group: Group, root: u32, own: usize, counts: &[usize]) -> Schedul
     output[root as usize] = own_output;
     let mut schedule = Schedule::new(blocks.len(), vec![input], output);
     for source in (1..group.size).map(|distance| group.after(distance)) {
-        schedule.receive(source, blocks.run(source));
+        schedule.store(source, blocks.run(source));
     }
     schedule
 }

@@ -20,6 +20,11 @@ impl Group {
         (self.rank + self.size - distance) % self.size
     }
 
+    /// The other ranks, from the next one on and around the end.
+    pub(crate) fn others(self) -> impl Iterator<Item = u32> {
+        (1..self.size).map(move |distance| self.after(distance))
+    }
+
     /// The powers of two below the size, ascending.
     pub(crate) fn distances(self) -> impl Iterator<Item = u32> {
         powers_below(self.size)

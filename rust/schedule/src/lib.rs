@@ -35,6 +35,7 @@ mod alltoall;
 mod bcast;
 mod blocks;
 mod choice;
+mod direct;
 mod error;
 mod fold;
 mod gather;
@@ -49,6 +50,7 @@ mod scatter;
 mod schedule;
 mod step;
 mod tree;
+mod tree_order;
 
 pub use allgather::{allgather, allgatherv};
 pub use allreduce::allreduce;

@@ -1,6 +1,8 @@
 //! Reduction of one vector of each rank to one at the root.
 
+use crate::blocks::Blocks;
 use crate::choice::{Case, Choices, Reduce};
+use crate::direct::{combine_blocks, put};
 use crate::fold::Fold;
 use crate::group::Group;
 use crate::operation::Operation;
@@ -8,6 +10,7 @@ use crate::rabenseifner::{collect_at_first, halve};
 use crate::schedule::Schedule;
 use crate::step::Run;
 use crate::tree::Node;
+use crate::tree_order::combine_all;
 
 /// Combines vectors of `count` elements, each of `element_len` octets.
 ///
@@ -28,6 +31,12 @@ pub fn reduce(
     let output = if group.rank == root { vec![vector] } else { vec![] };
     let mut schedule = Schedule::new(count, vec![vector], output);
     match choices.reduce(&Case::of_reduction(group, count, operation, element_len)) {
+        Reduce::Direct if group.rank == top => {
+            let result = combine_all(&mut schedule, group, vector);
+            put(&mut schedule, result, vector);
+        }
+        Reduce::Direct => schedule.send(top, vector),
+        Reduce::DirectBlocks => direct_blocks(&mut schedule, group, top, vector, operation.unit),
         Reduce::Binomial => node.combine_up(&mut schedule, vector),
         Reduce::Rabenseifner => rabenseifner(&mut schedule, node, vector, operation.unit),
     }
@@ -38,6 +47,17 @@ pub fn reduce(
         schedule.receive(top, vector);
     }
     schedule
+}
+
+/// Combines one block of the vector at each rank, and collects them.
+fn direct_blocks(schedule: &mut Schedule, group: Group, top: u32, vector: Run, unit: usize) {
+    let blocks = Blocks::divide(vector.len, unit, group.size);
+    let result = combine_blocks(schedule, group, &blocks);
+    if group.rank != top {
+        return schedule.send(top, result);
+    }
+    put(schedule, result, blocks.run(top));
+    group.others().for_each(|source| schedule.receive(source, blocks.run(source)));
 }
 
 fn rabenseifner(schedule: &mut Schedule, node: Node, vector: Run, unit: usize) {

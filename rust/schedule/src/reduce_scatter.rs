@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::blocks::Blocks;
 use crate::choice::{Case, Choices, ReduceScatter};
+use crate::direct::combine_blocks;
 use crate::fold::Fold;
 use crate::group::Group;
 use crate::operation::Operation;
@@ -25,6 +26,10 @@ pub fn reduce_scatter(
     let vector = Run { start: 0, len: blocks.len() };
     let mut schedule = Schedule::new(blocks.len(), vec![vector], vec![blocks.run(group.rank)]);
     match choices.reduce_scatter(&Case::of_reduction(group, blocks.len(), operation, element_len)) {
+        ReduceScatter::Direct => {
+            let result = combine_blocks(&mut schedule, group, &blocks);
+            schedule.output = vec![result];
+        }
         ReduceScatter::RecursiveHalving => recursive_halving(&mut schedule, node, &blocks),
         ReduceScatter::Pairwise => pairwise(&mut schedule, group, &blocks),
         ReduceScatter::ReduceScatterv => {

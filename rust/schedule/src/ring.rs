@@ -22,7 +22,11 @@ pub(crate) fn ring(
             schedule.send(node.rank(next), blocks.run(sent));
         }
         if !has(own, received) {
-            schedule.receive(node.rank(previous), blocks.run(received));
+            let (previous, received) = (node.rank(previous), blocks.run(received));
+            match step + 2 == size {
+                true => schedule.store(previous, received),
+                false => schedule.receive(previous, received),
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn scatterv(group: Group, root: u32, own: usize, counts: &[usize]) -> Schedu
     if group.rank != root {
         let output = Run { start: 0, len: own };
         let mut schedule = Schedule::new(own, vec![], vec![output]);
-        schedule.receive(root, output);
+        schedule.store(root, output);
         return schedule;
     }
     let blocks = Blocks::new(counts[..group.size as usize].iter().copied());
@@ -40,6 +40,6 @@ fn binomial(group: Group, root: u32, count: usize) -> Schedule {
     let own = node.blocks(node.number..node.number + 1, count);
     let area = node.blocks(node.subtree(node.number), count);
     let mut schedule = Schedule::new(area.len, node.blocks_at_root(count), vec![own]);
-    node.pass_down(&mut schedule, |numbers| node.blocks(numbers, count));
+    node.pass_down(&mut schedule, true, |numbers| node.blocks(numbers, count));
     schedule
 }

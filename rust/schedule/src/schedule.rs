@@ -21,17 +21,38 @@ impl Schedule {
         Schedule { steps: Vec::new(), len, input, output }
     }
 
+    /// Whether the rank waits for a message.
+    pub fn receives(&self) -> bool {
+        let receives = |step: &Step| {
+            matches!(step, Step::Receive { .. } | Step::Store { .. } | Step::ReceiveCombine { .. })
+        };
+        self.steps.iter().any(receives)
+    }
+
     pub(crate) fn send(&mut self, dest: u32, from: Run) {
         self.steps.push(Step::Send { dest, from });
+    }
+
+    pub(crate) fn send_to_all(&mut self, from: Run) {
+        self.steps.push(Step::SendToAll { from });
     }
 
     pub(crate) fn receive(&mut self, source: u32, into: Run) {
         self.steps.push(Step::Receive { source, into });
     }
 
+    pub(crate) fn store(&mut self, source: u32, into: Run) {
+        self.steps.push(Step::Store { source, into });
+    }
+
     /// Receives the left operand if `is_lower`, otherwise the right one.
     pub(crate) fn receive_combine(&mut self, source: u32, into: Run, is_lower: bool) {
         self.steps.push(Step::ReceiveCombine { source, into, is_lower });
+    }
+
+    /// Combines the elements of `into` with those of `from`, the right operand.
+    pub(crate) fn combine(&mut self, from: Run, into: Run) {
+        self.steps.push(Step::Combine { from, into });
     }
 
     pub(crate) fn copy(&mut self, from: Run, into: usize) {

@@ -21,11 +21,23 @@ pub enum Step {
         /// The elements.
         from: Run,
     },
+    /// Starts to send the same elements as they are now to each other rank, and does not wait.
+    SendToAll {
+        /// The elements.
+        from: Run,
+    },
     /// Waits for the next message of a rank and stores it.
     Receive {
         /// Another rank.
         source: u32,
         /// Room for the message. Only the v-calls accept a shorter one, which goes to the beginning.
+        into: Run,
+    },
+    /// As `Receive`, of elements that are only output: no later step reads or writes them.
+    Store {
+        /// Another rank.
+        source: u32,
+        /// Room for the message.
         into: Run,
     },
     /// Waits for the next message of a rank and combines it with as many elements.
@@ -36,6 +48,13 @@ pub enum Step {
         into: Run,
         /// Whether the message is the left operand.
         is_lower: bool,
+    },
+    /// Combines elements with as many others, which do not overlap them.
+    Combine {
+        /// The right operand.
+        from: Run,
+        /// The left operand, and the result.
+        into: Run,
     },
     /// Copies elements to others, which do not overlap them.
     Copy {

@@ -82,10 +82,19 @@ impl Node {
     }
 
     /// Receives from the parent the elements of this subtree, and sends to each child those of its subtree,
-    /// large subtrees first.
-    pub(crate) fn pass_down(&self, schedule: &mut Schedule, run: impl Fn(Range<u32>) -> Run) {
+    /// large subtrees first. With `is_output`, no later step reads or writes what this rank receives.
+    pub(crate) fn pass_down(
+        &self,
+        schedule: &mut Schedule,
+        is_output: bool,
+        run: impl Fn(Range<u32>) -> Run,
+    ) {
         if let Some(parent) = self.parent() {
-            schedule.receive(self.rank(parent), run(self.subtree(self.number)));
+            let (parent, own) = (self.rank(parent), run(self.subtree(self.number)));
+            match is_output && self.children().next().is_none() {
+                true => schedule.store(parent, own),
+                false => schedule.receive(parent, own),
+            }
         }
         for child in self.children().rev() {
             schedule.send(self.rank(child), run(self.subtree(child)));

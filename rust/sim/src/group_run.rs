@@ -60,6 +60,8 @@ struct RankState<'a> {
     /// Steps that are complete.
     steps: usize,
     area: Vec<u64>,
+    /// Elements that were stored as output only.
+    stored: Vec<u64>,
 }
 
 impl<'a> RankState<'a> {
@@ -69,7 +71,7 @@ impl<'a> RankState<'a> {
         for (run, block) in schedule.input.iter().zip(input) {
             area[run.start..run.start + run.len].copy_from_slice(block);
         }
-        RankState { schedule, steps: 0, area }
+        RankState { schedule, steps: 0, area, stored: vec![UNSET; schedule.len] }
     }
 
     fn is_complete(&self) -> bool {
@@ -82,8 +84,19 @@ impl<'a> RankState<'a> {
         elements
     }
 
+    /// No step changes elements that were stored as output only.
+    fn check_unstored(&self, run: Run) {
+        let stored = &self.stored[run.start..run.start + run.len];
+        assert!(stored.iter().all(|element| *element == UNSET), "{run:?} is output already");
+    }
+
     fn output(&self) -> RankBlocks {
-        self.schedule.output.iter().map(|run| self.elements(*run).to_vec()).collect()
+        let element = |at: usize| match self.stored[at] {
+            UNSET => self.elements(Run { start: at, len: 1 })[0],
+            stored => stored,
+        };
+        let outputs = self.schedule.output.iter();
+        outputs.map(|run| (run.start..run.start + run.len).map(element).collect()).collect()
     }
 }
 
@@ -99,18 +112,37 @@ impl GroupRun<'_> {
                 let message = state.elements(from).to_vec();
                 self.queues[rank * size + dest as usize].push_back(message);
             }
-            Step::Receive { source, into } | Step::ReceiveCombine { source, into, .. } => {
+            Step::SendToAll { from } => {
+                let message = state.elements(from).to_vec();
+                (0..size).filter(|dest| *dest != rank).for_each(|dest| {
+                    self.queues[rank * size + dest].push_back(message.clone());
+                });
+            }
+            Step::Receive { source, into }
+            | Step::Store { source, into }
+            | Step::ReceiveCombine { source, into, .. } => {
                 let queue = &mut self.queues[source as usize * size + rank];
                 let Some(message) = queue.pop_front() else { return false };
                 assert_eq!(message.len(), into.len, "{step:?} of rank {rank}");
+                state.check_unstored(into);
                 if let Step::ReceiveCombine { is_lower, .. } = *step {
                     state.elements(into);
                     combine(&message, &mut state.area[into.start..into.start + into.len], is_lower);
+                } else if let Step::Store { .. } = *step {
+                    state.stored[into.start..into.start + into.len].copy_from_slice(&message);
+                    state.area[into.start..into.start + into.len].fill(UNSET);
                 } else {
                     state.area[into.start..into.start + into.len].copy_from_slice(&message);
                 }
             }
+            Step::Combine { from, into } => {
+                state.check_unstored(into);
+                let right = state.elements(from).to_vec();
+                state.elements(into);
+                combine(&right, &mut state.area[into.start..into.start + into.len], false);
+            }
             Step::Copy { from, into } => {
+                state.check_unstored(Run { start: into, len: from.len });
                 let copied = state.elements(from).to_vec();
                 state.area[into..into + copied.len()].copy_from_slice(&copied);
             }

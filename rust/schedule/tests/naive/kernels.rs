@@ -1,7 +1,7 @@
 //! Reductions with the kernels of the predefined operations: the same bits at all ranks.
 
 use mpjdev_reduction::{Element, Operator};
-use mpjdev_schedule::{Group, Operation};
+use mpjdev_schedule::{Choices, Group, Operation};
 use mpjdev_sim::{Random, RankBlocks, run_schedules};
 
 use crate::model::{Call, ELEMENT_LEN};
@@ -24,6 +24,37 @@ fn double(random: &mut Random) -> u64 {
         kind @ 0..6 => special[kind as usize].to_bits(),
         6 => 0x7ff8_0000_0000_0000 | random.up_to(1 << 40) | random.up_to(1) << 63,
         _ => (random.bits() as i64 as f64 / (1u64 << random.up_to(60)) as f64).to_bits(),
+    }
+}
+
+/// Results on different transports have the same bits if all algorithms combine in one order.
+#[test]
+fn algorithms_that_the_table_chooses_combine_in_one_order() {
+    let operation = Operation { unit: 1, is_commutative: true, is_divisible: true };
+    let mix = |from: &[u64], into: &mut [u64], is_lower: bool| {
+        for (from, into) in from.iter().zip(into) {
+            let (left, right) = if is_lower { (*from, *into) } else { (*into, *from) };
+            *into = (left.wrapping_mul(3) ^ right.wrapping_mul(5).rotate_left(7)) >> 1;
+        }
+    };
+    let named = |name: &'static str| {
+        Choices::from_variables(|variable| (variable == "MPJDEV_COLL_ALLREDUCE").then(|| name.to_owned()))
+    };
+    let names = ["recursive-doubling", "rabenseifner", "direct-blocks"];
+    for (size, count) in (1..=33).flat_map(|size| [1, 7, 70].map(|count| (size, count))) {
+        let inputs: Vec<RankBlocks> = (0..u64::from(size)).map(|rank| vec![vec![rank + 1; count]]).collect();
+        let mut first = None;
+        for name in names {
+            let choices = named(name).expect("an algorithm");
+            let schedule = |rank| {
+                mpjdev_schedule::allreduce(Group { rank, size }, count, operation, ELEMENT_LEN, &choices)
+            };
+            let schedules: Vec<_> = (0..size).map(schedule).collect();
+            for output in run_schedules(&schedules, &inputs, &mix, &mut Random::new(1)) {
+                let first = first.get_or_insert_with(|| output.clone());
+                assert_eq!(output, *first, "{name} of {size} ranks");
+            }
+        }
     }
 }
 

@@ -41,18 +41,20 @@ fn short_calls_take_logarithmic_numbers_of_messages() {
     assert_eq!(most_sent(16, |group, _| mpjdev_schedule::scan(group, 10)), (4, 40));
 }
 
-/// Of `n` elements each rank sends about two vectors at most, whatever the number of ranks.
+/// Of `n` elements each rank sends about two vectors at most, whatever the number of ranks, or three if it is
+/// not a power of two.
 #[test]
-fn long_vectors_are_sent_twice_at_most() {
+fn long_vectors_are_sent_a_few_times() {
     let n = 1 << 20;
     let (_, sent) = most_sent(16, |group, choices| mpjdev_schedule::bcast(group, 3, n, 8, choices));
     assert_eq!(sent, n / 16 * 15 + n / 16 * 15);
     let (_, sent) = most_sent(16, |group, choices| mpjdev_schedule::reduce(group, 3, n, SUM, 8, choices));
     assert_eq!(sent, n / 16 * 15 + n / 16 * 8);
-    for size in [15, 16] {
+    // Those that are folded before and behind take a vector more: the order must be the same everywhere.
+    for (size, vectors) in [(15, 3), (16, 2)] {
         let (_, sent) =
             most_sent(size, |group, choices| mpjdev_schedule::allreduce(group, n, SUM, 8, choices));
-        assert!(sent <= 2 * n, "{sent} elements from one of {size} ranks");
+        assert!(sent <= vectors * n, "{sent} elements from one of {size} ranks");
     }
 }
 

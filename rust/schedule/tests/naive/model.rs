@@ -49,16 +49,18 @@ impl Call {
             Call::Gather | Call::Gatherv => ("MPJDEV_COLL_GATHER", &["binomial", "linear"]),
             Call::Scatter | Call::Scatterv => ("MPJDEV_COLL_SCATTER", &["binomial", "linear"]),
             Call::Allgather | Call::Allgatherv => {
-                ("MPJDEV_COLL_ALLGATHER", &["recursive-doubling", "bruck", "ring"])
+                ("MPJDEV_COLL_ALLGATHER", &["direct", "recursive-doubling", "bruck", "ring"])
             }
             Call::Alltoall | Call::Alltoallv => ("MPJDEV_COLL_ALLTOALL", &["bruck", "shifted", "pairwise"]),
-            Call::Reduce => ("MPJDEV_COLL_REDUCE", &["binomial", "rabenseifner"]),
-            Call::Allreduce => {
-                ("MPJDEV_COLL_ALLREDUCE", &["reduce-bcast", "recursive-doubling", "ring", "rabenseifner"])
-            }
-            Call::ReduceScatter => {
-                ("MPJDEV_COLL_REDUCE_SCATTER", &["recursive-halving", "pairwise", "reduce-scatterv"])
-            }
+            Call::Reduce => ("MPJDEV_COLL_REDUCE", &["direct", "direct-blocks", "binomial", "rabenseifner"]),
+            Call::Allreduce => (
+                "MPJDEV_COLL_ALLREDUCE",
+                &["reduce-bcast", "direct-blocks", "recursive-doubling", "ring", "rabenseifner"],
+            ),
+            Call::ReduceScatter => (
+                "MPJDEV_COLL_REDUCE_SCATTER",
+                &["direct", "recursive-halving", "pairwise", "reduce-scatterv"],
+            ),
             Call::Scan => ("", &[]),
         }
     }
@@ -75,7 +77,7 @@ impl Call {
             let value = |name: &str| (name == variable).then(|| (*algorithm).to_owned());
             Choices::from_variables(value).expect("an algorithm of the call")
         });
-        [Choices::default()].into_iter().chain(named).collect()
+        [false, true].map(|is| Choices::default().intra_node(is)).into_iter().chain(named).collect()
     }
 }
 
