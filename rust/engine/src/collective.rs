@@ -6,6 +6,7 @@ mod data;
 mod machine_run;
 mod outcome;
 mod over_clients;
+mod spinning_barrier;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod traffic;
@@ -19,7 +20,7 @@ use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
 use crate::packet::PacketEngine;
-pub use data::{Area, Combine, Reduction};
+pub use data::{AheadOf, BlockPart, Caller};
 use machine_run::{Machine, MachineRun, PeerLink};
 pub use outcome::Outcome;
 use over_clients::OverClients;
@@ -189,7 +190,10 @@ impl Comm {
     /// A member has failed or finished; interrupted, which abandons the barrier: see [`Operation`]. The
     /// draft's dialect of IMPI has no barrier with foreign ranks.
     pub fn barrier(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
-        self.start_barrier().finish(wait_control).map(drop)
+        match self.packet_engine() {
+            Some(engine) if self.first_foreign().is_none() => self.barrier_spinning(engine, wait_control),
+            _ => self.start_barrier().finish(wait_control).map(drop),
+        }
     }
 }
 

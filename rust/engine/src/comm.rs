@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use mpjdev_buffer::{Message, SectionHeader, Slab};
@@ -15,6 +14,7 @@ use mpjdev_transport::wait::WaitControl;
 use crate::abandonment::Abandonment;
 use crate::any_engine::{AnyEngine, FastRecv, NewEngine};
 use crate::clients::Clients;
+use crate::collective_state::CollectiveState;
 use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
@@ -34,8 +34,8 @@ pub struct Comm {
     /// The two groups of an intercommunicator.
     groups: Option<Arc<Groups>>,
     abandonment: Arc<Abandonment>,
-    /// Number of operations with data that have begun, which all members count alike.
-    data_operations: Arc<AtomicU32>,
+    /// State between collective operations.
+    state: Arc<CollectiveState>,
     /// The clients of IMPI, at the world of a job whose foreign ranks take part in barriers.
     clients: Option<Arc<Clients>>,
 }
@@ -123,8 +123,8 @@ impl Comm {
 
     /// A communicator of these world ranks, of which this rank is the one with this number.
     pub(crate) fn new(engine: AnyEngine, context: u64, (members, rank): (Arc<[u32]>, u32)) -> Comm {
-        let (abandonment, data_operations) = (Arc::default(), Arc::default());
-        Comm { engine, context, members, rank, groups: None, abandonment, data_operations, clients: None }
+        let (abandonment, state) = (Arc::default(), Arc::default());
+        Comm { engine, context, members, rank, groups: None, abandonment, state, clients: None }
     }
 
     /// An intercommunicator of two groups, the first of which are the first members of this communicator.
@@ -181,7 +181,8 @@ impl Comm {
     /// This communicator on the [remains](PacketEngine::remains) of its rank.
     pub fn on(&self, remains: &Arc<PacketEngine>) -> Comm {
         let engine = AnyEngine::Packet(remains.clone(), None);
-        Comm { engine, clients: None, ..self.clone() }
+        // The memory is that of the rank.
+        Comm { engine, clients: None, state: Arc::default(), ..self.clone() }
     }
 
     /// Whether this is the communicator of all ranks, from which the others are created.
@@ -261,9 +262,8 @@ impl Comm {
         self.packet_engine().is_some_and(|own| Arc::ptr_eq(own, endpoint))
     }
 
-    /// The number of the operation with data that begins.
-    pub(crate) fn next_data_operation(&self) -> u32 {
-        self.data_operations.fetch_add(1, Ordering::Relaxed)
+    pub(crate) fn state(&self) -> &CollectiveState {
+        &self.state
     }
 
     pub(crate) fn abandonment(&self) -> &Abandonment {

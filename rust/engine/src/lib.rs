@@ -8,6 +8,7 @@ mod abandonment;
 mod any_engine;
 mod clients;
 pub mod collective;
+mod collective_state;
 pub mod comm;
 mod engine;
 pub mod error;

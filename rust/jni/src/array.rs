@@ -84,6 +84,13 @@ impl Array {
         objects.with_array(env, at, len, |env, raw| f(env, &Array { raw, len, element }))
     }
 
+    /// Whether both are the same array.
+    pub(crate) fn is_same(&self, env: &mut Env, other: &Array) -> bool {
+        let env = env.raw();
+        // SAFETY: the environment is the calling thread's, and the references are of this call.
+        unsafe { ((**env).v1_1.IsSameObject)(env, self.raw, other.raw) }
+    }
+
     /// Number of elements.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {

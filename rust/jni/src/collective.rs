@@ -1,30 +1,33 @@
 //! Collective operations with data: the bodies of the native methods that move blocks between all ranks, and
 //! that reduce vectors.
 //!
-//! The elements of all blocks are packed into memory of the call first, and stored when the operation is
-//! complete. So the arrays may be the same, and a failed call leaves them as they were.
+//! Elements go directly from an array to a message, and from a message to an array, unless a rank passes them
+//! on or combines them. All input is captured before output is stored if the arrays are the same. A failed
+//! call may have stored some blocks.
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
-use std::cell::RefCell;
-use std::sync::{Arc, OnceLock};
+mod blocks;
+mod program;
 
-use mpjdev_buffer::{Octets, Type};
-use mpjdev_engine::collective::{Area, Reduction};
+use std::sync::OnceLock;
+
 use mpjdev_engine::scratch::Scratch;
 use mpjdev_engine::{Comm, DeviceError};
 use mpjdev_reduction::{Element, Operator};
 use mpjdev_schedule::{
-    ChoiceError, Choices, Group, Operation, Run, Schedule, allgather, allgatherv, allreduce, alltoall,
-    alltoallv, bcast, gather, gatherv, reduce, reduce_scatter, scan, scatter, scatterv,
+    ChoiceError, Choices, Group, Operation, Schedule, allgather, allgatherv, allreduce, alltoall, alltoallv,
+    bcast, gather, gatherv, reduce, reduce_scatter, scan, scatter, scatterv,
 };
 
 use crate::array::{Array, IntArray};
 use crate::boundary::{Combiner, Env};
 use crate::comm::Answer;
-use crate::direct::typed::{Placed, place};
-use crate::error::{Fault, reserved};
+use crate::error::Fault;
 use crate::handle;
 use crate::types;
+
+use blocks::Blocks;
+use program::{Reduction, run};
 
 // ---- Codes of the calls
 
@@ -60,137 +63,16 @@ pub(crate) const CONSTANTS: [(&str, i64); 12] = [
     ("SCAN", SCAN as i64),
 ];
 
-/// The blocks of an array that a call sends or receives.
-struct Blocks<'a> {
-    array: &'a Array,
-    placed: Vec<Placed>,
-    /// Items of the first block.
-    items: i32,
-}
-
-impl<'a> Blocks<'a> {
-    fn none(array: &'a Array) -> Blocks<'a> {
-        Blocks { array, placed: Vec::new(), items: 0 }
-    }
-
-    fn one(datatype: i64, array: &'a Array, off: i32, count: i32) -> Answer<Blocks<'a>> {
-        Ok(Blocks { array, placed: vec![place(datatype, array, off, count)?], items: count })
-    }
-
-    /// `number` blocks of one length behind each other.
-    fn equal(datatype: i64, array: &'a Array, off: i32, count: i32, number: usize) -> Answer<Blocks<'a>> {
-        let extent = types::with(datatype, |datatype| Ok(i64::from(datatype.extent())))?;
-        let mut placed = reserved(number)?;
-        for at in 0..number as i64 {
-            let off = i64::from(off) + at * extent * i64::from(count);
-            placed.push(place(datatype, array, within(off)?, count)?);
-        }
-        Ok(Blocks { array, placed, items: count })
-    }
-
-    /// A block for each offset and count.
-    fn each(datatype: i64, array: &'a Array, blocks: &[i32]) -> Answer<Blocks<'a>> {
-        let mut placed = reserved(blocks.len() / 2)?;
-        for block in blocks.chunks_exact(2) {
-            placed.push(place(datatype, array, block[0], block[1])?);
-        }
-        Ok(Blocks { array, placed, items: blocks.get(1).copied().unwrap_or(0) })
-    }
-
-    /// The elements of each block.
-    fn counts(&self) -> Vec<usize> {
-        self.placed.iter().map(Placed::count).collect()
-    }
-
-    /// The elements of the first block; 0 without one.
-    fn first(&self) -> usize {
-        self.placed.first().map_or(0, Placed::count)
-    }
-
-    /// Copies the elements of the blocks to these runs.
-    fn pack(&self, env: &mut Env, scratch: &Scratch, runs: &[Run]) -> Answer<()> {
-        for (placed, run) in self.placed.iter().zip(runs) {
-            placed.part(self.array).put(env, octets(scratch, *run, self.array.element()))?;
-        }
-        Ok(())
-    }
-
-    /// Stores octets in the only block, by way of `copy`; false if Java has no memory.
-    fn set(&self, env: &mut Env, copy: &mut Scratch, octets: &[u8]) -> bool {
-        copy.octets()[..octets.len()].copy_from_slice(octets);
-        self.unpack(env, copy, &[self.whole()]).is_ok()
-    }
-
-    /// Copies the elements of the only block to octets, by way of `copy`; false if Java has no memory.
-    fn get(&self, env: &mut Env, copy: &mut Scratch, octets: &mut [u8]) -> bool {
-        let is_packed = self.pack(env, copy, &[self.whole()]).is_ok();
-        octets.copy_from_slice(&copy.octets()[..octets.len()]);
-        is_packed
-    }
-
-    /// The run of all elements of the only block.
-    fn whole(&self) -> Run {
-        Run { start: 0, len: self.first() }
-    }
-
-    /// Stores these runs in the blocks.
-    fn unpack(&self, env: &mut Env, scratch: &Scratch, runs: &[Run]) -> Answer<()> {
-        for (placed, run) in self.placed.iter().zip(runs) {
-            let place = octets(scratch, *run, self.array.element());
-            placed.part(self.array).store(env, run.len, place, false)?;
-        }
-        Ok(())
-    }
-}
-
-/// The octets of a run of elements.
-fn octets(scratch: &Scratch, run: Run, element: Type) -> Octets<'_> {
-    let size = element.size();
-    Octets::new(scratch.words(), run.start * size, run.len * size)
-}
-
-/// An offset that a Java array can have. The datatype checks the bounds.
-fn within(off: i64) -> Answer<i32> {
-    i32::try_from(off).map_err(|_| Fault::Unusable { what: "block", why: "it lies outside any array" }.into())
-}
-
-/// Combines two vectors of octets, as [`Combine`](mpjdev_engine::collective::Combine), perhaps in Java.
-type CombineIn<'a> = dyn FnMut(&mut Env, &[u8], &mut [u8], bool) -> bool + 'a;
-
-/// Runs a schedule between the packing of what is sent and the storing of what is received. `combine` is the
-/// operation of a reduction.
-fn run(
-    env: &mut Env,
-    comm: &Arc<Comm>,
-    name: &'static str,
-    schedule: &Schedule,
-    sent: &Blocks<'_>,
-    received: &Blocks<'_>,
-    element: Type,
-    is_divisible: bool,
-    combine: &mut CombineIn<'_>,
-) -> Answer<()> {
-    let mut scratch = scratch(schedule.len * element.size())?;
-    sent.pack(env, &scratch, &schedule.input)?;
-    let mut area = Area { memory: &mut scratch, element };
-    // A combination and a wait never run at the same time.
-    let shared = RefCell::new(&mut *env);
-    let mut combine =
-        |from: &[u8], into: &mut [u8], is_lower| combine(&mut shared.borrow_mut(), from, into, is_lower);
-    let mut reduction = Reduction { combine: &mut combine, is_divisible };
-    comm.run_schedule(name, schedule, &mut area, &mut reduction, &mut || shared.borrow_mut().may_wait())?;
-    received.unpack(env, &scratch, &schedule.output)
-}
-
 fn scratch(len: usize) -> Answer<Scratch> {
     Scratch::zeroed(len).ok_or_else(|| Fault::Memory { asked: len as u64 }.into())
 }
 
-/// The algorithms that the environment names.
-fn choices() -> Answer<&'static Choices> {
+/// The algorithms for the ranks of a communicator: those of the table, or those that the environment names.
+fn choices(comm: &Comm) -> Answer<Choices> {
     static CHOICES: OnceLock<Result<Choices, ChoiceError>> = OnceLock::new();
     let choices = CHOICES.get_or_init(|| Choices::from_variables(|name| std::env::var(name).ok()));
-    choices.as_ref().map_err(|error| Fault::Choice(error.clone()).into())
+    let choices = choices.as_ref().map_err(|error| Fault::Choice(error.clone()))?;
+    Ok(choices.intra_node(comm.is_intra_node()))
 }
 
 fn group(comm: &Comm) -> Group {
@@ -216,11 +98,11 @@ pub(crate) fn bcast_items(
     root: i32,
 ) -> Answer<()> {
     handle::with_comm(comm, |comm| {
-        let (root, choices) = (checked_root(comm, root)?, choices()?);
+        let (root, choices) = (checked_root(comm, root)?, choices(comm)?);
         let items = Blocks::one(datatype, &array, off, count)?;
         let element = array.element();
-        let schedule = bcast(group(comm), root, items.first(), element.size(), choices);
-        run(env, comm, "a broadcast", &schedule, &items, &items, element, true, &mut |_, _, _, _| true)
+        let schedule = bcast(group(comm), root, items.first(), element.size(), &choices);
+        run(env, comm, ("a broadcast", &schedule), (&items, &items), element, None)
     })
 }
 
@@ -300,20 +182,20 @@ pub(crate) fn move_blocks(
                 return Err(Fault::Unusable { what: "array", why }.into());
             }
         };
-        let (octets, choices) = (element.size(), choices()?);
+        let (octets, choices) = (element.size(), choices(comm)?);
         let (own, theirs) = (sent.counts(), received.counts());
         check_own(how, group.rank as usize, root as usize, &own, &theirs)?;
         let (name, schedule) = match how {
-            GATHER => ("a gather", gather(group, root, sent.first(), octets, choices)),
+            GATHER => ("a gather", gather(group, root, sent.first(), octets, &choices)),
             GATHERV => ("a gather", gatherv(group, root, sent.first(), &theirs)),
-            SCATTER => ("a scatter", scatter(group, root, received.first(), octets, choices)),
+            SCATTER => ("a scatter", scatter(group, root, received.first(), octets, &choices)),
             SCATTERV => ("a scatter", scatterv(group, root, received.first(), &own)),
-            ALLGATHER => ("an allgather", allgather(group, received.first(), octets, choices)),
-            ALLGATHERV => ("an allgather", allgatherv(group, &theirs, octets, choices)),
-            ALLTOALL => ("an alltoall", alltoall(group, received.first(), octets, choices)),
-            _ => ("an alltoall", alltoallv(group, &own, &theirs, octets, choices)),
+            ALLGATHER => ("an allgather", allgather(group, received.first(), octets, &choices)),
+            ALLGATHERV => ("an allgather", allgatherv(group, &theirs, octets, &choices)),
+            ALLTOALL => ("an alltoall", alltoall(group, received.first(), octets, &choices)),
+            _ => ("an alltoall", alltoallv(group, &own, &theirs, octets, &choices)),
         };
-        run(env, comm, name, &schedule, &sent, &received, element, true, &mut |_, _, _, _| true)
+        run(env, comm, (name, &schedule), (&sent, &received), element, None)
     })
 }
 
@@ -388,13 +270,13 @@ impl<'a> Arguments<'a> {
             let why = "it combines pairs, and an item has an odd number of elements";
             return Err(Fault::Unusable { what: "operation", why }.into());
         }
-        let (octets, choices) = (self.from.element().size(), choices()?);
+        let (octets, choices) = (self.from.element().size(), choices(comm)?);
         let (name, schedule) = match how {
-            REDUCE => ("a reduction", reduce(group, root, elements, operation, octets, choices)),
-            ALLREDUCE => ("a reduction", allreduce(group, elements, operation, octets, choices)),
+            REDUCE => ("a reduction", reduce(group, root, elements, operation, octets, &choices)),
+            ALLREDUCE => ("a reduction", allreduce(group, elements, operation, octets, &choices)),
             REDUCE_SCATTER => {
                 let own: Vec<usize> = counts.iter().map(|count| *count as usize * item).collect();
-                ("a reduction", reduce_scatter(group, &own, operation, octets, choices))
+                ("a reduction", reduce_scatter(group, &own, operation, octets, &choices))
             }
             SCAN => ("a scan", scan(group, elements)),
             _ => return Err(Fault::Unusable { what: "call", why: "it has no such code" }.into()),
@@ -425,20 +307,12 @@ pub(crate) fn reduce_items(
         let arguments =
             Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts: &counts };
         let Prepared { name, schedule, sent, received } = arguments.prepare(env, comm, operation)?;
-        run(
-            env,
-            comm,
-            name,
-            &schedule,
-            &sent,
-            &received,
-            from.element(),
-            true,
-            &mut |_, from, into, is_lower| {
-                mpjdev_reduction::combine(operator, element, from, into, is_lower);
-                true
-            },
-        )
+        let mut combine = |_: &mut Env, from: &[u8], into: &mut [u8], is_lower| {
+            mpjdev_reduction::combine(operator, element, from, into, is_lower);
+            true
+        };
+        let reduction = Reduction { combine: &mut combine, is_divisible: true };
+        run(env, comm, (name, &schedule), (&sent, &received), from.element(), Some(reduction))
     })
 }
 
@@ -480,7 +354,8 @@ pub(crate) fn reduce_with(
             && env.combine(&mut combiner)
             && high.get(env, &mut copy, into)
     };
-    let ended = run(env, &comm, name, &schedule, &sent, &received, from.element(), false, &mut combine);
+    let reduction = Reduction { combine: &mut combine, is_divisible: false };
+    let ended = run(env, &comm, (name, &schedule), (&sent, &received), from.element(), Some(reduction));
     env.adopt_exception(&combiner);
     ended
 }

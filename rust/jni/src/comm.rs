@@ -516,6 +516,11 @@ pub(crate) fn free_request(_: &mut Env, request: i64) -> Answer<()> {
 
 // ---- Collective operations
 
+/// Waits until all ranks have entered.
+pub(crate) fn barrier(env: &mut Env, comm: i64) -> Answer<()> {
+    handle::with_comm(comm, |comm| Ok(comm.barrier(&mut || env.may_wait())?))
+}
+
 pub(crate) fn start_barrier(_: &mut Env, comm: i64) -> Answer {
     handle::keep_operation(handle::comm(comm)?.start_barrier())
 }

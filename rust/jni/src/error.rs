@@ -93,6 +93,14 @@ impl Failure {
 }
 
 impl Failure {
+    /// The error of the engine, if it is one.
+    pub(crate) fn device_error(&self) -> Option<DeviceError> {
+        match &*self.0 {
+            Fault::Device(error) => Some(error.clone()),
+            _ => None,
+        }
+    }
+
     /// Whether the reason may be an exception of an upcall: a wait has ended because the
     /// [environment](crate::boundary::Env::may_wait) requested it, or a reduction has failed.
     pub(crate) fn is_of_upcall(&self) -> bool {

@@ -133,6 +133,7 @@ natives! {
         (comm: long, from/from_length/from_element: array, from_off: int, from_rank: int, from_exts: int, from_strs: int,
          from_indexes/from_ints: ints, dest: int, send_tag: int, to/to_length/to_element: array, to_off: int, to_rank: int,
          to_exts: int, to_strs: int, to_indexes/to_ints: ints, source: int, recv_tag: int, out: status) -> long;
+    "barrier" Java_mpjdev_core_Native_barrier = comm::barrier, (comm: long) -> void;
     "startBarrier" Java_mpjdev_core_Native_startBarrier = comm::start_barrier, (comm: long) -> long;
     "startDup" Java_mpjdev_core_Native_startDup = comm::start_dup, (comm: long) -> long;
     "startCreate" Java_mpjdev_core_Native_startCreate = comm::start_create, (comm: long, ids/length: ints) -> long;

@@ -16,6 +16,7 @@ use crate::abandonment::NOTICE_LEN;
 use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
+use crate::packet::PacketEngine;
 use crate::request::RequestId;
 
 /// The named rank was the first to leave an operation: mostly the sender itself.
@@ -35,6 +36,24 @@ impl Comm {
             return Err(error.clone());
         }
         self.check_abandonment()?.map_or(Ok(()), Err)
+    }
+
+    /// Checks that this rank may communicate, and that a collective operation may start. One in which this
+    /// rank `receives` polls for notices while it waits.
+    ///
+    /// # Errors
+    /// As for [`check_collectives`](Self::check_collectives).
+    pub(super) fn check_next_collective(&self, receives: bool) -> Result<(), DeviceError> {
+        let is_sure = |engine: &PacketEngine| {
+            receives && self.abandonment().error().is_none() && engine.is_undisturbed()
+        };
+        match self.packet_engine() {
+            Some(engine) if is_sure(engine) => Ok(()),
+            _ => {
+                self.check_going(false)?;
+                self.check_collectives(false)
+            }
+        }
     }
 
     /// Polls for a notice. Returns the error of all further collective operations if one has arrived. Does

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use mpjdev_buffer::{Type, capacity::section_capacity};
+use mpjdev_buffer::Message;
 use mpjdev_proto::collective::{
     Action, Barrier, Collective, Communicator, Creation, IntercommCreation, Intercommunicator, ProtocolError,
-    Refusal, payload_len_max,
+    Refusal,
 };
 use mpjdev_proto::context::ContextError;
 use mpjdev_transport::wait::WaitControl;
 
 use super::outcome::Outcome;
-use super::traffic::{pack, unpack};
+use super::traffic::{capacity_of_ranks, pack, unpack};
 use crate::comm::{Comm, Part};
 use crate::engine::Engine;
 use crate::error::DeviceError;
@@ -140,6 +140,20 @@ impl MachineRun {
         MachineRun::new(comm, Machine::Barrier(barrier), is_end)
     }
 
+    /// A barrier in progress that may wait for a message, given by its source and tag.
+    pub(super) fn barrier_awaiting(
+        comm: &Comm,
+        barrier: Barrier,
+        awaited: Option<(u32, i32)>,
+    ) -> Result<MachineRun, DeviceError> {
+        let mut running = MachineRun::barrier(comm, barrier, false);
+        if let Some((source, tag)) = awaited {
+            let id = comm.receive_collective(source, tag, running.capacity(), false)?;
+            running.pending.push((id, Sender::Member { source, tag }));
+        }
+        Ok(running)
+    }
+
     /// The creation of an intercommunicator, at a leader with the way to the other one.
     pub(super) fn intercomm(comm: &Comm, machine: IntercommCreation, link: Option<PeerLink>) -> MachineRun {
         let machine = Machine::Intercomm(Box::new(machine));
@@ -225,12 +239,7 @@ impl MachineRun {
 
     fn send(&self, comm: &Comm, dest: u32, tag: i32, octets: &[u8]) -> Result<(), DeviceError> {
         let message = pack(comm.source(), octets)?;
-        match comm.send_collective(dest, tag, &message, self.is_end) {
-            // The machine does not wait for this send. A rank that waits for the message notices the end
-            // itself.
-            Ok(()) | Err(DeviceError::PeerFinished { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
+        send_unless_finished(comm, dest, tag, &message, self.is_end)
     }
 
     /// Hands the first complete receive to the machine; false when there is none.
@@ -420,12 +429,25 @@ impl MachineRun {
 
     /// Capacity for the largest message of the operation.
     fn capacity(&self) -> usize {
-        let size = match self.machine {
-            Machine::Barrier(_) | Machine::Creation(_) => self.comm.all_members().len() as u32,
-            Machine::Intercomm(_) => self.comm.engine().world_size(),
-        };
-        // A leader's message has 8 octets more.
-        section_capacity(Type::Byte, payload_len_max(size) as u32 + 8) as usize
+        capacity_of_ranks(match self.machine {
+            Machine::Barrier(_) | Machine::Creation(_) => self.comm.all_members().len(),
+            Machine::Intercomm(_) => self.comm.engine().world_size() as usize,
+        })
+    }
+}
+
+/// Sends a message of a machine, which does not wait for it. A rank that waits for the message notices the
+/// end of its source itself.
+pub(super) fn send_unless_finished(
+    comm: &Comm,
+    dest: u32,
+    tag: i32,
+    message: &Message,
+    is_end: bool,
+) -> Result<(), DeviceError> {
+    match comm.send_collective(dest, tag, message, is_end) {
+        Ok(()) | Err(DeviceError::PeerFinished { .. }) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -7,6 +7,7 @@ use mpjdev_proto::collective::Refusal;
 use mpjdev_proto::context::{WORLD, collective};
 use mpjdev_transport::config::{Config, ENVELOPE_LEN};
 use mpjdev_transport::pool::HeapPool;
+use mpjdev_transport::wait::Uninterruptible;
 use mpjdev_transport::{PacketSource, Transport, local};
 
 use super::traffic::pack;
@@ -156,4 +157,13 @@ fn rank_0_that_fails_between_settlements_leaves_the_new_communicator() {
     let Ok(Some(Outcome::Created(Some(made)))) = dups[1].advance() else { panic!("rank 1 is settled") };
     let barrier = made.start_barrier().advance().map(drop);
     assert!(matches!(barrier, Err(DeviceError::Abandoned { rank: 0, .. })), "{barrier:?}");
+}
+
+#[test]
+fn barrier_after_finish_is_refused() {
+    let worlds = worlds(1, &Config::default());
+    worlds[0].barrier(&mut Uninterruptible).expect("of one rank");
+    let engine = worlds[0].packet_engine().expect("over a transport");
+    engine.finish(None, &mut Uninterruptible).expect("nothing is left");
+    assert_eq!(worlds[0].barrier(&mut Uninterruptible), Err(DeviceError::Finished { rank: 0 }));
 }

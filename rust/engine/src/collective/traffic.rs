@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use mpjdev_buffer::capacity::section_capacity;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
-use mpjdev_buffer::{BufferError, Encoding, Message, ReadBuffer, SlabSource, Type, WriteBuffer};
+use mpjdev_buffer::{
+    BufferError, Encoding, Message, ReadBuffer, SectionHeader, SlabSource, Type, WriteBuffer,
+};
+use mpjdev_proto::collective::payload_len_max;
 use mpjdev_proto::context::{ContextError, collective};
 use mpjdev_transport::config::{INLINE_MAX, TOKEN_LEN};
 use mpjdev_transport::pool::HeapPool;
@@ -68,11 +71,24 @@ const BEYOND_LIMIT_MAX: usize = INLINE_MAX - TOKEN_LEN;
 /// rank that failed between two messages of an operation would leave members waiting, in a C MPI without an
 /// end. An operation has one of them in flight to each member at most.
 pub(super) fn pack(source: &Arc<dyn SlabSource>, octets: &[u8]) -> Result<Message, DeviceError> {
+    if octets.is_empty()
+        && let Ok(slab) = source.take(INLINE_MAX)
+    {
+        let mut message = Message::from_empty_slab(slab);
+        message.write_headers_of(SectionHeader { element: Type::Byte, count: 0 });
+        return Ok(message);
+    }
     let packed = pack_in(source, octets);
     if packed.is_ok() || MESSAGE_OVERHEAD + capacity_of(octets) > BEYOND_LIMIT_MAX {
         return packed;
     }
     pack_in(&(HeapPool::new(u64::MAX) as Arc<dyn SlabSource>), octets)
+}
+
+/// Capacity for the largest message of a machine among this number of ranks.
+pub(super) fn capacity_of_ranks(ranks: usize) -> usize {
+    // A leader's message has 8 octets more.
+    section_capacity(Type::Byte, payload_len_max(ranks as u32) as u32 + 8) as usize
 }
 
 fn capacity_of(octets: &[u8]) -> usize {
@@ -111,8 +127,6 @@ fn ours(error: BufferError) -> DeviceError {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use mpjdev_proto::collective::payload_len_max;
-
     use super::*;
 
     #[test]

@@ -223,6 +223,11 @@ impl PacketEngine {
         self.has_remote() && self.remote[peer as usize]
     }
 
+    /// Whether messages to and from all these ranks stay on this machine.
+    pub(crate) fn are_local(&self, ranks: &[u32]) -> bool {
+        !self.has_remote() || !ranks.iter().any(|rank| self.remote[*rank as usize])
+    }
+
     /// Whether messages to and from a rank are physical ones, and a split message is two of them.
     #[inline(always)]
     pub(crate) fn is_physical(&self, peer: u32) -> bool {

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use mpjdev_buffer::Message;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_transport::wait::{Backoff, Step};
 
 use crate::operation::{Accept, FastRecv, damaged};
 use crate::packet::engine::{Core, PacketEngine, State};
@@ -20,6 +21,8 @@ use crate::packet::recv::UnpostedRecv;
 const OTHERS: usize = 16;
 /// Polls for a short message before the thread checks for other events.
 const POLLS: u32 = 8;
+/// Polls before a yield of a rank that has no processor of its own.
+const SHARED_SPINS: u32 = 2;
 /// One of this number of attempts at a short message handles the packets of all sources instead.
 const SHORT_MAX: u32 = 64;
 
@@ -62,10 +65,47 @@ impl PacketEngine {
         accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv {
+        self.try_recv_polling(selector, capacity, accept, place, self.config.spins)
+    }
+
+    /// As [`try_recv_spinning`](Self::try_recv_spinning), and then yields between polls. The caller posts a
+    /// receive when the thread should sleep.
+    pub(crate) fn try_recv_yielding(
+        &self,
+        selector: Selector,
+        capacity: usize,
+        accept: Accept,
+        place: &mut Option<Message>,
+    ) -> FastRecv {
+        // With more ranks than processors the source mostly has to run first.
+        let has_processor = self.config.leaves_processor;
+        let spins = if has_processor { self.config.spins } else { self.config.spins.min(SHARED_SPINS) };
+        let mut received = self.try_recv_polling(selector, capacity, accept, place, spins);
+        let mut backoff = Backoff::after_pauses(&self.config);
+        backoff.adapt_to(&self.oversubscription);
+        while let (FastRecv::Empty, Step::Yield) = (&received, backoff.step()) {
+            self.progress_for_process();
+            backoff.yield_now(&self.oversubscription);
+            received = self.try_recv_polling(selector, capacity, accept, place, 1);
+        }
+        if matches!(received, FastRecv::Done(_)) {
+            self.note_wait(&backoff);
+        }
+        received
+    }
+
+    #[inline(always)]
+    fn try_recv_polling(
+        &self,
+        selector: Selector,
+        capacity: usize,
+        accept: Accept,
+        place: &mut Option<Message>,
+        mut pauses: u32,
+    ) -> FastRecv {
         if self.config.message_oriented || self.transport.epoch() != 0 || self.must_post_at_once() {
             return FastRecv::Unavailable;
         }
-        let mut pauses = self.config.spins;
         if self.takes_short
             && let Some(message) = place
             && let Some(taken) = self.take_short(selector, capacity, message, &mut pauses)

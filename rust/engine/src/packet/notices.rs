@@ -12,6 +12,15 @@ use crate::packet::engine::PacketEngine;
 use crate::request::RequestId;
 
 impl PacketEngine {
+    /// Whether this rank may communicate, no other has ended, and no message waits for its receive.
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        if self.transport.epoch() != 0 || self.end_flags.has_begun() {
+            return false;
+        }
+        let core = self.lock();
+        core.state.recv_queue.unexpected_len() == 0 && self.check_self(&core.state).is_ok()
+    }
+
     /// Takes a notice out of matching. Returns the world rank of its sender, and the message unless it is
     /// damaged.
     pub(crate) fn take_abandonment(

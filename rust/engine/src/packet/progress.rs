@@ -160,7 +160,7 @@ impl PacketEngine {
 
     /// Leaves the processor when the ranks that this one waits for take turns with it there.
     #[inline]
-    fn note_wait(&self, backoff: &Backoff) {
+    pub(crate) fn note_wait(&self, backoff: &Backoff) {
         if self.config.leaves_processor && self.oversubscription.note_wait(backoff) {
             #[cfg(not(loom))]
             mpjdev_sys::processors::leave();
@@ -193,7 +193,7 @@ impl PacketEngine {
         }
     }
 
-    fn progress_for_process(&self) {
+    pub(crate) fn progress_for_process(&self) {
         // This rank may have just made room for packets of others, and others for its own. Either this thread
         // sees their count, or they see the room in their last poll: every thread passes this fence before
         // that poll and its sleep.

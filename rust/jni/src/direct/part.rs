@@ -13,12 +13,12 @@ use crate::error::Failure;
 use crate::handle::Selection;
 
 /// The offset of the elements in a message of one section.
-pub(super) const ELEMENTS: usize = layout::PRIMARY_HEADER_LEN + layout::SECTION_HEADER_LEN;
+pub(crate) const ELEMENTS: usize = layout::PRIMARY_HEADER_LEN + layout::SECTION_HEADER_LEN;
 
 /// The elements of an array that a send packs, or that a receive stores.
 pub(crate) struct Part<'a> {
     pub(super) array: &'a Array,
-    pub(super) count: usize,
+    pub(crate) count: usize,
     pub(super) shape: Shape<'a>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Part<'a> {
     ///
     /// # Errors
     /// Also those of the wait for the elements: the ones before are in the array.
-    pub(super) fn take_begun(
+    pub(crate) fn take_begun(
         &self,
         env: &mut Env,
         comm: &Comm,
@@ -220,7 +220,7 @@ impl<'a> Part<'a> {
     }
 
     /// Packs the elements of a message that was sent before.
-    pub(super) fn pack(&self, env: &mut Env, ahead: Ahead<'_>) -> Answer<()> {
+    pub(crate) fn pack(&self, env: &mut Env, ahead: Ahead<'_>) -> Answer<()> {
         match self.shape {
             Shape::Run(off) => self.array.pack(env, off, self.count, ahead),
             Shape::Picked(picked) => self.array.pack_picked(env, picked, ahead),

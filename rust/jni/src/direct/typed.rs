@@ -54,6 +54,25 @@ impl Placed {
         Part { array, count: self.count(), shape }
     }
 
+    /// Consecutive elements of them in the array, as elements of their type.
+    ///
+    /// # Panics
+    /// They are not all of them, and lie apart.
+    pub(crate) fn elements<'a>(&'a self, array: &'a Array, skip: usize, len: usize) -> Part<'a> {
+        assert!(self.is_run() || (skip, len) == (0, self.count()), "{len} elements from {skip} on");
+        let shape = match &self.placement {
+            Placement::Run { off, .. } => Shape::Run(off + skip),
+            Placement::Patch(patch) => Shape::Patch(patch),
+            Placement::Items(items) => Shape::Items(items),
+        };
+        Part { array, count: len, shape }
+    }
+
+    /// Whether they follow each other in the array.
+    pub(crate) fn is_run(&self) -> bool {
+        matches!(self.placement, Placement::Run { .. })
+    }
+
     /// The number of elements.
     pub(crate) fn count(&self) -> usize {
         self.placement.count()

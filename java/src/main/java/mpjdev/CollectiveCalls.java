@@ -8,6 +8,17 @@ import mpjdev.core.Waits;
 final class CollectiveCalls {
     private CollectiveCalls() {}
 
+    /** Waits until all ranks have entered. */
+    static void barrier(Comm comm) {
+        try {
+            Waits.barrier(comm.handle());
+        } catch (NativeFailure f) {
+            throw Errors.comm(f);
+        } finally {
+            Reference.reachabilityFence(comm);
+        }
+    }
+
     /** Returns the communicator that the operation makes, or null. */
     static Comm complete(Comm comm, long operation) {
         try {

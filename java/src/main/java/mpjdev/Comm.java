@@ -259,7 +259,7 @@ public class Comm extends PatchArrayMessages {
      *     job uses the draft of IMPI, which defines no barrier; nothing has been sent then
      */
     public void barrier() {
-        CollectiveCalls.complete(this, Native.startBarrier(handle()));
+        CollectiveCalls.barrier(this);
     }
 
     /**

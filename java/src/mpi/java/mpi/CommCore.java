@@ -81,7 +81,7 @@ abstract class CommCore {
     /** Waits until all ranks have called it. */
     final void barrier() {
         try {
-            Waits.complete(Native.startBarrier(handle()));
+            Waits.barrier(handle());
         } catch (RuntimeException e) {
             throw raised(Failures.of(e));
         } finally {

@@ -1,11 +1,13 @@
 //! Tests of schedules between ranks that are threads.
 
+use mpjdev_buffer::Type;
 use mpjdev_schedule::{Choices, Group, Operation, allreduce};
 use mpjdev_transport::config::Config;
 use mpjdev_transport::wait::Uninterruptible;
 
 use super::super::tests::worlds;
 use super::*;
+use crate::comm::Status;
 
 fn bcast(group: Group, root: u32, count: usize, element_len: usize) -> Schedule {
     mpjdev_schedule::bcast(group, root, count, element_len, &Choices::default())
@@ -15,23 +17,119 @@ fn group(comm: &Comm) -> Group {
     Group { rank: comm.rank(), size: comm.size() as u32 }
 }
 
-/// Octets of one operation on bytes; `own` are the elements of this rank.
-fn run(comm: &Comm, schedule: &Schedule, own: &[u8]) -> Result<Vec<u8>, DeviceError> {
-    let mut memory = Scratch::zeroed(schedule.len).expect("memory");
-    if let Some(input) = schedule.input.first() {
-        memory.octets()[input.start..input.start + input.len].copy_from_slice(&own[..input.len]);
+/// A program whose blocks are vectors of octets.
+struct Blocks<'a> {
+    element: Type,
+    input: Vec<Vec<u8>>,
+    output: Vec<Vec<u8>>,
+    is_divisible: bool,
+    is_in_place: bool,
+    combine: &'a mut dyn FnMut(&[u8], &mut [u8]) -> bool,
+    keep_waiting: bool,
+}
+
+impl Blocks<'_> {
+    fn range(&self, part: BlockPart) -> std::ops::Range<usize> {
+        let size = self.element.size();
+        part.skip * size..(part.skip + part.len) * size
     }
-    let mut area = Area { memory: &mut memory, element: Type::Byte };
-    let mut sum = |from: &[u8], into: &mut [u8], _| {
-        for (into, from) in into.iter_mut().zip(from) {
-            *into = into.wrapping_add(*from);
-        }
+}
+
+impl Caller for Blocks<'_> {
+    fn element(&self) -> Type {
+        self.element
+    }
+
+    fn input_is_divisible(&self, _: usize) -> bool {
+        self.is_divisible
+    }
+
+    fn output_is_divisible(&self, _: usize) -> bool {
+        self.is_divisible
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.is_in_place
+    }
+
+    fn pack(&mut self, part: BlockPart, place: Octets<'_>) -> bool {
+        assert!(self.is_divisible || self.range(part).len() == self.input[part.block].len());
+        place.put_octets(&self.input[part.block][self.range(part)]);
         true
+    }
+
+    fn pack_ahead(&mut self, part: BlockPart, ahead: AheadOf<'_>, send_packed: &dyn Fn()) -> bool {
+        let (_, place) = ahead.message.sole_section(self.element, part.len).expect("a section");
+        let octets = self.input[part.block][self.range(part)].to_vec();
+        for (at, octets) in (0..).step_by(10_000).zip(octets.chunks(10_000)) {
+            place.range(at, octets.len()).put_octets(octets);
+            ahead.packer.publish(ELEMENTS + at + octets.len());
+            send_packed();
+        }
+        ahead.packer.finish();
+        true
+    }
+
+    fn store(&mut self, part: BlockPart, octets: Octets<'_>, _: bool) -> bool {
+        let range = self.range(part);
+        assert!(self.is_divisible || range.len() == self.output[part.block].len());
+        octets.get_octets(&mut self.output[part.block][range]);
+        true
+    }
+
+    fn store_begun(&mut self, part: BlockPart, comm: &Comm, message: &mut Message, status: &Status) -> bool {
+        let len = message.first_len();
+        comm.await_packed(status.source, message, len, &mut Uninterruptible).expect("packed");
+        self.store(part, elements_of(message, part.len * self.element.size()), false)
+    }
+
+    fn combine(&mut self, from: &[u8], into: &mut [u8], _: bool) -> bool {
+        (self.combine)(from, into)
+    }
+
+    fn combines_parts(&self) -> bool {
+        self.is_divisible
+    }
+
+    fn keep_waiting(&mut self) -> bool {
+        self.keep_waiting
+    }
+}
+
+fn sum(from: &[u8], into: &mut [u8]) -> bool {
+    into.iter_mut().zip(from).for_each(|(into, from)| *into = into.wrapping_add(*from));
+    true
+}
+
+/// The blocks of one operation on bytes; `own` are the elements of this rank.
+fn run_with(
+    comm: &Comm,
+    schedule: &Schedule,
+    own: &[u8],
+    change: impl FnOnce(&mut Blocks<'_>),
+) -> Result<Vec<Vec<u8>>, DeviceError> {
+    let mut at = 0;
+    let input = schedule.input.iter().map(|run| {
+        at += run.len;
+        own[at - run.len..at].to_vec()
+    });
+    let mut blocks = Blocks {
+        element: Type::Byte,
+        input: input.collect(),
+        output: schedule.output.iter().map(|run| vec![0; run.len]).collect(),
+        is_divisible: true,
+        is_in_place: false,
+        combine: &mut sum,
+        keep_waiting: true,
     };
-    let mut reduction = Reduction { combine: &mut sum, is_divisible: true };
-    comm.run_schedule("a test", schedule, &mut area, &mut reduction, &mut Uninterruptible)?;
-    let output = schedule.output.first().map_or(0..0, |run| run.start..run.start + run.len);
-    Ok(memory.octets()[output].to_vec())
+    change(&mut blocks);
+    comm.run_schedule("a test", schedule, &mut blocks)?;
+    Ok(blocks.output)
+}
+
+/// Octets of the first block of the output.
+fn run(comm: &Comm, schedule: &Schedule, own: &[u8]) -> Result<Vec<u8>, DeviceError> {
+    run_with(comm, schedule, own, |_| {}).map(|output| output.into_iter().next().unwrap_or_default())
 }
 
 /// Runs a function at each rank of a job of threads.
@@ -70,6 +168,57 @@ fn reduction_combines_the_vectors_of_all() {
     }
 }
 
+/// Blocks of any length and of any layout, and blocks that are input and output.
+#[test]
+fn every_algorithm_gives_each_rank_its_blocks() {
+    let variables = [
+        ("MPJDEV_COLL_ALLREDUCE", "direct-blocks"),
+        ("MPJDEV_COLL_ALLREDUCE", "rabenseifner"),
+        ("MPJDEV_COLL_ALLREDUCE", "ring"),
+    ];
+    for ((variable, name), count) in variables.into_iter().flat_map(|v| [1, 3, 1000, 400_000].map(|n| (v, n)))
+    {
+        let choices =
+            Choices::from_variables(|asked| (asked == variable).then(|| name.to_owned())).expect("a name");
+        for (is_divisible, is_in_place) in [(true, false), (false, false), (true, true)] {
+            for ranks in [2, 5] {
+                let sums = at_each(ranks, |comm| {
+                    let operation = Operation { unit: 1, is_commutative: true, is_divisible: true };
+                    let schedule = allreduce(group(comm), count, operation, 1, &choices);
+                    let own: Vec<u8> = (0..count).map(|at| (at * (comm.rank() as usize + 1)) as u8).collect();
+                    let change = |blocks: &mut Blocks<'_>| {
+                        (blocks.is_divisible, blocks.is_in_place) = (is_divisible, is_in_place);
+                    };
+                    run_with(comm, &schedule, &own, change).expect("complete").remove(0)
+                });
+                let weight: u32 = (1..=ranks).sum();
+                let expected: Vec<u8> = (0..count).map(|at| (at * weight as usize) as u8).collect();
+                assert!(
+                    sums.iter().all(|sum| *sum == expected),
+                    "{name} of {count} elements, {is_divisible}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn long_blocks_are_exchanged_while_they_are_packed() {
+    let count = 300_000;
+    let exchanged = at_each(3, |comm| {
+        let schedule = mpjdev_schedule::alltoall(group(comm), count, 1, &Choices::default().intra_node(true));
+        let own: Vec<u8> =
+            (0..3 * count).map(|at| (at / count) as u8 * 10 + comm.rank() as u8 + (at % 7) as u8).collect();
+        run_with(comm, &schedule, &own, |_| {}).expect("complete")
+    });
+    for (rank, blocks) in exchanged.iter().enumerate() {
+        for (source, block) in blocks.iter().enumerate() {
+            let expected = (0..count).map(|at| (rank * 10 + source + (rank * count + at) % 7) as u8);
+            assert!(block.iter().copied().eq(expected), "block of {source} at {rank}");
+        }
+    }
+}
+
 /// Rank 2, whose vector is too short, fails, and so does rank 3 behind it in the tree. Rank 1 completes, and
 /// so does the next operation of all.
 #[test]
@@ -100,8 +249,6 @@ fn interrupted_rank_ends_the_operation_of_all() {
             1,
             &Choices::default(),
         );
-        let mut memory = Scratch::zeroed(schedule.len).expect("memory");
-        let mut area = Area { memory: &mut memory, element: Type::Byte };
         let is_interrupted = comm.rank() == 1;
         if comm.rank() == 0 {
             // Rank 0 stays out, so no rank can complete.
@@ -109,9 +256,7 @@ fn interrupted_rank_ends_the_operation_of_all() {
                 std::thread::yield_now();
             }
         }
-        let mut may_wait = || !is_interrupted;
-        let mut reduction = Reduction { combine: &mut |_, _, _| true, is_divisible: true };
-        comm.run_schedule("a test", &schedule, &mut area, &mut reduction, &mut may_wait)
+        run_with(comm, &schedule, &[1], |blocks| blocks.keep_waiting = !is_interrupted)
     });
     assert_eq!(outcomes[1], Err(DeviceError::Interrupted));
     for outcome in [&outcomes[0], &outcomes[2]] {
@@ -126,12 +271,19 @@ fn failed_reduction_is_an_error_of_all_that_need_its_result() {
         let outcomes = at_each(4, |comm| {
             let operation = Operation { unit: 1, is_commutative: false, is_divisible: false };
             let schedule = allreduce(group(comm), count, operation, element.size(), &Choices::default());
-            let mut memory = Scratch::zeroed(schedule.len * element.size()).expect("memory");
-            let mut area = Area { memory: &mut memory, element };
             let fails = comm.rank() == 2;
-            let mut reduction = Reduction { combine: &mut |_, _, _| !fails, is_divisible: false };
-            let first =
-                comm.run_schedule("a test", &schedule, &mut area, &mut reduction, &mut Uninterruptible);
+            let (input, output) =
+                (vec![vec![0; count * element.size()]], vec![vec![0; count * element.size()]]);
+            let mut blocks = Blocks {
+                element,
+                input,
+                output,
+                is_divisible: false,
+                is_in_place: false,
+                combine: &mut |_, _| !fails,
+                keep_waiting: true,
+            };
+            let first = comm.run_schedule("a test", &schedule, &mut blocks);
             (first, run(comm, &bcast(group(comm), 0, 4, 1), &[9; 4]))
         });
         let failures =

@@ -614,6 +614,9 @@ public final class Native {
 
     // ---- Collective operations
 
+    /** Waits until all ranks have called it. Blocks. */
+    public static native void barrier(long comm);
+
     /** Starts a barrier. Does not block. Returns an operation, which {@link #advance} completes. */
     public static native long startBarrier(long comm);
 

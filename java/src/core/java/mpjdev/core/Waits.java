@@ -22,6 +22,20 @@ public final class Waits {
     }
 
     /**
+     * Waits until all ranks have entered a barrier. Blocks.
+     *
+     * @param comm the communicator
+     * @throws NativeFailure as {@link Native#barrier}
+     */
+    public static void barrier(long comm) {
+        if (Backoff.isVirtual()) {
+            complete(Native.startBarrier(comm));
+        } else {
+            Native.barrier(comm);
+        }
+    }
+
+    /**
      * Completes a send or a receive of a virtual thread. Blocks; an interrupt does not end it.
      *
      * @param request the request, which is freed; 0 for a send that is done

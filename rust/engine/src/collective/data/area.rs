@@ -1,0 +1,240 @@
+//! The elements of a schedule: in blocks of the program until a step changes or combines them, then in memory
+//! of the operation.
+
+use std::cell::Cell;
+
+use mpjdev_buffer::{Octets, SlabError};
+use mpjdev_schedule::{Run, Schedule};
+use mpjdev_sys::scratch::Scratch;
+
+use super::caller::{BlockPart, Caller};
+use crate::error::DeviceError;
+
+/// Longest memory that a thread keeps for its next operation.
+const KEPT_MAX: usize = 16 << 20;
+
+thread_local! {
+    static KEPT: Cell<Option<Scratch>> = const { Cell::new(None) };
+}
+
+/// The area of one rank in one operation.
+pub(super) struct Area<'a> {
+    schedule: &'a Schedule,
+    /// Octets of an element.
+    size: usize,
+    memory: Option<Scratch>,
+    /// Elements that are in memory.
+    present: Vec<Run>,
+    /// Elements of the output that the program has.
+    stored: Vec<Run>,
+}
+
+fn end(run: Run) -> usize {
+    run.start + run.len
+}
+
+fn holds(outer: Run, inner: Run) -> bool {
+    outer.start <= inner.start && end(inner) <= end(outer)
+}
+
+fn overlap(a: Run, b: Run) -> Option<Run> {
+    let (start, end) = (a.start.max(b.start), end(a).min(end(b)));
+    (start < end).then(|| Run { start, len: end - start })
+}
+
+/// Calls `each` with the parts of a run that overlap none of `others`, until it returns false.
+fn each_gap(run: Run, others: &[Run], each: &mut dyn FnMut(Run) -> bool) -> bool {
+    let Some((first, others)) = others.split_first() else { return run.len == 0 || each(run) };
+    let Some(covered) = overlap(run, *first) else { return each_gap(run, others, each) };
+    let before = Run { start: run.start, len: covered.start - run.start };
+    let after = Run { start: end(covered), len: end(run) - end(covered) };
+    [before, after].into_iter().all(|part| part.len == 0 || each_gap(part, others, each))
+}
+
+impl<'a> Area<'a> {
+    pub(super) fn new(schedule: &'a Schedule, size: usize) -> Area<'a> {
+        Area { schedule, size, memory: None, present: Vec::new(), stored: Vec::new() }
+    }
+
+    /// Provides memory for the area, whose elements have no value before they are written.
+    fn prepare(&mut self) -> Result<&mut Scratch, DeviceError> {
+        let len = self.schedule.len * self.size;
+        if self.memory.is_none() {
+            let kept = KEPT.take().filter(|kept| kept.len() >= len);
+            self.memory = kept.or_else(|| Scratch::zeroed(len));
+        }
+        self.memory.as_mut().ok_or(DeviceError::Memory(SlabError::System { asked: len as u64 }))
+    }
+
+    /// The octets of elements, which no step has to have written.
+    pub(super) fn octets_mut(&mut self, run: Run) -> Result<&mut [u8], DeviceError> {
+        let range = run.start * self.size..end(run) * self.size;
+        Ok(&mut self.prepare()?.octets()[range])
+    }
+
+    /// The part of the input that these elements still are.
+    pub(super) fn input_part(&self, caller: &dyn Caller, run: Run) -> Option<BlockPart> {
+        if self.present.iter().any(|present| overlap(*present, run).is_some()) {
+            return None;
+        }
+        let block = self.schedule.input.iter().position(|block| holds(*block, run))?;
+        let input = self.schedule.input[block];
+        let is_whole = input == run;
+        (is_whole || caller.input_is_divisible(block)).then(|| BlockPart {
+            block,
+            skip: run.start - input.start,
+            len: run.len,
+        })
+    }
+
+    /// The part of the output that these elements are, if the program can take them now.
+    pub(super) fn output_part(&self, caller: &dyn Caller, run: Run) -> Option<BlockPart> {
+        let block = self.schedule.output.iter().position(|block| holds(*block, run))?;
+        let output = self.schedule.output[block];
+        let is_whole = output == run;
+        (is_whole || caller.output_is_divisible(block)).then(|| BlockPart {
+            block,
+            skip: run.start - output.start,
+            len: run.len,
+        })
+    }
+
+    /// Copies those elements to memory that are still input. False if the program has failed.
+    pub(super) fn fetch(&mut self, caller: &mut dyn Caller, run: Run) -> Result<bool, DeviceError> {
+        if run.len == 0 || self.present.iter().any(|present| holds(*present, run)) {
+            return Ok(true);
+        }
+        let size = self.size;
+        self.prepare()?;
+        for (block, input) in self.schedule.input.iter().enumerate() {
+            let Some(wanted) = overlap(*input, run) else { continue };
+            let wanted = if caller.input_is_divisible(block) { wanted } else { *input };
+            let Some(memory) = &self.memory else { break };
+            let mut pack = |gap: Run| {
+                let place = Octets::new(memory.words(), gap.start * size, gap.len * size);
+                caller.pack(BlockPart { block, skip: gap.start - input.start, len: gap.len }, place)
+            };
+            if !each_gap(wanted, &self.present, &mut pack) {
+                return Ok(false);
+            }
+            self.present.push(wanted);
+        }
+        self.note_written(run);
+        Ok(true)
+    }
+
+    /// Copies a part of the input to these elements. False if the program has failed.
+    pub(super) fn pack(
+        &mut self,
+        caller: &mut dyn Caller,
+        part: BlockPart,
+        into: Run,
+    ) -> Result<bool, DeviceError> {
+        let size = self.size;
+        let memory = self.prepare()?;
+        Ok(caller.pack(part, Octets::new(memory.words(), into.start * size, into.len * size)))
+    }
+
+    /// Copies these elements to a part of the output. False if the program has failed.
+    pub(super) fn store(
+        &mut self,
+        caller: &mut dyn Caller,
+        part: BlockPart,
+        from: Run,
+    ) -> Result<bool, DeviceError> {
+        let size = self.size;
+        let memory = self.prepare()?;
+        Ok(caller.store(part, Octets::new(memory.words(), from.start * size, from.len * size), false))
+    }
+
+    /// Copies all input to memory.
+    pub(super) fn fetch_all(&mut self, caller: &mut dyn Caller) -> Result<bool, DeviceError> {
+        let schedule = self.schedule;
+        for input in &schedule.input {
+            if !self.fetch(caller, *input)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes that these elements are in memory.
+    pub(super) fn note_written(&mut self, run: Run) {
+        if run.len > 0 && !self.present.iter().any(|present| holds(*present, run)) {
+            self.present.push(run);
+        }
+    }
+
+    /// Notes that the program has these elements.
+    pub(super) fn note_stored(&mut self, run: Run) {
+        if run.len > 0 {
+            self.stored.push(run);
+        }
+    }
+
+    /// Copies elements to others, which do not overlap them.
+    pub(super) fn copy(&mut self, from: Run, into: usize) -> Result<(), DeviceError> {
+        let (from, at) = (from.start * self.size..end(from) * self.size, into * self.size);
+        self.prepare()?.octets().copy_within(from, at);
+        Ok(())
+    }
+
+    /// Two runs of octets that do not overlap, the second to be changed.
+    pub(super) fn operands(&mut self, from: Run, into: Run) -> Result<(&[u8], &mut [u8]), DeviceError> {
+        let size = self.size;
+        let octets = self.prepare()?.octets();
+        let middle = from.start.max(into.start) * size;
+        let (lower, upper) = octets.split_at_mut(middle);
+        let len = from.len * size;
+        Ok(match from.start < into.start {
+            true => (&lower[from.start * size..][..len], &mut upper[..len]),
+            false => (&upper[..len], &mut lower[into.start * size..][..len]),
+        })
+    }
+
+    /// Stores the output that the program does not have yet. False if it has failed.
+    pub(super) fn store_all(&mut self, caller: &mut dyn Caller) -> Result<bool, DeviceError> {
+        let (schedule, size) = (self.schedule, self.size);
+        for (block, output) in schedule.output.iter().enumerate() {
+            if self.stored.iter().any(|stored| holds(*stored, *output)) || output.len == 0 {
+                continue;
+            }
+            if !self.fetch_missing(caller, *output)? {
+                return Ok(false);
+            }
+            let Some(memory) = &self.memory else { continue };
+            let mut store = |gap: Run| {
+                let octets = Octets::new(memory.words(), gap.start * size, gap.len * size);
+                let part = BlockPart { block, skip: gap.start - output.start, len: gap.len };
+                caller.store(part, octets, false)
+            };
+            if !each_gap(*output, &self.stored, &mut store) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Copies those elements of the output to memory that the program does not have yet.
+    fn fetch_missing(&mut self, caller: &mut dyn Caller, output: Run) -> Result<bool, DeviceError> {
+        let mut missing = Vec::new();
+        each_gap(output, &self.stored, &mut |gap| {
+            missing.push(gap);
+            true
+        });
+        for run in missing {
+            if !self.fetch(caller, run)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Area<'_> {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take().filter(|memory| memory.len() <= KEPT_MAX) {
+            KEPT.set(Some(memory));
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Receives of an operation with data.
+
+use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
+use mpjdev_buffer::{BufferError, Encoding, Message, Octets, SectionHeader, sole_section};
+use mpjdev_schedule::Run;
+
+use super::caller::BlockPart;
+use super::failure::{FAILURE_MAX, failure};
+use super::{CHUNK, DataRun, ELEMENTS, PART, SHORT, elements_of, swap};
+use crate::comm::Status;
+use crate::error::DeviceError;
+use crate::operation::{Accept, FastRecv};
+use crate::packet::PacketEngine;
+
+use super::Posted;
+
+/// A received vector.
+pub(super) struct Arrived {
+    pub(super) message: Message,
+    pub(super) source: u32,
+    /// Its elements.
+    pub(super) count: usize,
+    pub(super) is_foreign: bool,
+}
+
+impl DataRun<'_> {
+    pub(super) fn receive(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
+        if let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? {
+            self.await_all(source, &mut message)?;
+            let size = self.element.size();
+            let dest = &mut self.area.octets_mut(into)?[..count * size];
+            elements_of(&message, count * size).get_octets(dest);
+            if is_foreign {
+                swap(dest, size);
+            }
+        }
+        self.area.note_written(into);
+        Ok(())
+    }
+
+    /// Receives elements that are output only.
+    pub(super) fn store(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
+        let Some(part) = self.area.output_part(self.caller, into) else {
+            return self.receive(source, into);
+        };
+        let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? else {
+            return Ok(());
+        };
+        let part = BlockPart { len: count, ..part };
+        let is_stored = match message.is_packing() && !is_foreign {
+            true => {
+                let size = message.first_len() - MESSAGE_OVERHEAD;
+                let status = Status { source, tag: self.tag, size, first: None };
+                self.caller.store_begun(part, self.comm, &mut message, &status)
+            }
+            false => {
+                self.await_all(source, &mut message)?;
+                let octets = elements_of(&message, count * self.element.size());
+                self.caller.store(part, octets, is_foreign)
+            }
+        };
+        if let Some(error) = self.caller.take_error() {
+            return Err(error);
+        }
+        self.note(is_stored);
+        self.area.note_stored(into);
+        Ok(())
+    }
+
+    pub(super) fn receive_combine(
+        &mut self,
+        source: u32,
+        into: Run,
+        is_lower: bool,
+    ) -> Result<(), DeviceError> {
+        self.fetch(into)?;
+        let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? else {
+            return Ok(());
+        };
+        let size = self.element.size();
+        let into = Run { len: count, ..into };
+        let len = count * size;
+        if len == 0 {
+            return Ok(());
+        }
+        if !self.caller.combines_parts() {
+            self.await_all(source, &mut message)?;
+            let mut from = vec![0; len];
+            elements_of(&message, len).get_octets(&mut from);
+            if is_foreign {
+                swap(&mut from, size);
+            }
+            let is_combined = self.caller.combine(&from, self.area.octets_mut(into)?, is_lower);
+            self.note(is_combined);
+            return Ok(());
+        }
+        // The slab stays where it is while the message changes its state.
+        let slab = message.first_slab().clone();
+        let octets = Octets::new(slab.words(), ELEMENTS, len);
+        let mut there = if message.is_packing() { 0 } else { len };
+        let mut is_combined = true;
+        for at in (0..len).step_by(PART) {
+            let part = PART.min(len - at);
+            there = self.await_part(source, &mut message, at + part, there)?;
+            let run = Run { start: into.start + at / size, len: part / size };
+            is_combined =
+                is_combined && self.combine_octets(octets.range(at, part), is_foreign, run, is_lower)?;
+        }
+        drop(slab);
+        self.note(is_combined);
+        self.await_all(source, &mut message)?;
+        Ok(())
+    }
+
+    /// Waits until `wanted` octets of elements have arrived; `there` have before. Returns the number that
+    /// have.
+    pub(super) fn await_part(
+        &mut self,
+        source: u32,
+        message: &mut Message,
+        wanted: usize,
+        there: usize,
+    ) -> Result<usize, DeviceError> {
+        if wanted <= there {
+            return Ok(there);
+        }
+        let mut keep_waiting = || self.caller.keep_waiting();
+        let packed = self.comm.await_packed(source, message, ELEMENTS + wanted, &mut keep_waiting)?;
+        Ok(packed - ELEMENTS)
+    }
+
+    /// Combines octets of a message with as many elements. False if the caller has failed.
+    pub(super) fn combine_octets(
+        &mut self,
+        octets: Octets<'_>,
+        is_foreign: bool,
+        into: Run,
+        is_lower: bool,
+    ) -> Result<bool, DeviceError> {
+        let (mut short, mut long);
+        let chunk: &mut [u8] = if octets.len() <= SHORT {
+            short = [0; SHORT];
+            &mut short
+        } else {
+            long = [0; CHUNK];
+            &mut long
+        };
+        let (size, into) = (self.element.size(), self.area.octets_mut(into)?);
+        let mut is_combined = true;
+        for (at, into) in (0..).step_by(CHUNK).zip(into.chunks_mut(CHUNK)) {
+            let from = &mut chunk[..into.len()];
+            octets.range(at, from.len()).get_octets(from);
+            if is_foreign {
+                swap(from, size);
+            }
+            is_combined = is_combined && self.caller.combine(from, into, is_lower);
+        }
+        Ok(is_combined)
+    }
+
+    pub(super) fn combine(&mut self, from: Run, into: Run) -> Result<(), DeviceError> {
+        self.fetch(from)?;
+        self.fetch(into)?;
+        if self.failed_at.is_none() {
+            let (from, into) = self.area.operands(from, into)?;
+            let is_combined = self.caller.combine(from, into, false);
+            self.note(is_combined);
+        }
+        Ok(())
+    }
+
+    /// Receives a vector of at most as many elements; `None` if this rank or the source has failed.
+    pub(super) fn arrive(&mut self, source: u32, into: Run) -> Result<Option<Arrived>, DeviceError> {
+        let section = SectionHeader { element: self.element, count: into.len };
+        let capacity = sole_section::primary_len(section).map_err(|error| self.damaged(source, error))?;
+        let mut message = match self.receive_message(source, capacity.max(FAILURE_MAX)) {
+            Ok(message) => message,
+            Err(error @ (DeviceError::Truncated { .. } | DeviceError::Damaged { .. })) => {
+                self.note_misfit(error);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let is_foreign = message.encoding() != Encoding::NATIVE;
+        match message.sole_section(self.element, into.len).map(|(count, _)| count) {
+            Ok(count) if self.failed_at.is_none() => {
+                return Ok(Some(Arrived { message, source, count, is_foreign }));
+            }
+            Ok(_) => self.await_all(source, &mut message)?,
+            Err(error) => match failure(&message, self.element) {
+                Some(rank) => {
+                    self.failed_at.get_or_insert(rank);
+                }
+                None => self.note_misfit(self.damaged(source, error)),
+            },
+        }
+        Ok(None)
+    }
+
+    /// Waits until all octets of a message have arrived.
+    pub(super) fn await_all(&mut self, source: u32, message: &mut Message) -> Result<(), DeviceError> {
+        if message.is_packing() {
+            let len = message.first_len();
+            self.comm.await_packed(source, message, len, &mut || self.caller.keep_waiting())?;
+        }
+        Ok(())
+    }
+
+    /// The error of a message that is not one section that fits.
+    pub(super) fn damaged(&self, source: u32, error: BufferError) -> DeviceError {
+        let source_rank = self.comm.all_members()[source as usize];
+        match error {
+            BufferError::TooLong { needed, capacity } => DeviceError::Truncated {
+                needed: needed as usize,
+                capacity: capacity as usize,
+                source_rank,
+                tag: self.tag,
+            },
+            error => DeviceError::Damaged { error, source_rank, tag: self.tag },
+        }
+    }
+
+    fn receive_message(&mut self, source: u32, capacity: usize) -> Result<Message, DeviceError> {
+        let comm = self.comm;
+        if let Some(packet) = comm.packet_engine() {
+            let selector = comm.collective_selection(source, self.tag).selector;
+            let mut place = comm.state().take_short(&**comm.source());
+            let accept = Accept::Packing;
+            let received = PacketEngine::try_recv_yielding(packet, selector, capacity, accept, &mut place);
+            match received {
+                FastRecv::Done(_) => return place.take().ok_or(DeviceError::NoSuchRequest),
+                FastRecv::Failed(error) => return Err(*error),
+                _ => {}
+            }
+        }
+        let id = comm.receive_collective(source, self.tag, capacity, false)?;
+        let mut posted = Posted { comm, id, is_done: false };
+        loop {
+            let tested = comm.test(id);
+            posted.is_done = !matches!(tested, Ok(None));
+            if let Some(done) = tested? {
+                return done.message.ok_or(DeviceError::NoSuchRequest);
+            }
+            if let Some(error) = comm.check_abandonment()? {
+                return Err(error);
+            }
+            comm.wait_collective(&[id], &mut || self.caller.keep_waiting())?;
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! State of a communicator between its collective operations.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_sys::sync::{LockRank, Mutex};
+use mpjdev_transport::config::INLINE_MAX;
+use mpjdev_transport::pool::HeapPool;
+
+/// Slabs that are kept: one to send and one to receive.
+const KEPT_MAX: usize = 2;
+
+/// The number of operations with data, and memory of short messages.
+#[derive(Debug)]
+pub(crate) struct CollectiveState {
+    /// Number of operations with data that have begun, which all members count alike.
+    operations: AtomicU32,
+    /// Memory of the heap, which does not keep the rank's pool in use.
+    heap: Arc<HeapPool>,
+    /// A slab is used again when no message refers to it.
+    kept: Mutex<[Option<Slab>; KEPT_MAX]>,
+}
+
+enum Reuse {
+    /// No message refers to this slab.
+    Kept(Slab),
+    /// A further slab may be kept.
+    Room,
+    /// Messages refer to all slabs.
+    None,
+}
+
+impl Default for CollectiveState {
+    fn default() -> Self {
+        CollectiveState {
+            operations: AtomicU32::new(0),
+            heap: HeapPool::new(u64::MAX),
+            kept: Mutex::new(LockRank::Leaf, [const { None }; KEPT_MAX]),
+        }
+    }
+}
+
+impl CollectiveState {
+    /// The number of the operation with data that begins.
+    pub(crate) fn next_operation(&self) -> u32 {
+        self.operations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Memory for a short message, from `source` if older messages refer to the kept slabs. `None` if there
+    /// is none.
+    pub(crate) fn take_short(&self, source: &dyn SlabSource) -> Option<Message> {
+        let slab = match self.reuse() {
+            Reuse::Kept(slab) => slab,
+            Reuse::None => source.take(INLINE_MAX).ok()?,
+            Reuse::Room => {
+                let slab = self.heap.take_arrived(INLINE_MAX).ok()?;
+                let mut kept = self.kept.lock();
+                if let Some(place) = kept.iter_mut().find(|place| place.is_none()) {
+                    *place = Some(slab.clone());
+                }
+                slab
+            }
+        };
+        Some(Message::from_empty_slab(slab))
+    }
+
+    fn reuse(&self) -> Reuse {
+        let kept = self.kept.lock();
+        match kept.iter().find(|place| place.as_ref().is_none_or(Slab::is_exclusive)) {
+            Some(Some(slab)) => Reuse::Kept(slab.clone()),
+            Some(None) => Reuse::Room,
+            None => Reuse::None,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use mpjdev_transport::pool::HeapPool;
+
+    use super::*;
+
+    fn words_of(message: &Message) -> *const std::sync::atomic::AtomicU64 {
+        message.first_slab().words().as_ptr()
+    }
+
+    #[test]
+    fn memory_of_a_dropped_message_is_used_again() {
+        let (state, pool) = (CollectiveState::default(), HeapPool::new(1 << 20));
+        let take = || state.take_short(&*pool).expect("memory");
+        let messages = [take(), take(), take()];
+        let first = messages.each_ref().map(words_of);
+        drop(messages);
+        let [again, other] = [take(), take()];
+        assert_eq!([words_of(&again), words_of(&other)], [first[0], first[1]]);
+        assert_eq!(pool.used(), 0, "the third message was in memory of the pool");
+    }
+
+    #[test]
+    fn memory_of_a_message_with_another_reference_is_not_used() {
+        let (state, pool) = (CollectiveState::default(), HeapPool::new(1 << 20));
+        let message = state.take_short(&*pool).expect("memory");
+        let other = message.clone();
+        let words = words_of(&message);
+        drop(message);
+        assert_ne!(words_of(&state.take_short(&*pool).expect("memory")), words);
+        drop(other);
+    }
+}

@@ -1,0 +1,104 @@
+//! The blocks of an array that a collective operation sends or receives.
+
+use mpjdev_buffer::Octets;
+use mpjdev_engine::collective::BlockPart;
+use mpjdev_engine::scratch::Scratch;
+
+use crate::array::Array;
+use crate::boundary::Env;
+use crate::comm::Answer;
+use crate::direct::part::Part;
+use crate::direct::typed::{Placed, place};
+use crate::error::{Fault, reserved};
+use crate::types;
+
+/// The blocks of an array that a call sends or receives.
+pub(super) struct Blocks<'a> {
+    pub(super) array: &'a Array,
+    placed: Vec<Placed>,
+    /// Items of the first block.
+    pub(super) items: i32,
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn none(array: &'a Array) -> Blocks<'a> {
+        Blocks { array, placed: Vec::new(), items: 0 }
+    }
+
+    pub(super) fn one(datatype: i64, array: &'a Array, off: i32, count: i32) -> Answer<Blocks<'a>> {
+        Ok(Blocks { array, placed: vec![place(datatype, array, off, count)?], items: count })
+    }
+
+    /// `number` blocks of one length behind each other.
+    pub(super) fn equal(
+        datatype: i64,
+        array: &'a Array,
+        off: i32,
+        count: i32,
+        number: usize,
+    ) -> Answer<Blocks<'a>> {
+        let extent = types::with(datatype, |datatype| Ok(i64::from(datatype.extent())))?;
+        let mut placed = reserved(number)?;
+        for at in 0..number as i64 {
+            let off = i64::from(off) + at * extent * i64::from(count);
+            placed.push(place(datatype, array, within(off)?, count)?);
+        }
+        Ok(Blocks { array, placed, items: count })
+    }
+
+    /// A block for each offset and count.
+    pub(super) fn each(datatype: i64, array: &'a Array, blocks: &[i32]) -> Answer<Blocks<'a>> {
+        let mut placed = reserved(blocks.len() / 2)?;
+        for block in blocks.chunks_exact(2) {
+            placed.push(place(datatype, array, block[0], block[1])?);
+        }
+        Ok(Blocks { array, placed, items: blocks.get(1).copied().unwrap_or(0) })
+    }
+
+    /// The elements of each block.
+    pub(super) fn counts(&self) -> Vec<usize> {
+        self.placed.iter().map(Placed::count).collect()
+    }
+
+    /// The elements of the first block; 0 without one.
+    pub(super) fn first(&self) -> usize {
+        self.placed.first().map_or(0, Placed::count)
+    }
+
+    /// The elements of a part of a block.
+    pub(super) fn part(&self, part: BlockPart) -> Part<'_> {
+        self.placed[part.block].elements(self.array, part.skip, part.len)
+    }
+
+    /// Whether parts of a block can be copied.
+    pub(super) fn is_divisible(&self, block: usize) -> bool {
+        self.placed[block].is_run()
+    }
+
+    /// Stores octets in the only block, by way of `copy`; false if Java has no memory.
+    pub(super) fn set(&self, env: &mut Env, copy: &mut Scratch, octets: &[u8]) -> bool {
+        copy.octets()[..octets.len()].copy_from_slice(octets);
+        let (part, place) = self.whole(copy);
+        part.store(env, part.count, place, false).is_ok()
+    }
+
+    /// Copies the elements of the only block to octets, by way of `copy`; false if Java has no memory.
+    pub(super) fn get(&self, env: &mut Env, copy: &mut Scratch, octets: &mut [u8]) -> bool {
+        let (part, place) = self.whole(copy);
+        let is_packed = part.put(env, place).is_ok();
+        octets.copy_from_slice(&copy.octets()[..octets.len()]);
+        is_packed
+    }
+
+    /// All elements of the only block, and as many octets.
+    fn whole<'s>(&'s self, copy: &'s Scratch) -> (Part<'s>, Octets<'s>) {
+        let len = self.first();
+        let place = Octets::new(copy.words(), 0, len * self.array.element().size());
+        (self.part(BlockPart { block: 0, skip: 0, len }), place)
+    }
+}
+
+/// An offset that a Java array can have. The datatype checks the bounds.
+fn within(off: i64) -> Answer<i32> {
+    i32::try_from(off).map_err(|_| Fault::Unusable { what: "block", why: "it lies outside any array" }.into())
+}
