@@ -1,7 +1,9 @@
 package mpi;
 
 import java.lang.ref.Reference;
+import mpjdev.core.Backoff;
 import mpjdev.core.Native;
+import mpjdev.core.PlatformThread;
 
 /** Calls that move data between all ranks of a communicator, after the checks of their arguments. */
 final class Collectives {
@@ -9,6 +11,14 @@ final class Collectives {
 
     /** Sends items of the root to all. */
     static void bcast(CommCore comm, Object buf, int offset, int count, Datatype datatype, int root) {
+        if (Backoff.isVirtual()) {
+            PlatformThread.run(() -> bcastHere(comm, buf, offset, count, datatype, root));
+        } else {
+            bcastHere(comm, buf, offset, count, datatype, root);
+        }
+    }
+
+    private static void bcastHere(CommCore comm, Object buf, int offset, int count, Datatype datatype, int root) {
         try {
             Object array = datatype.arrayOf(buf, count);
             int off = buf == null ? 0 : offset;
@@ -28,6 +38,14 @@ final class Collectives {
 
     /** Moves blocks as the call says. The root is 0 for calls without one. */
     static void move(CommCore comm, int how, int root, Blocks sent, Blocks received) {
+        if (Backoff.isVirtual()) {
+            PlatformThread.run(() -> moveHere(comm, how, root, sent, received));
+        } else {
+            moveHere(comm, how, root, sent, received);
+        }
+    }
+
+    private static void moveHere(CommCore comm, int how, int root, Blocks sent, Blocks received) {
         if (sent.hasObjects() || received.hasObjects()) {
             ObjectCollectives.move(comm, how, root, sent, received);
         } else {

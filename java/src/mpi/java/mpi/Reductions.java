@@ -2,8 +2,10 @@ package mpi;
 
 import java.lang.ref.Reference;
 import java.lang.reflect.Array;
+import mpjdev.core.Backoff;
 import mpjdev.core.Combiner;
 import mpjdev.core.Native;
+import mpjdev.core.PlatformThread;
 import mpjdev.core.Types;
 
 /** Reductions of a communicator, after the checks of their arguments. */
@@ -17,6 +19,16 @@ final class Reductions {
     /** Reduces vectors as the call says. */
     static void reduce(CommCore comm, int how, int root, Object sendbuf, int sendoffset, Object recvbuf, int recvoffset,
             int count, int[] counts, Datatype datatype, Op op) {
+        if (Backoff.isVirtual()) {
+            PlatformThread.run(() -> reduceHere(comm, how, root, sendbuf, sendoffset, recvbuf, recvoffset, count, counts,
+                    datatype, op));
+        } else {
+            reduceHere(comm, how, root, sendbuf, sendoffset, recvbuf, recvoffset, count, counts, datatype, op);
+        }
+    }
+
+    private static void reduceHere(CommCore comm, int how, int root, Object sendbuf, int sendoffset, Object recvbuf,
+            int recvoffset, int count, int[] counts, Datatype datatype, Op op) {
         try {
             if (op == null) {
                 throw new MPIException(MPI.ERR_OP, "the operation is null", null);

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.util.List;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -61,6 +62,53 @@ class VirtualTest {
                 done++;
             }
         }
+    }
+
+    /** Each virtual thread has a communicator. The ranks begin with the first and with the last one. */
+    static final class Reversed {
+        private static final int THREADS = 20;
+
+        private Reversed() {}
+
+        public static void main(String[] args) throws Exception {
+            MPI.Init(args);
+            Intracomm[] comms = new Intracomm[THREADS];
+            for (int i = 0; i < THREADS; i++) {
+                comms[i] = (Intracomm) MPI.COMM_WORLD.clone();
+            }
+            int[] sums = new int[THREADS];
+            Thread[] threads = new Thread[THREADS];
+            for (int i = 0; i < THREADS; i++) {
+                int number = MPI.COMM_WORLD.Rank() == 0 ? i : THREADS - 1 - i;
+                threads[i] = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
+                        .invoke(null, (Runnable) () -> reduce(comms[number], number, sums));
+            }
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            MPI.Finalize();
+            System.out.println("sums " + IntStream.of(sums).sum());
+        }
+
+        private static void reduce(Intracomm comm, int number, int[] sums) {
+            int[] sum = new int[1];
+            for (int time = 0; time < TIMES; time++) {
+                comm.Bcast(sum, 0, 1, MPI.INT, time % 2);
+                comm.Allreduce(new int[] {number}, 0, sum, 0, 1, MPI.INT, MPI.SUM);
+                int[] both = new int[2];
+                comm.Allgather(sum, 0, 1, MPI.INT, both, 0, 1, MPI.INT);
+                assertEquals(4 * number, both[0] + both[1]);
+            }
+            sums[number] = sum[0];
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SHM", "TCP", "THREADS", "OPENMPI"})
+    void shouldReduceInMoreVirtualThreadsThanThereAreCarriers(World world) throws Exception {
+        boolean has = Stream.of(Thread.class.getMethods()).anyMatch(m -> m.getName().equals("startVirtualThread"));
+        assumeTrue(has, "this Java has no virtual threads: it is " + System.getProperty("java.version"));
+        assertEquals(List.of("sums 380", "sums 380"), world.run(2, Reversed.class));
     }
 
     @ParameterizedTest

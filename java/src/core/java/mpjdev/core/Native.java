@@ -699,8 +699,8 @@ public final class Native {
             int count, int root);
 
     /**
-     * Moves blocks of items between all ranks, as {@code how} says. Blocks. The arrays may be the same: all
-     * blocks are packed first, and stored when all have arrived.
+     * Moves blocks of items between all ranks, as {@code how} says. Blocks. The arrays may be the same: then
+     * all blocks are packed first. After a failure some blocks may be stored.
      *
      * <p>On a side with one block, or with equal blocks behind each other, the array of blocks is
      * {@code {offset in elements, count in items}} of the first one. In the calls with counts for each rank
