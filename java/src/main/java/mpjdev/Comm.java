@@ -21,19 +21,20 @@ import mpjdev.core.Resource;
  * <p>Methods that block throw {@link InterruptedOperationException} if their thread is interrupted, and
  * {@link PeerFailedException} if only a failed or finished rank could have completed them.
  *
- * <p>The collective calls are {@link #dup}, {@link #create}, {@link #split} and {@link #barrier}. A rank
- * abandons a collective call if it is interrupted or fails in it. Every later collective call of this rank on
- * this communicator throws {@link CollectiveAbandonedException}. The other members throw it as soon as they
- * receive the notice: a member that waits in a collective call throws it, or completes this call and throws
- * it in the next one. Messages between ranks still work, and so do other communicators. The program can make
- * a new communicator from one of those, or {@link #finish}. A program that interrupts threads in collective
- * calls on {@link #WORLD} should keep a {@code dup} of it. A member of another implementation receives no
- * notice; it waits as for a rank that is late.
+ * <p>The collective calls are {@link #dup}, {@link #create}, {@link #split}, {@link #barrier}, and those that
+ * move or combine elements, such as {@link #bcast(byte[], int, int, int)}. A rank abandons a collective call
+ * if it is interrupted or fails in it. Every later collective call of this rank on this communicator throws
+ * {@link CollectiveAbandonedException}. The other members throw it as soon as they receive the notice: a
+ * member that waits in a collective call throws it, or completes this call and throws it in the next one.
+ * Messages between ranks still work, and so do other communicators. The program can make a new communicator
+ * from one of those, or {@link #finish}. A program that interrupts threads in collective calls on
+ * {@link #WORLD} should keep a {@code dup} of it. A member of another implementation receives no notice; it
+ * waits as for a rank that is late.
  *
  * <p>Tags are 0 to 2<sup>31</sup>-1. All exceptions of communication are {@link MPJDevException}s. A thread
  * without a rank gets an {@link IllegalStateException}.
  */
-public class Comm extends PatchArrayMessages {
+public class Comm extends ArrayCollectives {
     /** Model of {@link #getModel}: ranks are processes. */
     public static final int MODEL_MULTIPROCESS = 0;
     /** Model of {@link #getModel}: ranks are threads of one process. */

@@ -49,6 +49,9 @@ class FaceTest {
         if (type == Buffer.class) {
             return buffer;
         }
+        if (type == Op.class) {
+            return Op.MAX;
+        }
         return type == Type.class ? Type.INT : type == TimeUnit.class ? TimeUnit.NANOSECONDS : type == String.class ? "x" : null;
     }
 
