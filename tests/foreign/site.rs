@@ -91,7 +91,8 @@ impl Site {
         for rank in (0..members.len() as u32).filter(|rank| runs_here[*rank as usize]) {
             let host = members[rank as usize].host;
             let sockets = (0..=members[members.len() - 1].host).map(|peer| sockets.remove(&(host, peer)));
-            let job = tcp::Job { rank, members: members.clone(), terms, sockets: sockets.collect() };
+            let (members, site_of) = (members.clone(), of_client.clone());
+            let job = tcp::Job { rank, members, site_of, terms, sockets: sockets.collect() };
             let clients = has_foreign.then(|| Clients::new(rank, &of_client, maxlinear));
             let comm = mpjdev_bootstrap::job::tcp_rank(job, clients, config.clone(), &site.source(), None);
             site.ranks.insert(rank, comm.expect("a rank"));

@@ -102,6 +102,7 @@ impl End {
         let job = udp::Job {
             rank,
             members,
+            site_of: Vec::new(),
             terms,
             socket,
             receive_window,

@@ -110,6 +110,7 @@ pub fn run(setup: &Setup<'_>, wait_control: &mut dyn WaitControl) -> Result<Job,
     Ok(Job {
         rank: setup.rank,
         members,
+        site_of: Vec::new(),
         terms,
         socket,
         receive_window,

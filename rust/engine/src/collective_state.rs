@@ -1,9 +1,10 @@
 //! State of a communicator between its collective operations.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_schedule::Placement;
 use mpjdev_sys::sync::{LockRank, Mutex};
 use mpjdev_transport::config::INLINE_MAX;
 use mpjdev_transport::pool::HeapPool;
@@ -20,6 +21,7 @@ pub(crate) struct CollectiveState {
     heap: Arc<HeapPool>,
     /// A slab is used again when no message refers to it.
     kept: Mutex<[Option<Slab>; KEPT_MAX]>,
+    placement: OnceLock<Placement>,
 }
 
 enum Reuse {
@@ -37,6 +39,7 @@ impl Default for CollectiveState {
             operations: AtomicU32::new(0),
             heap: HeapPool::new(u64::MAX),
             kept: Mutex::new(LockRank::Leaf, [const { None }; KEPT_MAX]),
+            placement: OnceLock::new(),
         }
     }
 }
@@ -45,6 +48,11 @@ impl CollectiveState {
     /// The number of the operation with data that begins.
     pub(crate) fn next_operation(&self) -> u32 {
         self.operations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The places of the members; `find` finds them once.
+    pub(crate) fn placement(&self, find: impl FnOnce() -> Placement) -> &Placement {
+        self.placement.get_or_init(find)
     }
 
     /// Memory for a short message, from `source` if older messages refer to the kept slabs. `None` if there

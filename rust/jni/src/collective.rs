@@ -68,11 +68,11 @@ fn scratch(len: usize) -> Answer<Scratch> {
 }
 
 /// The algorithms for the ranks of a communicator: those of the table, or those that the environment names.
-fn choices(comm: &Comm) -> Answer<Choices> {
-    static CHOICES: OnceLock<Result<Choices, ChoiceError>> = OnceLock::new();
+fn choices(comm: &Comm) -> Answer<Choices<'_>> {
+    static CHOICES: OnceLock<Result<Choices<'_>, ChoiceError>> = OnceLock::new();
     let choices = CHOICES.get_or_init(|| Choices::from_variables(|name| std::env::var(name).ok()));
     let choices = choices.as_ref().map_err(|error| Fault::Choice(error.clone()))?;
-    Ok(choices.intra_node(comm.is_intra_node()))
+    Ok(choices.placed(comm.placement()))
 }
 
 fn group(comm: &Comm) -> Group {
@@ -303,7 +303,8 @@ pub(crate) fn reduce_items(
     handle::with_comm(comm, |comm| {
         let (operator, element) = (operator(op)?, element_of(&from)?);
         operator.check(element).map_err(Fault::Operation)?;
-        let operation = Operation { unit: operator.unit(), is_commutative: true, is_divisible: true };
+        let (unit, is_exact) = (operator.unit(), element.is_exact());
+        let operation = Operation { unit, is_commutative: true, is_exact, is_divisible: true };
         let arguments =
             Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts: &counts };
         let Prepared { name, schedule, sent, received } = arguments.prepare(env, comm, operation)?;
@@ -338,7 +339,7 @@ pub(crate) fn reduce_with(
 ) -> Answer<()> {
     // The function may use the thread's own communicator meanwhile.
     let comm = handle::comm(comm)?;
-    let operation = Operation { unit: 1, is_commutative: commutative, is_divisible: false };
+    let operation = Operation { unit: 1, is_commutative: commutative, is_exact: false, is_divisible: false };
     let arguments =
         Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts: &counts };
     let Prepared { name, schedule, sent, received } = arguments.prepare(env, &comm, operation)?;

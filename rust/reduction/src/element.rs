@@ -43,6 +43,13 @@ impl Element {
         Element::ALL.get(usize::from(code)).copied()
     }
 
+    /// Whether results of all operations have the same bits however the operands are grouped. Sums of
+    /// floating-point numbers are rounded, and zeros of both signs are equal.
+    #[must_use]
+    pub fn is_exact(self) -> bool {
+        !matches!(self, Element::Float | Element::Double)
+    }
+
     /// Octets of one element.
     pub(crate) fn len(self) -> usize {
         match self {

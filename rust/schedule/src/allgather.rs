@@ -4,23 +4,29 @@ use crate::blocks::Blocks;
 use crate::choice::{Allgather, Case, Choices};
 use crate::direct::gather_at_all;
 use crate::group::Group;
+use crate::hierarchy::Level;
 use crate::ring::ring;
 use crate::schedule::Schedule;
 use crate::tree::Node;
 
 /// Gathers `count` elements of each rank, each of `element_len` octets, at all ranks.
-pub fn allgather(group: Group, count: usize, element_len: usize, choices: &Choices) -> Schedule {
+pub fn allgather(group: Group, count: usize, element_len: usize, choices: &Choices<'_>) -> Schedule {
     allgatherv(group, &vec![count; group.size as usize], element_len, choices)
 }
 
 /// Gathers `counts[k]` elements of each rank `k`, each of `element_len` octets, at all ranks.
-pub fn allgatherv(group: Group, counts: &[usize], element_len: usize, choices: &Choices) -> Schedule {
+pub fn allgatherv(group: Group, counts: &[usize], element_len: usize, choices: &Choices<'_>) -> Schedule {
     assert!(group.rank < group.size, "{group:?}");
     let counts = &counts[..group.size as usize];
     let octets = counts.iter().sum::<usize>() * element_len;
     match choices.allgather(&Case::new(group, octets)) {
         Allgather::RecursiveDoubling => recursive_doubling(group, counts),
         Allgather::Bruck => bruck(group, counts),
+        Allgather::Hierarchical => {
+            let (mut schedule, blocks) = in_rank_order(group, counts);
+            Level::new(group, choices.sites(), 0).gather_at_all(&mut schedule, &blocks);
+            schedule
+        }
         Allgather::Direct => {
             let (mut schedule, blocks) = in_rank_order(group, counts);
             gather_at_all(&mut schedule, group, blocks.run(group.rank), &blocks);

@@ -5,6 +5,7 @@ use crate::choice::{Allreduce, Case, Choices};
 use crate::direct::{combine_blocks, gather_at_all, put};
 use crate::fold::Fold;
 use crate::group::{Group, powers_below};
+use crate::hierarchy::Level;
 use crate::operation::Operation;
 use crate::rabenseifner::{collect_at_all, halve};
 use crate::ring::ring;
@@ -21,13 +22,24 @@ pub fn allreduce(
     count: usize,
     operation: Operation,
     element_len: usize,
-    choices: &Choices,
+    choices: &Choices<'_>,
 ) -> Schedule {
     let node = Node::new(group, 0);
     let vector = Run { start: 0, len: count };
     let mut schedule = Schedule::new(count, vec![vector], vec![vector]);
     let case = Case::of_reduction(group, count, operation, element_len);
     match choices.allreduce(&case) {
+        Allreduce::Hierarchical => {
+            let level = Level::new(group, choices.sites(), 0);
+            let result = level.combine_site(&mut schedule, vector);
+            if level.is_leader() {
+                level.between_sites(&mut schedule, |schedule, sites| {
+                    folded(schedule, Node::new(sites, 0), result, recursive_doubling);
+                });
+                put(&mut schedule, result, vector);
+            }
+            level.pass_to_site(&mut schedule, vector);
+        }
         Allreduce::ReduceBcast => {
             node.combine_up(&mut schedule, vector);
             node.pass_down(&mut schedule, false, |_| vector);

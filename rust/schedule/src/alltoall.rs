@@ -7,7 +7,7 @@ use crate::schedule::Schedule;
 use crate::step::Run;
 
 /// Sends `count` elements to each rank, each of `element_len` octets, and receives as many.
-pub fn alltoall(group: Group, count: usize, element_len: usize, choices: &Choices) -> Schedule {
+pub fn alltoall(group: Group, count: usize, element_len: usize, choices: &Choices<'_>) -> Schedule {
     let algorithm = choices.alltoall(&Case::new(group, count * element_len));
     let counts = vec![count; group.size as usize];
     match algorithm {
@@ -27,7 +27,7 @@ pub fn alltoallv(
     sent: &[usize],
     received: &[usize],
     element_len: usize,
-    choices: &Choices,
+    choices: &Choices<'_>,
 ) -> Schedule {
     let [sent, received] = [sent, received].map(|counts| &counts[..group.size as usize]);
     let longest = sent.iter().max().copied().unwrap_or_default();

@@ -22,6 +22,11 @@ impl Blocks {
         Blocks { bounds }
     }
 
+    /// A block of `count` elements for each of `ranks` ranks.
+    pub(crate) fn equal(count: usize, ranks: u32) -> Blocks {
+        Blocks { bounds: (0..=ranks as usize).map(|rank| rank * count).collect() }
+    }
+
     /// `count` elements in blocks whose lengths differ by at most one unit.
     pub(crate) fn divide(count: usize, unit: usize, blocks: u32) -> Blocks {
         let (units, blocks) = (count / unit, blocks as usize);

@@ -7,6 +7,7 @@
 use crate::error::ChoiceError;
 use crate::group::Group;
 use crate::operation::Operation;
+use crate::placement::{Placement, Sites};
 
 const KIB: usize = 1 << 10;
 
@@ -17,6 +18,10 @@ pub(crate) struct Case {
     pub(crate) ranks: u32,
     /// Whether all of them run on one machine.
     pub(crate) is_intra_node: bool,
+    /// Whether they run in several sites.
+    pub(crate) has_sites: bool,
+    /// Whether sites are combined in the order of all ranks.
+    pub(crate) is_in_order: bool,
     /// Octets of one vector (bcast and the reductions), of one block (gather, scatter, alltoall), of all
     /// blocks (allgather).
     pub(crate) octets: usize,
@@ -26,6 +31,8 @@ pub(crate) struct Case {
     pub(crate) units: usize,
     /// As in [`Operation`].
     pub(crate) is_commutative: bool,
+    /// As in [`Operation`].
+    pub(crate) is_exact: bool,
     /// As in [`Operation`].
     pub(crate) is_divisible: bool,
 }
@@ -37,25 +44,30 @@ impl Case {
         Case {
             ranks,
             is_intra_node: false,
+            has_sites: false,
+            is_in_order: false,
             octets,
             is_uniform: true,
             units: 0,
             is_commutative: true,
+            is_exact: true,
             is_divisible: true,
         }
     }
 
     /// A call that combines vectors.
     pub(crate) fn of_reduction(group: Group, count: usize, operation: Operation, element_len: usize) -> Case {
-        let Operation { unit, is_commutative, is_divisible } = operation;
+        let Operation { unit, is_commutative, is_exact, is_divisible } = operation;
         let units = count / unit;
-        Case { units, is_commutative, is_divisible, ..Case::new(group, count * element_len) }
+        Case { units, is_commutative, is_exact, is_divisible, ..Case::new(group, count * element_len) }
     }
 }
 
 /// Algorithms of bcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bcast {
+    /// Between the leaders of the sites, then within each site.
+    Hierarchical,
     /// The root sends to all.
     Linear,
     /// Down a tree.
@@ -67,6 +79,8 @@ pub(crate) enum Bcast {
 /// Algorithms of gather and scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rooted {
+    /// By way of the leader of each site.
+    Hierarchical,
     /// Each rank exchanges one message with the root.
     Linear,
     /// Along a tree.
@@ -76,6 +90,8 @@ pub(crate) enum Rooted {
 /// Algorithms of allgather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allgather {
+    /// Between the leaders of the sites, before and behind within each site.
+    Hierarchical,
     /// All blocks from their ranks.
     Direct,
     /// Exchanges of all blocks at doubled distances.
@@ -100,6 +116,8 @@ pub(crate) enum Alltoall {
 /// Algorithms of reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduce {
+    /// Within each site, then between their leaders.
+    Hierarchical,
     /// Whole vectors to one rank.
     Direct,
     /// Parts of the vector to all ranks, then from these to one.
@@ -113,6 +131,8 @@ pub(crate) enum Reduce {
 /// Algorithms of allreduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allreduce {
+    /// Within each site, between their leaders, and within each site again.
+    Hierarchical,
     /// To one rank up a tree, then down the tree. Each combination is done once, so its failure reaches all.
     ReduceBcast,
     /// Parts of the vector to all ranks, then from these to all.
@@ -148,24 +168,29 @@ const NEVER: Condition = |_| false;
 const DIVISIBLE: Condition = |c| c.is_divisible;
 /// Between ranks of one machine. Each rank sends to each other one, so there must not be too many.
 const INTRA_NODE: Condition = |c| c.is_intra_node && c.ranks <= 64;
+/// In several sites.
+const SITES: Condition = |c| c.has_sites;
 /// Of parts of the vectors, in any order of the ranks.
 const IN_ANY_ORDER: Condition = |c| c.is_divisible && c.is_commutative;
 /// Whole vectors, of which parts would be short, or may not be combined.
 const IN_ONE: Condition = |c| c.ranks <= 2 || c.units < c.ranks as usize || !IN_ANY_ORDER(c);
 
-const BCAST: [Row<Bcast>; 3] = [
+const BCAST: [Row<Bcast>; 4] = [
+    Row(Bcast::Hierarchical, "hierarchical", SITES, ALWAYS),
     Row(Bcast::Linear, "linear", ALWAYS, INTRA_NODE),
     Row(Bcast::Binomial, "binomial", ALWAYS, |c| c.octets <= 12 * KIB || c.ranks < 8),
     Row(Bcast::ScatterRing, "scatter-ring", ALWAYS, ALWAYS),
 ];
 
 /// For gather and scatter. The v-calls are linear: only the root knows the lengths.
-const ROOTED: [Row<Rooted>; 2] = [
+const ROOTED: [Row<Rooted>; 3] = [
+    Row(Rooted::Hierarchical, "hierarchical", SITES, |c| c.octets <= 16 * KIB),
     Row(Rooted::Binomial, "binomial", ALWAYS, |c| c.octets <= 16 * KIB && !INTRA_NODE(c)),
     Row(Rooted::Linear, "linear", ALWAYS, ALWAYS),
 ];
 
-const ALLGATHER: [Row<Allgather>; 4] = [
+const ALLGATHER: [Row<Allgather>; 5] = [
+    Row(Allgather::Hierarchical, "hierarchical", SITES, ALWAYS),
     Row(Allgather::Direct, "direct", ALWAYS, INTRA_NODE),
     Row(
         Allgather::RecursiveDoubling,
@@ -183,7 +208,8 @@ const ALLTOALL: [Row<Alltoall>; 3] = [
     Row(Alltoall::Pairwise, "pairwise", ALWAYS, ALWAYS),
 ];
 
-const REDUCE: [Row<Reduce>; 4] = [
+const REDUCE: [Row<Reduce>; 5] = [
+    Row(Reduce::Hierarchical, "hierarchical", |c| SITES(c) && IN_ANY_ORDER(c), ALWAYS),
     Row(Reduce::Direct, "direct", DIVISIBLE, |c| INTRA_NODE(c) && (c.octets <= 8 * KIB || IN_ONE(c))),
     Row(Reduce::DirectBlocks, "direct-blocks", DIVISIBLE, INTRA_NODE),
     Row(Reduce::Binomial, "binomial", ALWAYS, |c| c.octets <= 2 * KIB || IN_ONE(c)),
@@ -192,7 +218,13 @@ const REDUCE: [Row<Reduce>; 4] = [
 
 /// Those that combine at several ranks do so in one order, so that results have the same bits on every
 /// transport. The ring has another one, and is never chosen.
-const ALLREDUCE: [Row<Allreduce>; 5] = [
+const ALLREDUCE: [Row<Allreduce>; 6] = [
+    Row(
+        Allreduce::Hierarchical,
+        "hierarchical",
+        |c| SITES(c) && c.is_divisible,
+        |c| c.is_exact || c.is_in_order,
+    ),
     Row(Allreduce::ReduceBcast, "reduce-bcast", ALWAYS, |c| !c.is_divisible),
     Row(Allreduce::DirectBlocks, "direct-blocks", DIVISIBLE, |c| INTRA_NODE(c) && c.octets > 8 * KIB),
     Row(Allreduce::RecursiveDoubling, "recursive-doubling", ALWAYS, |c| c.octets <= 8 * KIB || IN_ONE(c)),
@@ -211,18 +243,19 @@ const REDUCE_SCATTER: [Row<ReduceScatter>; 4] = [
 
 /// Algorithms that replace those of the tables where they are possible. All ranks must have the same.
 ///
-/// - `MPJDEV_COLL_BCAST`: `linear`, `binomial`, `scatter-ring`
-/// - `MPJDEV_COLL_GATHER`, `MPJDEV_COLL_SCATTER`: `binomial`, `linear`
-/// - `MPJDEV_COLL_ALLGATHER`: `direct`, `recursive-doubling`, `bruck`, `ring`
+/// - `MPJDEV_COLL_BCAST`: `hierarchical`, `linear`, `binomial`, `scatter-ring`
+/// - `MPJDEV_COLL_GATHER`, `MPJDEV_COLL_SCATTER`: `hierarchical`, `binomial`, `linear`
+/// - `MPJDEV_COLL_ALLGATHER`: `hierarchical`, `direct`, `recursive-doubling`, `bruck`, `ring`
 /// - `MPJDEV_COLL_ALLTOALL`: `bruck`, `shifted`, `pairwise`
-/// - `MPJDEV_COLL_REDUCE`: `direct`, `direct-blocks`, `binomial`, `rabenseifner`
-/// - `MPJDEV_COLL_ALLREDUCE`: `reduce-bcast`, `direct-blocks`, `recursive-doubling`, `rabenseifner`, `ring`
+/// - `MPJDEV_COLL_REDUCE`: `hierarchical`, `direct`, `direct-blocks`, `binomial`, `rabenseifner`
+/// - `MPJDEV_COLL_ALLREDUCE`: `hierarchical`, `reduce-bcast`, `direct-blocks`, `recursive-doubling`,
+///   `rabenseifner`, `ring`
 /// - `MPJDEV_COLL_REDUCE_SCATTER`: `direct`, `recursive-halving`, `pairwise`, `reduce-scatterv`
 ///
 /// `ALLGATHER` is for allgatherv, too, and `ALLTOALL` for alltoallv.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
-    is_intra_node: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choices<'a> {
+    placement: &'a Placement,
     bcast: Option<Bcast>,
     gather: Option<Rooted>,
     scatter: Option<Rooted>,
@@ -233,15 +266,32 @@ pub struct Choices {
     reduce_scatter: Option<ReduceScatter>,
 }
 
-impl Choices {
+impl Default for Choices<'_> {
+    /// The algorithms of the tables, for ranks that are apart.
+    fn default() -> Self {
+        Choices {
+            placement: &Placement::Apart,
+            bcast: None,
+            gather: None,
+            scatter: None,
+            allgather: None,
+            alltoall: None,
+            reduce: None,
+            allreduce: None,
+            reduce_scatter: None,
+        }
+    }
+}
+
+impl Choices<'_> {
     /// The algorithms that variables name. `value` returns the value of a variable, if it is set.
     ///
     /// # Errors
     /// A value that is no algorithm of the call.
-    pub fn from_variables(value: impl Fn(&str) -> Option<String>) -> Result<Choices, ChoiceError> {
+    pub fn from_variables(value: impl Fn(&str) -> Option<String>) -> Result<Self, ChoiceError> {
         let value = &value;
         Ok(Choices {
-            is_intra_node: false,
+            placement: &Placement::Apart,
             bcast: named(&BCAST, "MPJDEV_COLL_BCAST", value)?,
             gather: named(&ROOTED, "MPJDEV_COLL_GATHER", value)?,
             scatter: named(&ROOTED, "MPJDEV_COLL_SCATTER", value)?,
@@ -253,10 +303,18 @@ impl Choices {
         })
     }
 
-    /// The same choices for a group whose ranks all run on one machine, or do not.
+    /// The same choices for a group in these places.
     #[must_use]
-    pub fn intra_node(self, is_intra_node: bool) -> Choices {
-        Choices { is_intra_node, ..self }
+    pub fn placed(self, placement: &Placement) -> Choices<'_> {
+        Choices { placement, ..self }
+    }
+
+    /// The sites of a hierarchical algorithm.
+    ///
+    /// # Panics
+    /// There are none, so no hierarchical algorithm was possible.
+    pub(crate) fn sites(&self) -> &Sites {
+        self.placement.sites().expect("a hierarchical algorithm has sites")
     }
 
     pub(crate) fn bcast(&self, case: &Case) -> Bcast {
@@ -292,7 +350,13 @@ impl Choices {
     }
 
     fn choose<A: Copy + PartialEq>(&self, table: &[Row<A>], wanted: Option<A>, case: &Case) -> A {
-        let case = &Case { is_intra_node: self.is_intra_node, ..*case };
+        let sites = self.placement.sites();
+        let case = &Case {
+            is_intra_node: *self.placement == Placement::OneMachine,
+            has_sites: sites.is_some(),
+            is_in_order: sites.is_some_and(|sites| sites.is_in_order),
+            ..*case
+        };
         let possible = || table.iter().filter(|Row(_, _, is_possible, _)| is_possible(case));
         let row = possible().find(|Row(algorithm, ..)| wanted == Some(*algorithm));
         let row = row.or_else(|| possible().find(|Row(.., suits)| suits(case)));
@@ -382,7 +446,7 @@ mod tests {
 
     #[test]
     fn ranks_of_one_machine_exchange_directly() {
-        let choices = Choices::default().intra_node(true);
+        let choices = Choices::default().placed(&Placement::OneMachine);
         assert_eq!(choices.bcast(&case(8, 1 << 20)), Bcast::Linear);
         assert_eq!(choices.gather(&case(8, 8)), Rooted::Linear);
         assert_eq!(choices.allgather(&case(8, 8)), Allgather::Direct);
@@ -400,6 +464,25 @@ mod tests {
     }
 
     #[test]
+    fn ranks_of_several_sites_exchange_by_way_of_leaders() {
+        let sites = |site_of: &[u32]| Placement::of_sites(site_of);
+        let (in_order, others) = (sites(&[0, 0, 1, 1]), sites(&[0, 1, 1, 1]));
+        let choices = Choices::default().placed(&in_order);
+        assert_eq!(choices.bcast(&case(4, 8)), Bcast::Hierarchical);
+        assert_eq!(choices.gather(&case(4, 16 << 10)), Rooted::Hierarchical);
+        assert_eq!(choices.scatter(&case(4, (16 << 10) + 1)), Rooted::Linear);
+        assert_eq!(choices.allgather(&case(4, 1 << 20)), Allgather::Hierarchical);
+        assert_eq!(choices.reduce(&case(4, 8)), Reduce::Hierarchical);
+        assert_eq!(choices.reduce(&Case { is_commutative: false, ..case(4, 8) }), Reduce::Binomial);
+        let rounded = Case { is_exact: false, ..case(4, 8) };
+        assert_eq!(choices.allreduce(&rounded), Allreduce::Hierarchical);
+        assert_eq!(choices.allreduce(&Case { is_divisible: false, ..rounded }), Allreduce::ReduceBcast);
+        let choices = Choices::default().placed(&others);
+        assert_eq!(choices.allreduce(&rounded), Allreduce::RecursiveDoubling);
+        assert_eq!(choices.allreduce(&case(4, 8)), Allreduce::Hierarchical);
+    }
+
+    #[test]
     fn variables_name_algorithms_where_these_are_possible() {
         let set = |variable: &str| (variable == "MPJDEV_COLL_ALLREDUCE").then(|| "ring".to_owned());
         let choices = Choices::from_variables(set).expect("an algorithm");
@@ -414,6 +497,9 @@ mod tests {
     fn unknown_algorithm_is_refused_with_those_of_the_call() {
         let set = |variable: &str| (variable == "MPJDEV_COLL_GATHER").then(|| "ring".to_owned());
         let error = Choices::from_variables(set).expect_err("not an algorithm of gather").to_string();
-        assert_eq!(error, "MPJDEV_COLL_GATHER=ring: not an algorithm of this call; it has binomial, linear");
+        assert_eq!(
+            error,
+            "MPJDEV_COLL_GATHER=ring: not an algorithm of this call; it has hierarchical, binomial, linear"
+        );
     }
 }

@@ -11,7 +11,7 @@ use crate::tree_order::combine_all;
 
 /// Sends the own elements to all ranks, and stores those of each other rank in its block.
 pub(crate) fn gather_at_all(schedule: &mut Schedule, group: Group, own: Run, blocks: &Blocks) {
-    schedule.send_to_all(own);
+    schedule.send_to_ranks(0..group.size, own);
     group.others().for_each(|source| schedule.store(source, blocks.run(source)));
 }
 

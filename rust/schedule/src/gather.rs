@@ -3,13 +3,15 @@
 use crate::blocks::{Blocks, own_block};
 use crate::choice::{Case, Choices, Rooted};
 use crate::group::Group;
+use crate::hierarchy::Level;
 use crate::schedule::Schedule;
 use crate::step::Run;
 use crate::tree::Node;
 
 /// Gathers `count` elements of each rank, each of `element_len` octets.
-pub fn gather(group: Group, root: u32, count: usize, element_len: usize, choices: &Choices) -> Schedule {
+pub fn gather(group: Group, root: u32, count: usize, element_len: usize, choices: &Choices<'_>) -> Schedule {
     match choices.gather(&Case::new(group, count * element_len)) {
+        Rooted::Hierarchical => hierarchical(group, root, count, choices),
         Rooted::Binomial => binomial(group, root, count),
         Rooted::Linear => gatherv(group, root, count, &vec![count; group.size as usize]),
     }
@@ -36,6 +38,14 @@ pub fn gatherv(group: Group, root: u32, own: usize, counts: &[usize]) -> Schedul
     for source in (1..group.size).map(|distance| group.after(distance)) {
         schedule.store(source, blocks.run(source));
     }
+    schedule
+}
+
+fn hierarchical(group: Group, root: u32, count: usize, choices: &Choices<'_>) -> Schedule {
+    let blocks = Blocks::equal(count, group.size);
+    let output = if group.rank == root { blocks.all() } else { vec![] };
+    let mut schedule = Schedule::new(blocks.len(), vec![blocks.run(group.rank)], output);
+    Level::new(group, choices.sites(), root).gather(&mut schedule, &blocks);
     schedule
 }
 

@@ -7,6 +7,8 @@ pub struct Operation {
     pub unit: usize,
     /// Whether operands may be exchanged. Otherwise all results combine the ranks in their order.
     pub is_commutative: bool,
+    /// Whether the result has the same bits however the operands are grouped.
+    pub is_exact: bool,
     /// Whether the operation applies to parts of the vectors. Otherwise it gets whole vectors.
     pub is_divisible: bool,
 }

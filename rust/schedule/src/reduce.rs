@@ -5,6 +5,7 @@ use crate::choice::{Case, Choices, Reduce};
 use crate::direct::{combine_blocks, put};
 use crate::fold::Fold;
 use crate::group::Group;
+use crate::hierarchy::Level;
 use crate::operation::Operation;
 use crate::rabenseifner::{collect_at_first, halve};
 use crate::schedule::Schedule;
@@ -22,7 +23,7 @@ pub fn reduce(
     count: usize,
     operation: Operation,
     element_len: usize,
-    choices: &Choices,
+    choices: &Choices<'_>,
 ) -> Schedule {
     assert!(root < group.size, "root {root} of {group:?}");
     let vector = Run { start: 0, len: count };
@@ -31,6 +32,14 @@ pub fn reduce(
     let output = if group.rank == root { vec![vector] } else { vec![] };
     let mut schedule = Schedule::new(count, vec![vector], output);
     match choices.reduce(&Case::of_reduction(group, count, operation, element_len)) {
+        Reduce::Hierarchical => {
+            let level = Level::new(group, choices.sites(), top);
+            let result = level.combine_site(&mut schedule, vector);
+            if level.is_leader() {
+                level.combine_sites(&mut schedule, result);
+                put(&mut schedule, result, vector);
+            }
+        }
         Reduce::Direct if group.rank == top => {
             let result = combine_all(&mut schedule, group, vector);
             put(&mut schedule, result, vector);

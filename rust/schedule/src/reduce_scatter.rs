@@ -19,7 +19,7 @@ pub fn reduce_scatter(
     counts: &[usize],
     operation: Operation,
     element_len: usize,
-    choices: &Choices,
+    choices: &Choices<'_>,
 ) -> Schedule {
     let node = Node::new(group, 0);
     let blocks = Blocks::new(counts[..group.size as usize].iter().copied());

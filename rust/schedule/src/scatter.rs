@@ -3,13 +3,15 @@
 use crate::blocks::{Blocks, own_block};
 use crate::choice::{Case, Choices, Rooted};
 use crate::group::Group;
+use crate::hierarchy::Level;
 use crate::schedule::Schedule;
 use crate::step::Run;
 use crate::tree::Node;
 
 /// Scatters `count` elements to each rank, each of `element_len` octets.
-pub fn scatter(group: Group, root: u32, count: usize, element_len: usize, choices: &Choices) -> Schedule {
+pub fn scatter(group: Group, root: u32, count: usize, element_len: usize, choices: &Choices<'_>) -> Schedule {
     match choices.scatter(&Case::new(group, count * element_len)) {
+        Rooted::Hierarchical => hierarchical(group, root, count, choices),
         Rooted::Binomial => binomial(group, root, count),
         Rooted::Linear => scatterv(group, root, count, &vec![count; group.size as usize]),
     }
@@ -31,6 +33,14 @@ pub fn scatterv(group: Group, root: u32, own: usize, counts: &[usize]) -> Schedu
     for dest in (1..group.size).map(|distance| group.after(distance)) {
         schedule.send(dest, blocks.run(dest));
     }
+    schedule
+}
+
+fn hierarchical(group: Group, root: u32, count: usize, choices: &Choices<'_>) -> Schedule {
+    let blocks = Blocks::equal(count, group.size);
+    let input = if group.rank == root { blocks.all() } else { vec![] };
+    let mut schedule = Schedule::new(blocks.len(), input, vec![blocks.run(group.rank)]);
+    Level::new(group, choices.sites(), root).scatter(&mut schedule, &blocks);
     schedule
 }
 

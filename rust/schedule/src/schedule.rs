@@ -1,5 +1,7 @@
 //! The schedule of one rank in one collective operation.
 
+use std::ops::Range;
+
 use crate::step::{Run, Step};
 
 /// Steps on an area, strictly in order, between its input and its output.
@@ -33,8 +35,8 @@ impl Schedule {
         self.steps.push(Step::Send { dest, from });
     }
 
-    pub(crate) fn send_to_all(&mut self, from: Run) {
-        self.steps.push(Step::SendToAll { from });
+    pub(crate) fn send_to_ranks(&mut self, ranks: Range<u32>, from: Run) {
+        self.steps.push(Step::SendToRanks { first: ranks.start, end: ranks.end, from });
     }
 
     pub(crate) fn receive(&mut self, source: u32, into: Run) {
@@ -53,6 +55,23 @@ impl Schedule {
     /// Combines the elements of `into` with those of `from`, the right operand.
     pub(crate) fn combine(&mut self, from: Run, into: Run) {
         self.steps.push(Step::Combine { from, into });
+    }
+
+    /// Renames the other rank in each step from one on.
+    ///
+    /// # Panics
+    /// A step is for a range of ranks.
+    pub(crate) fn rename(&mut self, first: usize, name: impl Fn(u32) -> u32) {
+        for step in &mut self.steps[first..] {
+            match step {
+                Step::Send { dest: rank, .. }
+                | Step::Receive { source: rank, .. }
+                | Step::Store { source: rank, .. }
+                | Step::ReceiveCombine { source: rank, .. } => *rank = name(*rank),
+                Step::SendToRanks { .. } => panic!("{step:?} is renamed"),
+                Step::Combine { .. } | Step::Copy { .. } => {}
+            }
+        }
     }
 
     pub(crate) fn copy(&mut self, from: Run, into: usize) {

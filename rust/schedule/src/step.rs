@@ -21,8 +21,12 @@ pub enum Step {
         /// The elements.
         from: Run,
     },
-    /// Starts to send the same elements as they are now to each other rank, and does not wait.
-    SendToAll {
+    /// Starts to send the same elements as they are now to each other rank of a range, and does not wait.
+    SendToRanks {
+        /// The first rank of the range.
+        first: u32,
+        /// The rank behind the last one.
+        end: u32,
         /// The elements.
         from: Run,
     },

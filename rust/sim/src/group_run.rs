@@ -112,9 +112,9 @@ impl GroupRun<'_> {
                 let message = state.elements(from).to_vec();
                 self.queues[rank * size + dest as usize].push_back(message);
             }
-            Step::SendToAll { from } => {
+            Step::SendToRanks { first, end, from } => {
                 let message = state.elements(from).to_vec();
-                (0..size).filter(|dest| *dest != rank).for_each(|dest| {
+                (first as usize..end as usize).filter(|dest| *dest != rank).for_each(|dest| {
                     self.queues[rank * size + dest].push_back(message.clone());
                 });
             }

@@ -339,6 +339,12 @@ pub trait Transport: Debug + Send + Sync {
     /// A number that changes whenever the state of a rank does.
     fn epoch(&self) -> u32;
 
+    /// The number of a rank's site, the same at all ranks.
+    fn site_of(&self, rank: u32) -> u32 {
+        let _ = rank;
+        0
+    }
+
     /// State of a rank of the world.
     fn peer(&self, rank: u32) -> PeerState;
 

@@ -163,7 +163,7 @@ fn ranks(terms: Terms, config: &Config, pool: &Arc<HeapPool>) -> ([Rank; 3], [Tc
     let mut number = 0;
     let ranks = sockets.map(|sockets| {
         let sockets = sockets.into_iter().map(|socket| socket.map(OwnedFd::from)).collect();
-        let job = tcp::Job { rank: number, members: members.clone(), terms, sockets };
+        let job = tcp::Job { rank: number, members: members.clone(), site_of: Vec::new(), terms, sockets };
         number += 1;
         let comm = job::tcp_rank(job, None, config.clone(), &source, None).expect("a rank");
         Rank { comm, pool: source.clone() }

@@ -64,7 +64,8 @@ pub(super) fn connect(
     }
     let Memory { shared, pool, private } = memory;
     let sockets = sockets(rank, &world, listener, pool)?;
-    let job = tcp::Job { rank, members: world.members.clone(), terms: world.terms, sockets };
+    let (members, site_of) = (world.members.clone(), world.sites());
+    let job = tcp::Job { rank, members, site_of, terms: world.terms, sockets };
     let clients = world.clients(rank);
     // A rank that is alone in its site needs no shared memory, and parks on the connections.
     if let Some(shared) = shared.filter(|shared| shared.ranks() > 1) {
@@ -116,7 +117,7 @@ fn connect_by_datagrams(
         JoinError::Setup { rank, error: Box::new(error) }
     })?;
     let source: Arc<dyn SlabSource> = memory.private.clone();
-    let job = udp::Job { liveness: sockets, ..job };
+    let job = udp::Job { liveness: sockets, site_of: world.sites(), ..job };
     let (world, _) = udp_rank(job, config, &source, Some(memory.pool.clone()))?;
     Ok((world, source))
 }

@@ -383,9 +383,13 @@ impl World {
         if self.members.iter().all(|member| member.is_ours) || self.terms.dialect == Dialect::Draft {
             return None;
         }
-        let of = |member: &Member| self.hosts[member.host as usize].client;
-        let clients: Vec<u32> = self.members.iter().map(of).collect();
-        Some(Clients::new(rank, &clients, self.maxlinear))
+        Some(Clients::new(rank, &self.sites(), self.maxlinear))
+    }
+
+    /// The site of each rank.
+    #[must_use]
+    pub fn sites(&self) -> Vec<u32> {
+        self.members.iter().map(|member| self.hosts[member.host as usize].client).collect()
     }
 
     /// The address that a host listens at.

@@ -15,7 +15,7 @@ mod tests;
 use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use mpjdev_buffer::{Message, Octets, Type};
 use mpjdev_proto::collective::data_tag;
-use mpjdev_schedule::{Run, Schedule, Step};
+use mpjdev_schedule::{Placement, Run, Schedule, Step};
 
 use crate::comm::Comm;
 use crate::error::DeviceError;
@@ -86,10 +86,16 @@ impl Comm {
         ended.and(misfit.map_or(Ok(()), Err))
     }
 
-    /// Whether all members run on one machine, whose ranks read each other's messages in shared memory. All
-    /// members have the same answer.
-    pub fn is_intra_node(&self) -> bool {
-        self.packet_engine().is_some_and(|engine| engine.are_local(self.all_members()))
+    /// The places of the members, which all of them know alike.
+    pub fn placement(&self) -> &Placement {
+        self.state().placement(|| match self.packet_engine() {
+            None => Placement::Apart,
+            Some(engine) if engine.are_local(self.all_members()) => Placement::OneMachine,
+            Some(engine) => {
+                let sites: Vec<u32> = self.all_members().iter().map(|rank| engine.site_of(*rank)).collect();
+                Placement::of_sites(&sites)
+            }
+        })
     }
 }
 
@@ -125,7 +131,7 @@ impl DataRun<'_> {
             steps = later;
             match *step {
                 Step::Send { dest, from } => self.send(dest..dest + 1, from)?,
-                Step::SendToAll { from } => self.send(0..self.comm.size() as u32, from)?,
+                Step::SendToRanks { first, end, from } => self.send(first..end, from)?,
                 Step::Receive { source, into } => self.receive(source, into)?,
                 Step::Store { source, into } => self.store(source, into)?,
                 Step::ReceiveCombine { source, into, is_lower } => {

@@ -228,6 +228,11 @@ impl PacketEngine {
         !self.has_remote() || !ranks.iter().any(|rank| self.remote[*rank as usize])
     }
 
+    /// The number of a rank's site, the same at all ranks.
+    pub(crate) fn site_of(&self, rank: u32) -> u32 {
+        self.transport.site_of(rank)
+    }
+
     /// Whether messages to and from a rank are physical ones, and a split message is two of them.
     #[inline(always)]
     pub(crate) fn is_physical(&self, peer: u32) -> bool {

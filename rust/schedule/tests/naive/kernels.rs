@@ -1,10 +1,10 @@
 //! Reductions with the kernels of the predefined operations: the same bits at all ranks.
 
 use mpjdev_reduction::{Element, Operator};
-use mpjdev_schedule::{Choices, Group, Operation};
+use mpjdev_schedule::{Choices, Group, Operation, Placement};
 use mpjdev_sim::{Random, RankBlocks, run_schedules};
 
-use crate::model::{Call, ELEMENT_LEN};
+use crate::model::{Call, ELEMENT_LEN, Places};
 
 /// Combines elements of 8 octets each.
 fn combine(operator: Operator, element: Element, from: &[u64], into: &mut [u64], is_lower: bool) {
@@ -30,7 +30,7 @@ fn double(random: &mut Random) -> u64 {
 /// Results on different transports have the same bits if all algorithms combine in one order.
 #[test]
 fn algorithms_that_the_table_chooses_combine_in_one_order() {
-    let operation = Operation { unit: 1, is_commutative: true, is_divisible: true };
+    let operation = Operation { unit: 1, is_commutative: true, is_exact: false, is_divisible: true };
     let mix = |from: &[u64], into: &mut [u64], is_lower: bool| {
         for (from, into) in from.iter().zip(into) {
             let (left, right) = if is_lower { (*from, *into) } else { (*into, *from) };
@@ -44,8 +44,12 @@ fn algorithms_that_the_table_chooses_combine_in_one_order() {
     for (size, count) in (1..=33).flat_map(|size| [1, 7, 70].map(|count| (size, count))) {
         let inputs: Vec<RankBlocks> = (0..u64::from(size)).map(|rank| vec![vec![rank + 1; count]]).collect();
         let mut first = None;
-        for name in names {
-            let choices = named(name).expect("an algorithm");
+        let mut random = Random::new(u64::from(size));
+        // Sites in order, and others, for which the table chooses another algorithm.
+        let sites: Vec<Placement> = (0..8).map(|_| Places::Sites.placement(size, &mut random)).collect();
+        let hierarchical = sites.iter().map(|sites| ("the table", Choices::default().placed(sites)));
+        let named = names.map(|name| (name, named(name).expect("an algorithm")));
+        for (name, choices) in named.into_iter().chain(hierarchical) {
             let schedule = |rank| {
                 mpjdev_schedule::allreduce(Group { rank, size }, count, operation, ELEMENT_LEN, &choices)
             };
@@ -65,7 +69,7 @@ fn all_ranks_get_the_same_bits() {
         let elements = [Element::Long, Element::Double].into_iter();
         for element in elements.filter(|element| operator.check(*element).is_ok()) {
             let unit = operator.unit();
-            let operation = Operation { unit, is_commutative: true, is_divisible: true };
+            let operation = Operation { unit, is_commutative: true, is_exact: false, is_divisible: true };
             let count = unit * (1 + random.up_to(40) as usize);
             let word = |random: &mut Random| match element {
                 Element::Double => double(random),
@@ -74,7 +78,9 @@ fn all_ranks_get_the_same_bits() {
             };
             let vector = |random: &mut Random| (0..count).map(|_| word(random)).collect();
             let inputs: Vec<RankBlocks> = (0..size).map(|_| vec![vector(&mut random)]).collect();
-            for choices in Call::Allreduce.choices() {
+            for (choices, places) in Call::Allreduce.choices() {
+                let placement = places.placement(size, &mut random);
+                let choices = choices.placed(&placement);
                 let schedules: Vec<_> = (0..size)
                     .map(|rank| {
                         let group = Group { rank, size };

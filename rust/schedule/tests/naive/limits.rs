@@ -1,11 +1,11 @@
 //! Messages of the algorithms that the table chooses, and blocks that do not fit.
 
-use mpjdev_schedule::{Choices, Group, Operation, Run, Schedule, Step};
+use mpjdev_schedule::{Choices, Group, Operation, Placement, Run, Schedule, Step};
 
-const SUM: Operation = Operation { unit: 1, is_commutative: true, is_divisible: true };
+const SUM: Operation = Operation { unit: 1, is_commutative: true, is_exact: false, is_divisible: true };
 
 /// Most messages that a rank sends, and most elements in all of them.
-fn most_sent(size: u32, call: impl Fn(Group, &Choices) -> Schedule) -> (usize, usize) {
+fn most_sent(size: u32, call: impl Fn(Group, &Choices<'_>) -> Schedule) -> (usize, usize) {
     let sends = |rank| {
         let schedule = call(Group { rank, size }, &Choices::default());
         let sent = schedule.steps.into_iter().filter_map(|step| match step {
@@ -36,7 +36,8 @@ fn short_calls_take_logarithmic_numbers_of_messages() {
         (4, 40)
     );
     let counts = [10; 16];
-    let scattered = |group, choices: &_| mpjdev_schedule::reduce_scatter(group, &counts, SUM, 8, choices);
+    let scattered =
+        |group, choices: &Choices<'_>| mpjdev_schedule::reduce_scatter(group, &counts, SUM, 8, choices);
     assert_eq!(most_sent(16, scattered), (4, 150));
     assert_eq!(most_sent(16, |group, _| mpjdev_schedule::scan(group, 10)), (4, 40));
 }
@@ -56,6 +57,39 @@ fn long_vectors_are_sent_a_few_times() {
             most_sent(size, |group, choices| mpjdev_schedule::allreduce(group, n, SUM, 8, choices));
         assert!(sent <= vectors * n, "{sent} elements from one of {size} ranks");
     }
+}
+
+/// Messages between twelve ranks in sites of five, four and three that cross from one site to another.
+fn crossings(call: impl Fn(Group, &Choices<'_>) -> Schedule) -> usize {
+    let site_of = [0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2];
+    let placement = Placement::of_sites(&site_of);
+    let choices = Choices::default().placed(&placement);
+    let crossing = |rank: u32| {
+        let schedule = call(Group { rank, size: 12 }, &choices);
+        let crosses = |dest: u32| site_of[dest as usize] != site_of[rank as usize];
+        let messages = schedule.steps.into_iter().map(move |step| match step {
+            Step::Send { dest, .. } => usize::from(crosses(dest)),
+            Step::SendToRanks { first, end, .. } => (first..end).filter(|dest| crosses(*dest)).count(),
+            _ => 0,
+        });
+        messages.sum::<usize>()
+    };
+    (0..12).map(crossing).sum()
+}
+
+#[test]
+fn few_messages_cross_between_sites() {
+    let n = 1 << 16;
+    let exact = Operation { is_exact: true, ..SUM };
+    for root in 0..12 {
+        assert_eq!(crossings(|group, choices| mpjdev_schedule::bcast(group, root, n, 8, choices)), 2);
+        assert_eq!(crossings(|group, choices| mpjdev_schedule::gather(group, root, 9, 8, choices)), 2);
+        assert_eq!(crossings(|group, choices| mpjdev_schedule::scatter(group, root, 9, 8, choices)), 2);
+        assert_eq!(crossings(|group, choices| mpjdev_schedule::reduce(group, root, n, SUM, 8, choices)), 2);
+    }
+    assert_eq!(crossings(|group, choices| mpjdev_schedule::allgather(group, n, 8, choices)), 6);
+    // One pair of sites folds, two exchange, and the folded one gets the result.
+    assert_eq!(crossings(|group, choices| mpjdev_schedule::allreduce(group, n, exact, 8, choices)), 4);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Calls with their inputs, the results that loops over all ranks give, and operations on elements.
 
-use mpjdev_schedule::{Choices, Group, Operation, Schedule};
+use mpjdev_schedule::{Choices, Group, Operation, Placement, Schedule};
 use mpjdev_sim::{Random, RankBlocks, UNSET, run_schedules};
 
 /// Modulus of all arithmetic.
@@ -45,17 +45,29 @@ impl Call {
     /// The variable that names an algorithm, and all of them.
     fn algorithms(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Call::Bcast => ("MPJDEV_COLL_BCAST", &["binomial", "scatter-ring", "linear"]),
-            Call::Gather | Call::Gatherv => ("MPJDEV_COLL_GATHER", &["binomial", "linear"]),
-            Call::Scatter | Call::Scatterv => ("MPJDEV_COLL_SCATTER", &["binomial", "linear"]),
+            Call::Bcast => ("MPJDEV_COLL_BCAST", &["hierarchical", "binomial", "scatter-ring", "linear"]),
+            Call::Gather | Call::Gatherv => ("MPJDEV_COLL_GATHER", &["hierarchical", "binomial", "linear"]),
+            Call::Scatter | Call::Scatterv => {
+                ("MPJDEV_COLL_SCATTER", &["hierarchical", "binomial", "linear"])
+            }
             Call::Allgather | Call::Allgatherv => {
-                ("MPJDEV_COLL_ALLGATHER", &["direct", "recursive-doubling", "bruck", "ring"])
+                ("MPJDEV_COLL_ALLGATHER", &["hierarchical", "direct", "recursive-doubling", "bruck", "ring"])
             }
             Call::Alltoall | Call::Alltoallv => ("MPJDEV_COLL_ALLTOALL", &["bruck", "shifted", "pairwise"]),
-            Call::Reduce => ("MPJDEV_COLL_REDUCE", &["direct", "direct-blocks", "binomial", "rabenseifner"]),
+            Call::Reduce => (
+                "MPJDEV_COLL_REDUCE",
+                &["hierarchical", "direct", "direct-blocks", "binomial", "rabenseifner"],
+            ),
             Call::Allreduce => (
                 "MPJDEV_COLL_ALLREDUCE",
-                &["reduce-bcast", "direct-blocks", "recursive-doubling", "ring", "rabenseifner"],
+                &[
+                    "hierarchical",
+                    "reduce-bcast",
+                    "direct-blocks",
+                    "recursive-doubling",
+                    "ring",
+                    "rabenseifner",
+                ],
             ),
             Call::ReduceScatter => (
                 "MPJDEV_COLL_REDUCE_SCATTER",
@@ -70,14 +82,43 @@ impl Call {
         rooted.contains(&self)
     }
 
-    /// The choices of the table, and those of each algorithm.
-    pub(crate) fn choices(self) -> Vec<Choices> {
+    /// The choices of the table for ranks in all places, and those of each algorithm.
+    pub(crate) fn choices(self) -> Vec<(Choices<'static>, Places)> {
         let (variable, algorithms) = self.algorithms();
         let named = algorithms.iter().map(|algorithm| {
             let value = |name: &str| (name == variable).then(|| (*algorithm).to_owned());
-            Choices::from_variables(value).expect("an algorithm of the call")
+            let places = if *algorithm == "hierarchical" { Places::Sites } else { Places::Apart };
+            (Choices::from_variables(value).expect("an algorithm of the call"), places)
         });
-        [false, true].map(|is| Choices::default().intra_node(is)).into_iter().chain(named).collect()
+        let places = [Places::Apart, Places::OneMachine, Places::Sites];
+        places.map(|places| (Choices::default(), places)).into_iter().chain(named).collect()
+    }
+}
+
+/// Places of the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Places {
+    Apart,
+    OneMachine,
+    /// Sites of random lengths.
+    Sites,
+}
+
+impl Places {
+    pub(crate) fn placement(self, size: u32, random: &mut Random) -> Placement {
+        match self {
+            Places::Apart => Placement::Apart,
+            Places::OneMachine => Placement::OneMachine,
+            Places::Sites => {
+                let most = random.up_to(5);
+                let mut site = 0;
+                let sites = (0..size).map(|_| {
+                    site += u32::from(random.up_to(most) == 0);
+                    site
+                });
+                Placement::of_sites(&sites.collect::<Vec<_>>())
+            }
+        }
     }
 }
 
@@ -97,7 +138,7 @@ impl Sort {
 
     pub(crate) fn operation(self, is_divisible: bool) -> Operation {
         let unit = if matches!(self, Sort::Pairs) { 2 } else { 1 };
-        Operation { unit, is_commutative: matches!(self, Sort::Sum), is_divisible }
+        Operation { unit, is_commutative: matches!(self, Sort::Sum), is_exact: true, is_divisible }
     }
 
     /// An element from any number.
@@ -147,14 +188,15 @@ pub(crate) struct Case {
     pub(crate) count: usize,
     pub(crate) sort: Sort,
     pub(crate) is_divisible: bool,
-    pub(crate) choices: Choices,
+    pub(crate) choices: Choices<'static>,
+    pub(crate) places: Places,
     pub(crate) seed: u64,
 }
 
 impl Case {
     pub(crate) fn new(call: Call, size: u32, root: u32, count: usize) -> Case {
-        let choices = Choices::default();
-        Case { call, size, root, count, sort: Sort::Sum, is_divisible: true, choices, seed: 1 }
+        let (choices, places) = (Choices::default(), Places::Apart);
+        Case { call, size, root, count, sort: Sort::Sum, is_divisible: true, choices, places, seed: 1 }
     }
 
     /// Runs the call and compares the output of all ranks.
@@ -163,7 +205,10 @@ impl Case {
         let counts = self.counts(&mut random);
         let inputs: Vec<RankBlocks> =
             (0..self.size).map(|rank| self.input(rank, &counts, &mut random)).collect();
-        let schedules: Vec<Schedule> = (0..self.size).map(|rank| self.schedule(rank, &counts)).collect();
+        let placement = self.places.placement(self.size, &mut random);
+        let choices = self.choices.placed(&placement);
+        let schedules: Vec<Schedule> =
+            (0..self.size).map(|rank| self.schedule(rank, &counts, &choices)).collect();
         let combine = |from: &[u64], into: &mut [u64], is_lower| self.sort.combine(from, into, is_lower);
         let outputs = run_schedules(&schedules, &inputs, &combine, &mut random);
         for (rank, output) in (0..).zip(outputs) {
@@ -184,9 +229,9 @@ impl Case {
         (0..size).map(|_| (0..size).map(|_| count()).collect()).collect()
     }
 
-    fn schedule(&self, rank: u32, counts: &[Vec<usize>]) -> Schedule {
+    fn schedule(&self, rank: u32, counts: &[Vec<usize>], choices: &Choices<'_>) -> Schedule {
         let group = Group { rank, size: self.size };
-        let (own, root, choices) = (rank as usize, self.root, &self.choices);
+        let (own, root) = (rank as usize, self.root);
         let count = counts[0][0];
         let operation = self.sort.operation(self.is_divisible);
         let at_root = |counts: &Vec<usize>| if rank == root { counts.clone() } else { vec![] };

@@ -8,9 +8,9 @@ pub(crate) fn check_all(call: Call, vary: impl Fn(Case) -> Vec<Case>) {
         let roots = if call.has_root() { size } else { 1 };
         let counts = [0, 1, 7, size as usize - 1, size as usize];
         for (root, count) in (0..roots).flat_map(|root| counts.map(|count| (root, count))) {
-            for choices in call.choices() {
+            for (choices, places) in call.choices() {
                 let seed = u64::from(size) << 32 | u64::from(root) << 16 | count as u64;
-                vary(Case { choices, seed, ..Case::new(call, size, root, count) })
+                vary(Case { choices, places, seed, ..Case::new(call, size, root, count) })
                     .iter()
                     .for_each(Case::check);
             }
@@ -35,8 +35,8 @@ fn long_blocks_reach_their_ranks() {
         let is_square = matches!(call, Call::Alltoall | Call::Alltoallv);
         let sizes: &[u32] = if is_square { &[2, 5, 8] } else { &[2, 7, 8, 16] };
         for &size in sizes {
-            for choices in call.choices() {
-                Case { choices, ..Case::new(call, size, size / 2, LONG) }.check();
+            for (choices, places) in call.choices() {
+                Case { choices, places, ..Case::new(call, size, size / 2, LONG) }.check();
             }
         }
     }

@@ -17,8 +17,8 @@ fn case() -> impl Strategy<Value = Case> {
     let choice = any::<prop::sample::Index>();
     let parts = (call, group, 0usize..40, select(&Sort::ALL[..]), any::<bool>(), choice, any::<u64>());
     parts.prop_map(|(call, (size, root), count, sort, is_divisible, choice, seed)| {
-        let choices = *choice.get(&call.choices());
-        Case { call, size, root, count, sort, is_divisible, choices, seed }
+        let (choices, places) = *choice.get(&call.choices());
+        Case { call, size, root, count, sort, is_divisible, choices, places, seed }
     })
 }
 

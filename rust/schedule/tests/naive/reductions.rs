@@ -22,8 +22,8 @@ fn long_vectors_are_combined_in_rank_order() {
         for (size, sort) in [(2, Sort::Sum), (6, Sort::Pairs), (7, Sort::Sum), (8, Sort::Packed)] {
             // The vector of a reduce_scatter has one block for each rank.
             let count = if call == Call::ReduceScatter { 65536 / size as usize } else { 65536 };
-            for choices in call.choices() {
-                Case { choices, sort, ..Case::new(call, size, size / 2, count) }.check();
+            for (choices, places) in call.choices() {
+                Case { choices, places, sort, ..Case::new(call, size, size / 2, count) }.check();
             }
         }
     }

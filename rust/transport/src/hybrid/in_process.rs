@@ -39,7 +39,8 @@ pub fn jobs(
             sockets[site.clone()].fill_with(|| None);
             let files = pools.iter().map(|pool| pool.share()).collect::<io::Result<_>>()?;
             let intra = shm::Job::open(status_page.files(), files)?;
-            let inter = tcp::Job { rank: rank as u32, members: members.clone(), terms, sockets };
+            let site_of = (0..ranks).map(|rank| (rank / ranks_per_site) as u32).collect();
+            let inter = tcp::Job { rank: rank as u32, members: members.clone(), site_of, terms, sockets };
             jobs.push((Job { intra, base: base as u32, inter }, pools[rank - base].clone()));
         }
     }

@@ -154,6 +154,10 @@ impl Transport for HybridTransport {
         self.inter.is_remote(rank)
     }
 
+    fn site_of(&self, rank: u32) -> u32 {
+        self.inter.site_of(rank)
+    }
+
     fn is_foreign(&self, rank: u32) -> bool {
         self.inter.is_foreign(rank)
     }

@@ -26,6 +26,9 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     /// As [`Transport::is_remote`]: whether there is a connection to a rank.
     fn is_remote(&self, rank: u32) -> bool;
 
+    /// As [`Transport::site_of`].
+    fn site_of(&self, rank: u32) -> u32;
+
     /// As [`Transport::is_foreign`].
     fn is_foreign(&self, rank: u32) -> bool {
         let _ = rank;
@@ -129,6 +132,10 @@ impl<T: NetTransport> Transport for T {
 
     fn is_remote(&self, rank: u32) -> bool {
         NetTransport::is_remote(self, rank)
+    }
+
+    fn site_of(&self, rank: u32) -> u32 {
+        NetTransport::site_of(self, rank)
     }
 
     fn is_foreign(&self, rank: u32) -> bool {

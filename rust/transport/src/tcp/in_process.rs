@@ -15,7 +15,9 @@ use super::{Job, Member, Terms};
 pub fn jobs(ranks: usize, terms: Terms) -> io::Result<Vec<Job>> {
     let members = members(ranks);
     let pairs = all_pairs(ranks)?.into_iter().zip(0..);
-    Ok(pairs.map(|(sockets, rank)| Job { rank, members: members.clone(), terms, sockets }).collect())
+    Ok(pairs
+        .map(|(sockets, rank)| Job { rank, members: members.clone(), site_of: Vec::new(), terms, sockets })
+        .collect())
 }
 
 /// Ranks of this implementation, each of them a host.

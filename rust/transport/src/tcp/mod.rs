@@ -71,6 +71,8 @@ pub struct Job {
     pub rank: u32,
     /// All ranks.
     pub members: Vec<Member>,
+    /// The site of each rank; empty if there is one.
+    pub site_of: Vec<u32>,
     /// The settled terms.
     pub terms: Terms,
     /// Connections by host; none to this rank's own host, and to those that are reached otherwise.

@@ -36,7 +36,7 @@ fn member(rank: u32) -> Member {
 
 fn pair_over(terms: Terms, one: OwnedFd, other: OwnedFd) -> io::Result<[(Arc<TcpTransport>, TcpSource); 2]> {
     let connect = |rank: u32, sockets| {
-        let job = Job { rank, members: vec![member(0), member(1)], terms, sockets };
+        let job = Job { rank, members: vec![member(0), member(1)], site_of: Vec::new(), terms, sockets };
         connect(job, &Config::default(), HeapPool::new(1 << 30))
     };
     Ok([connect(0, vec![None, Some(one)])?, connect(1, vec![Some(other), None])?])

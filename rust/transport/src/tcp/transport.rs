@@ -40,6 +40,8 @@ pub struct TcpTransport {
     pub(super) channels: Vec<Channel>,
     /// Channel by rank; none to this rank, and to those that are reached otherwise.
     channel_of: Vec<Option<usize>>,
+    /// Site by rank; empty if there is one.
+    site_of: Vec<u32>,
     pub(super) is_foreign: Vec<bool>,
     /// Number of channels with packets to take.
     pub(super) ready_count: AtomicUsize,
@@ -51,7 +53,7 @@ pub struct TcpTransport {
 
 impl TcpTransport {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<TcpTransport> {
-        let Job { rank, members, terms, sockets } = job;
+        let Job { rank, members, site_of, terms, sockets } = job;
         let count = sockets.iter().flatten().count();
         let net = NetRank::new(rank, members.len(), count, source)?;
         let ours = members[rank as usize].proc;
@@ -96,6 +98,7 @@ impl TcpTransport {
             peer_timeout: PeerTimeout::of(channels.iter().map(|channel| channel.socket.as_fd())),
             channels,
             channel_of,
+            site_of,
             is_foreign: members.iter().map(|member| !member.is_ours).collect(),
             ready_count: AtomicUsize::new(0),
             hot: AtomicUsize::new(0),
@@ -342,6 +345,10 @@ impl NetTransport for TcpTransport {
 
     fn is_remote(&self, rank: u32) -> bool {
         self.channel_of[rank as usize].is_some()
+    }
+
+    fn site_of(&self, rank: u32) -> u32 {
+        self.site_of.get(rank as usize).copied().unwrap_or(0)
     }
 
     fn is_foreign(&self, rank: u32) -> bool {

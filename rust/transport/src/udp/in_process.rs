@@ -45,6 +45,7 @@ pub fn jobs(ranks: usize, mut terms: Terms) -> io::Result<Vec<Job>> {
         Job {
             rank: rank as u32,
             members,
+            site_of: Vec::new(),
             terms,
             socket,
             receive_window: windows[rank],

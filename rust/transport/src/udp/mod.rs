@@ -141,6 +141,8 @@ pub struct Job {
     pub rank: u32,
     /// All ranks; `None` for the rank itself and for those that are reached otherwise.
     pub members: Vec<Option<Member>>,
+    /// The site of each rank; empty if there is one.
+    pub site_of: Vec<u32>,
     /// The agreed terms.
     pub terms: Terms,
     /// Its socket.

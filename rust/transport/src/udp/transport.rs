@@ -48,6 +48,8 @@ pub struct UdpTransport {
     pub(super) socket: UdpSocket,
     /// By rank; `None` for this rank, and for those that are reached otherwise.
     pub(super) peers: Vec<Option<Peer>>,
+    /// Site by rank; empty if there is one.
+    site_of: Vec<u32>,
     /// Connection ids of their packets.
     pub(super) ids: Ids,
     pub(super) timers: Timers,
@@ -73,7 +75,8 @@ fn supports_gso() -> bool {
 
 impl UdpTransport {
     pub(super) fn new(job: Job, source: Arc<dyn SlabSource>) -> io::Result<UdpTransport> {
-        let Job { rank, members, terms, socket, receive_window, early, liveness, mut networks } = job;
+        let Job { rank, members, site_of, terms, socket, receive_window, early, liveness, mut networks } =
+            job;
         let (net, timers) = (NetRank::new(rank, members.len(), 1, source)?, Timers::new());
         socket.set_nonblocking(true)?;
         let has_liveness: Vec<bool> = liveness.iter().map(Option::is_some).collect();
@@ -114,6 +117,7 @@ impl UdpTransport {
             socket,
             stage: Mutex::new(LockRank::ReceiveSide, StagingBuffer::new(peers.len(), early)?),
             peers,
+            site_of,
             ids: Ids::new(&ids),
             timers,
             is_staged: AtomicBool::new(false),
@@ -329,6 +333,10 @@ impl NetTransport for UdpTransport {
 
     fn is_remote(&self, rank: u32) -> bool {
         self.peer_of(rank).is_some()
+    }
+
+    fn site_of(&self, rank: u32) -> u32 {
+        self.site_of.get(rank as usize).copied().unwrap_or(0)
     }
 
     fn eager_max(&self, dest: u32) -> usize {

@@ -263,6 +263,13 @@ class ArrayCollectivesTest {
         check((transport.equals("shm") ? run : run.with("--transport", transport)).run(Program.class), 3);
     }
 
+    /** Two sites of two ranks are operands of the tree order, sites of three are not. */
+    @ParameterizedTest
+    @ValueSource(ints = {2, 3})
+    void shouldMoveAndCombineElementsOfSites(int ranksOfASite) throws Exception {
+        check(new Mpjrun(ranksOfASite).with("--sites", "2").run(Program.class), 2 * ranksOfASite);
+    }
+
     @ParameterizedTest
     @MethodSource("mpjdev.Mpirun#launchers")
     void shouldMoveAndCombineElementsUnderAnMpi(List<String> launcher) throws Exception {

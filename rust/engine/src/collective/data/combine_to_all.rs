@@ -1,5 +1,7 @@
-//! The last combination of a block whose result goes to all ranks and to the program: part by part, so that
+//! The last combination of a block whose result goes to other ranks and to the program: part by part, so that
 //! each part is in a cache from its first copy to its last one.
+
+use std::ops::Range;
 
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{Message, Octets, SectionHeader, sole_section};
@@ -21,27 +23,26 @@ enum Operand {
 }
 
 impl DataRun<'_> {
-    /// Carries out two steps in one, if the second sends the result of the first to all and no later step
-    /// reads it. False if they are other steps.
+    /// Carries out two steps in one, if the second sends the result of the first to a range of ranks and no
+    /// later step reads it. False if they are other steps.
     pub(super) fn try_combine_to_all(&mut self, steps: &[Step]) -> Result<bool, DeviceError> {
-        let (operand, into, later) = match *steps {
-            [Step::ReceiveCombine { source, into, is_lower }, Step::SendToAll { from }, ref later @ ..]
-                if from == into =>
-            {
-                (Operand::Message { source, is_lower }, into, later)
-            }
-            [Step::Combine { from: right, into }, Step::SendToAll { from }, ref later @ ..]
-                if from == into =>
-            {
-                (Operand::Elements(right), into, later)
-            }
+        let [combination, Step::SendToRanks { first, end, from }, later @ ..] = steps else {
+            return Ok(false);
+        };
+        let (operand, into) = match *combination {
+            Step::ReceiveCombine { source, into, is_lower } => (Operand::Message { source, is_lower }, into),
+            Step::Combine { from: right, into } => (Operand::Elements(right), into),
             _ => return Ok(false),
         };
+        if *from != into {
+            return Ok(false);
+        }
+        let dests = *first..*end;
         let is_last = later.iter().all(|step| matches!(step, Step::Store { .. }));
         let is_long = into.len * self.element.size() >= AHEAD_FROM;
         let output = self.area.output_part(self.caller, into);
         match output.filter(|_| is_last && is_long && self.caller.combines_parts()) {
-            Some(output) if self.failed_at.is_none() => self.combine_to_all(operand, into, output),
+            Some(output) if self.failed_at.is_none() => self.combine_to_all(operand, dests, into, output),
             _ => Ok(false),
         }
     }
@@ -49,6 +50,7 @@ impl DataRun<'_> {
     fn combine_to_all(
         &mut self,
         operand: Operand,
+        dests: Range<u32>,
         into: Run,
         output: BlockPart,
     ) -> Result<bool, DeviceError> {
@@ -57,7 +59,7 @@ impl DataRun<'_> {
                 Some(arrived) => Some(arrived),
                 // All get the failure.
                 None => {
-                    self.send(0..self.comm.size() as u32, into)?;
+                    self.send(dests, into)?;
                     return Ok(true);
                 }
             },
@@ -71,7 +73,7 @@ impl DataRun<'_> {
         let len = sole_section::primary_len(section).map_err(|error| self.damaged(own, error))?;
         let mut message = self.outgoing(MESSAGE_OVERHEAD + len)?;
         message.write_headers_of(section);
-        let begun = self.begin_send(others(0..self.comm.size() as u32, own), &message)?;
+        let begun = self.begin_send(others(dests, own), &message)?;
         let is_done = self.combine_parts(operand, arrived, into, output, &message, &mut |run, packed| {
             if let Some(packer) = begun.packers.first() {
                 packer.publish(packed);

@@ -1,7 +1,7 @@
 //! Tests of schedules between ranks that are threads.
 
 use mpjdev_buffer::Type;
-use mpjdev_schedule::{Choices, Group, Operation, allreduce};
+use mpjdev_schedule::{Choices, Group, Operation, Placement, allreduce};
 use mpjdev_transport::config::Config;
 use mpjdev_transport::wait::Uninterruptible;
 
@@ -157,7 +157,7 @@ fn broadcast_of_any_length_reaches_all() {
 
 #[test]
 fn reduction_combines_the_vectors_of_all() {
-    let operation = Operation { unit: 1, is_commutative: true, is_divisible: true };
+    let operation = Operation { unit: 1, is_commutative: true, is_exact: false, is_divisible: true };
     for count in [1, 9, 20_000] {
         let sums = at_each(5, |comm| {
             let own = vec![comm.rank() as u8 + 1; count];
@@ -183,7 +183,8 @@ fn every_algorithm_gives_each_rank_its_blocks() {
         for (is_divisible, is_in_place) in [(true, false), (false, false), (true, true)] {
             for ranks in [2, 5] {
                 let sums = at_each(ranks, |comm| {
-                    let operation = Operation { unit: 1, is_commutative: true, is_divisible: true };
+                    let operation =
+                        Operation { unit: 1, is_commutative: true, is_exact: false, is_divisible: true };
                     let schedule = allreduce(group(comm), count, operation, 1, &choices);
                     let own: Vec<u8> = (0..count).map(|at| (at * (comm.rank() as usize + 1)) as u8).collect();
                     let change = |blocks: &mut Blocks<'_>| {
@@ -206,7 +207,12 @@ fn every_algorithm_gives_each_rank_its_blocks() {
 fn long_blocks_are_exchanged_while_they_are_packed() {
     let count = 300_000;
     let exchanged = at_each(3, |comm| {
-        let schedule = mpjdev_schedule::alltoall(group(comm), count, 1, &Choices::default().intra_node(true));
+        let schedule = mpjdev_schedule::alltoall(
+            group(comm),
+            count,
+            1,
+            &Choices::default().placed(&Placement::OneMachine),
+        );
         let own: Vec<u8> =
             (0..3 * count).map(|at| (at / count) as u8 * 10 + comm.rank() as u8 + (at % 7) as u8).collect();
         run_with(comm, &schedule, &own, |_| {}).expect("complete")
@@ -245,7 +251,7 @@ fn interrupted_rank_ends_the_operation_of_all() {
         let schedule = allreduce(
             group(comm),
             1,
-            Operation { unit: 1, is_commutative: true, is_divisible: true },
+            Operation { unit: 1, is_commutative: true, is_exact: false, is_divisible: true },
             1,
             &Choices::default(),
         );
@@ -269,7 +275,8 @@ fn interrupted_rank_ends_the_operation_of_all() {
 fn failed_reduction_is_an_error_of_all_that_need_its_result() {
     for (element, count) in [(Type::Byte, 1), (Type::Long, 3), (Type::Byte, 0)] {
         let outcomes = at_each(4, |comm| {
-            let operation = Operation { unit: 1, is_commutative: false, is_divisible: false };
+            let operation =
+                Operation { unit: 1, is_commutative: false, is_exact: false, is_divisible: false };
             let schedule = allreduce(group(comm), count, operation, element.size(), &Choices::default());
             let fails = comm.rank() == 2;
             let (input, output) =
