@@ -129,9 +129,11 @@ class ReductionsTest {
 
         private static void check(Case c, Datatype type, Object array, int off, int first, int count, int ranks) {
             for (int k = 0; k < count; k++) {
+                int element = k;
                 double expected = ((Number) element(type, model(c, ranks, first + k))).doubleValue();
                 // The sum makes a positive zero of a negative one.
-                assertEquals(expected, Array.getDouble(array, off + k) + 0.0, c.op + " of " + count + " x " + type + ", element " + k);
+                assertEquals(expected, Array.getDouble(array, off + k) + 0.0,
+                        () -> c.op + " of " + count + " x " + type + ", element " + element);
             }
         }
     }

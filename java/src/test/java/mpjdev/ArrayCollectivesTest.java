@@ -169,7 +169,7 @@ class ArrayCollectivesTest {
         check(expected, result, "allreduce " + op, type, count);
         call(comm, "allreduce", own, 2, own, 2, count, op);
         for (int k = 0; k < count; k++) {
-            assertEquals(AnyArray.bits(expected, 1 + k), AnyArray.bits(own, 2 + k), "allreduce in place " + op + " " + type);
+            assertEquals(AnyArray.bits(expected, 1 + k), AnyArray.bits(own, 2 + k), () -> "in place " + op + " " + type);
         }
     }
 

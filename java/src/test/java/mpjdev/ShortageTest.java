@@ -141,7 +141,8 @@ class ShortageTest {
         }
 
         private static void run(Comm world) {
-            byte[] octets = new byte[4 * MIB];
+            // -Xcheck:jni copies a whole array for each part of it that is sent: longer ones take minutes.
+            byte[] octets = new byte[MIB];
             List<Request> sends = new ArrayList<>();
             if (world.id() == 0) {
                 OutOfMemoryError e = assertThrows(OutOfMemoryError.class, () -> {
