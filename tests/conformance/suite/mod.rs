@@ -2,6 +2,7 @@
 
 mod abandonment;
 mod all_pairs;
+mod collective_data;
 mod collectives;
 mod failures;
 mod finish;
@@ -26,6 +27,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, fn(&TransportFixture)
     let modules = [
         abandonment::TESTS,
         all_pairs::TESTS,
+        collective_data::TESTS,
         collectives::TESTS,
         failures::TESTS,
         finish::TESTS,
