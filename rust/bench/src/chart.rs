@@ -11,14 +11,14 @@ use super::outcome::median;
 use super::protocol::Case;
 use super::report::{Row, size, time};
 
-const WIDTH: u32 = 1040;
+pub(super) const WIDTH: u32 = 1040;
 const HEIGHT: u32 = 440;
 /// Height of a line of the legend, which is below both plots.
-const LEGEND: u32 = 20;
-const LEGEND_COLUMNS: usize = 3;
-const FONT: &str = "sans-serif";
+pub(super) const LEGEND: u32 = 20;
+pub(super) const LEGEND_COLUMNS: usize = 3;
+pub(super) const FONT: &str = "sans-serif";
 /// Colours that colour-blind readers can distinguish. The first contestant has the first one.
-const COLOURS: [RGBColor; 8] = [
+pub(super) const COLOURS: [RGBColor; 8] = [
     RGBColor(0x0b, 0x5f, 0xa5),
     RGBColor(0xd1, 0x70, 0x1c),
     RGBColor(0x3a, 0x8f, 0x3a),
@@ -33,19 +33,50 @@ const POINTS: [i32; 2] = [3, 2];
 /// Least number of many points.
 const MANY: usize = 16;
 /// Lengths of the dashes that distinguish lines of one contestant; 0 is a solid line.
-const DASHES: [i32; 3] = [0, 7, 2];
+pub(super) const DASHES: [i32; 3] = [0, 7, 2];
 const GAP: i32 = 4;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type DrawResult = Result<(), DrawingAreaErrorKind<io::Error>>;
+/// Horizontal axis of a plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Octets of a message.
+    Octets,
+    /// Octets of a rank.
+    OctetsOfRank,
+    /// Number of ranks.
+    Ranks,
+}
+
+impl Axis {
+    fn title(self) -> &'static str {
+        match self {
+            Axis::Octets => "octets of a message",
+            Axis::OctetsOfRank => "octets of a rank",
+            Axis::Ranks => "ranks",
+        }
+    }
+
+    /// Base of the logarithms, whose powers have labels.
+    fn base(self) -> f64 {
+        if self == Axis::Ranks { 2.0 } else { 8.0 }
+    }
+
+    fn label(self, value: f64) -> String {
+        if self == Axis::Ranks { format!("{value:.0}") } else { size(value as u64) }
+    }
+}
+
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type DrawResult = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 /// A line of the chart: the nanoseconds of a contestant and case over the size.
-struct Line<'a> {
-    name: &'a str,
-    case: Case,
-    colour: RGBColor,
-    dash: i32,
-    points: Vec<(u64, f64)>,
+#[derive(Clone)]
+pub(super) struct Line<'a> {
+    pub(super) name: &'a str,
+    pub(super) case: Case,
+    pub(super) colour: RGBColor,
+    pub(super) dash: i32,
+    pub(super) points: Vec<(u64, f64)>,
 }
 
 /// Draws rows as SVG, with the time on the left and the bandwidth on the right. `None` without rows.
@@ -73,21 +104,21 @@ fn picture(area: &Area<'_>, title: &str, lines: &[Line<'_>], bare: Option<f64>) 
     let (plots, key) = area.split_vertically(HEIGHT - 24);
     let halves = plots.split_evenly((1, 2));
     let all: Vec<&Line<'_>> = lines.iter().collect();
-    plot(&halves[0], "time", &all, |_, nanos| nanos, bare, decade_of_time)?;
+    plot(&halves[0], ("time", Axis::Octets), &all, |_, nanos| nanos, bare, decade_of_time)?;
     // Messages by reference have no bandwidth.
     let copied: Vec<&Line<'_>> = lines.iter().filter(|line| !line.is_by_reference()).collect();
     if !copied.is_empty() {
         let bandwidth = |octets: u64, nanos: f64| octets as f64 / nanos;
-        plot(&halves[1], "octets by time, GB/s", &copied, bandwidth, None, decade)?;
+        plot(&halves[1], ("octets by time, GB/s", Axis::Octets), &copied, bandwidth, None, decade)?;
     }
     legend(&key, lines)?;
     area.present()
 }
 
 /// Draws one plot. `label` is the text of a value on the vertical axis.
-fn plot(
+pub(super) fn plot(
     area: &Area<'_>,
-    title: &str,
+    (title, axis): (&str, Axis),
     lines: &[&Line<'_>],
     value: impl Fn(u64, f64) -> f64,
     bare: Option<f64>,
@@ -101,9 +132,10 @@ fn plot(
     let y = 10f64.powf(y.start.log10().floor())..10f64.powf(y.end.log10().floor() + 1.0);
     let mut chart = ChartBuilder::on(area);
     chart.caption(title, (FONT, 13)).margin(10).x_label_area_size(40).y_label_area_size(56);
-    let mut chart = chart.build_cartesian_2d(x.clone().log_scale().base(8.0), y.log_scale())?;
+    let mut chart = chart.build_cartesian_2d(x.clone().log_scale().base(axis.base()), y.log_scale())?;
     let mut mesh = chart.configure_mesh();
-    mesh.x_desc("octets of a message").x_label_formatter(&|octets| size(*octets as u64));
+    let x_label = |value: &f64| axis.label(*value);
+    mesh.x_desc(axis.title()).x_label_formatter(&x_label);
     mesh.y_label_formatter(&|value| label(*value)).light_line_style(TRANSPARENT).draw()?;
     if let Some(bare) = bare {
         let style = RGBColor(0x88, 0x88, 0x88).stroke_width(1);
@@ -130,7 +162,7 @@ fn plot(
     Ok(())
 }
 
-fn legend(area: &Area<'_>, lines: &[Line<'_>]) -> DrawResult {
+pub(super) fn legend(area: &Area<'_>, lines: &[Line<'_>]) -> DrawResult {
     let several = lines.iter().any(|line| line.case != lines[0].case);
     for (at, line) in lines.iter().enumerate() {
         let x = 60 + (at % LEGEND_COLUMNS) as i32 * (WIDTH as i32 - 60) / LEGEND_COLUMNS as i32;
@@ -210,7 +242,7 @@ fn has_only_arrays(name: &str) -> bool {
 }
 
 /// 100 ns, 1 us, 10 us.
-fn decade_of_time(nanos: f64) -> String {
+pub(super) fn decade_of_time(nanos: f64) -> String {
     // A thousandth more, so that a rounded decade has its own unit.
     time(nanos * 1.001).replace(".00 ", " ").replace(".0 ", " ")
 }
@@ -222,7 +254,7 @@ fn decade(value: f64) -> String {
 }
 
 /// Index of a value in a list; a new value is appended.
-fn index_of<T: PartialEq>(list: &mut Vec<T>, what: T) -> usize {
+pub(super) fn index_of<T: PartialEq>(list: &mut Vec<T>, what: T) -> usize {
     list.iter().position(|known| *known == what).unwrap_or_else(|| {
         list.push(what);
         list.len() - 1

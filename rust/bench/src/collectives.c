@@ -1,93 +1,157 @@
-/* Collective calls of a C MPI: arguments are seconds a row, then rows as call:number. Rank 0 prints a line of
-   row and microseconds for each: the mean over ranks of the median over calls. */
+/*
+ * Collective calls of the C program (peer.c), each timed at each rank.
+ *
+ * Before each call the ranks meet in a barrier, which is not timed. The result of a rank is the median over its calls.
+ * Java does the same (CollectiveCalls.java). `octets` are those of a rank; of Alltoall, those of a pair.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { VECTOR = 16 << 20, LEAST = 5, MOST = 1000000, FIRST = 10 };
+enum { TIMED_MAX = 1 << 16, ROOT = 0 };
 
-static int rank, size;
-static char *from, *to;
+enum call { BARRIER, BCAST, ALLREDUCE, REDUCE, REDUCE_SCATTER, SCAN, ALLTOALL, ALLGATHER, GATHER, SCATTER, CALLS };
+
+static const char *const NAMES[CALLS] = {"mpi-barrier", "mpi-bcast", "mpi-allreduce", "mpi-reduce", "mpi-reduce-scatter",
+                                         "mpi-scan", "mpi-alltoall", "mpi-allgather", "mpi-gather", "mpi-scatter"};
+
+static enum call current = CALLS;
+/* Doubles of a rank; of ALLTOALL, of a pair. */
+static int count;
+/* Arrays of `count` doubles for each rank, which only grow. */
+static double *from, *to;
+static size_t room;
 static int *counts;
+static double nanos[TIMED_MAX];
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e9 + t.tv_nsec;
+int is_collective(const char *name) {
+    for (int i = 0; i < CALLS; i++) {
+        if (!strcmp(NAMES[i], name)) {
+            current = i;
+            return 1;
+        }
+    }
+    return 0;
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+static double *grown(double *array, size_t doubles) {
+    free(array);
+    array = aligned_alloc(4096, (doubles * sizeof(double) + 4095) / 4096 * 4096);
+    if (!array) {
+        fprintf(stderr, "no memory for %zu doubles\n", doubles);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    for (size_t i = 0; i < doubles; i++) {
+        array[i] = 1;
+    }
+    return array;
 }
 
-/* One call; n is a number of doubles for allreduce, and of octets of a rank otherwise. */
-static void call(const char *name, int n) {
+/* Prepares the arrays of the call that is_collective() has found. */
+void prepare_collective(size_t octets) {
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    count = (int)(octets / sizeof(double));
+    /* Calls with one array of all ranks; the other one is as long. */
+    int is_of_all = current >= ALLTOALL || current == REDUCE_SCATTER;
+    size_t doubles = (size_t)count * (is_of_all ? size : 1) + 1;
+    if (doubles > room) {
+        from = grown(from, doubles);
+        to = grown(to, doubles);
+        room = doubles;
+    }
+    counts = realloc(counts, (size_t)size * sizeof *counts);
+    for (int i = 0; i < size; i++) {
+        counts[i] = count;
+    }
+}
+
+static void call(void) {
     MPI_Comm world = MPI_COMM_WORLD;
-    if (!strcmp(name, "barrier")) MPI_Barrier(world);
-    else if (!strcmp(name, "bcast")) MPI_Bcast(from, n, MPI_BYTE, 0, world);
-    else if (!strcmp(name, "allreduce")) MPI_Allreduce(from, to, n, MPI_DOUBLE, MPI_SUM, world);
-    else if (!strcmp(name, "alltoall")) MPI_Alltoall(from, n, MPI_BYTE, to, n, MPI_BYTE, world);
-    else if (!strcmp(name, "allgather")) MPI_Allgather(from, n, MPI_BYTE, to, n, MPI_BYTE, world);
-    else if (!strcmp(name, "gather")) MPI_Gather(from, n, MPI_BYTE, to, n, MPI_BYTE, 0, world);
-    else if (!strcmp(name, "scatter")) MPI_Scatter(from, n, MPI_BYTE, to, n, MPI_BYTE, 0, world);
-    else if (!strcmp(name, "scan")) MPI_Scan(from, to, n / 8, MPI_DOUBLE, MPI_SUM, world);
-    else if (!strcmp(name, "reduce_scatter")) {
-        for (int i = 0; i < size; i++) counts[i] = n / 8;
-        MPI_Reduce_scatter(from, to, counts, MPI_DOUBLE, MPI_SUM, world);
-    } else MPI_Abort(world, 2);
+    MPI_Datatype type = MPI_DOUBLE;
+    switch (current) {
+    case BARRIER:
+        MPI_Barrier(world);
+        break;
+    case BCAST:
+        MPI_Bcast(from, count, type, ROOT, world);
+        break;
+    case ALLREDUCE:
+        MPI_Allreduce(from, to, count, type, MPI_SUM, world);
+        break;
+    case REDUCE:
+        MPI_Reduce(from, to, count, type, MPI_SUM, ROOT, world);
+        break;
+    case REDUCE_SCATTER:
+        MPI_Reduce_scatter(from, to, counts, type, MPI_SUM, world);
+        break;
+    case SCAN:
+        MPI_Scan(from, to, count, type, MPI_SUM, world);
+        break;
+    case ALLTOALL:
+        MPI_Alltoall(from, count, type, to, count, type, world);
+        break;
+    case ALLGATHER:
+        MPI_Allgather(from, count, type, to, count, type, world);
+        break;
+    case GATHER:
+        MPI_Gather(from, count, type, to, count, type, ROOT, world);
+        break;
+    case SCATTER:
+        MPI_Scatter(from, count, type, to, count, type, ROOT, world);
+        break;
+    case CALLS:
+        break;
+    }
 }
 
-/* The number of calls that take this time. */
-static long calls_in(double seconds, double nanos) {
-    long times = seconds * 1e9 / nanos;
-    times = times < LEAST ? LEAST : times > MOST ? MOST : times;
-    MPI_Bcast(&times, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-    return times;
+/* The clock of System.nanoTime. */
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
-/* The time of one call with the barrier before it. */
-static double warm_up(const char *name, int n, long times) {
-    double begun = now();
+static int compare_nanos(const void *a, const void *b) {
+    double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+/* The median of the nanoseconds of a call. */
+double run_collective(long times) {
+    long step = (times + TIMED_MAX - 1) / TIMED_MAX, kept = 0;
     for (long i = 0; i < times; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
-        call(name, n);
+        double begin = now();
+        call();
+        double end = now();
+        if (i % step == 0) {
+            nanos[kept++] = end - begin;
+        }
     }
-    return (now() - begun) / times;
+    qsort(nanos, kept, sizeof *nanos, compare_nanos);
+    return kept == 0 ? 0 : (nanos[(kept - 1) / 2] + nanos[kept / 2]) / 2;
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    double seconds = atof(argv[1]);
-    from = calloc(VECTOR, 1);
-    to = calloc(VECTOR, 1);
-    counts = calloc(size, sizeof *counts);
-    for (int row = 2; row < argc; row++) {
-        char name[64] = "";
-        int n = 0;
-        sscanf(argv[row], "%63[^:]:%d", name, &n);
-        double nanos = warm_up(name, n, FIRST);
-        nanos = warm_up(name, n, calls_in(seconds / 2, nanos));
-        long times = calls_in(seconds, nanos);
-        double *took = malloc(times * sizeof *took), sum;
-        for (long i = 0; i < times; i++) {
-            MPI_Barrier(MPI_COMM_WORLD);
-            double begun = now();
-            call(name, n);
-            took[i] = now() - begun;
-        }
-        qsort(took, times, sizeof *took, ascending);
-        MPI_Reduce(&took[times / 2], &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-        free(took);
-        if (rank == 0) {
-            printf("%s %.3f\n", argv[row], sum / size / 1000);
-            fflush(stdout);
-        }
+/*
+ * Stands before the function of UCX, through which an MPICH over UCX polls. With the variable a poll that finds nothing
+ * yields the processor: MPICH 4.0 has no call that does, and no other rank of an oversubscribed machine would run.
+ */
+unsigned ucp_worker_progress(void *worker) {
+    static unsigned (*real)(void *);
+    static int yields;
+    if (!real) {
+        real = (unsigned (*)(void *))dlsym(RTLD_NEXT, "ucp_worker_progress");
+        yields = getenv("MPJDEV_BENCH_YIELD") != NULL;
     }
-    MPI_Finalize();
-    return 0;
+    unsigned found = real(worker);
+    if (found == 0 && yields) {
+        sched_yield();
+    }
+    return found;
 }

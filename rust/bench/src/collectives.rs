@@ -1,269 +1,333 @@
-//! Collective calls of package `mpi` beside those of C MPIs.
+//! Collective calls of package `mpi` beside C: contestants that take turns, and their figures.
 //!
-//! A contestant is a program that measures all rows in one job and prints a line for each. Contestants take
-//! turns job by job, because eight JVMs beside sixteen C ranks would disturb each other.
+//! Each rank times each call alone, after a barrier that is not timed. The result of a turn is the mean over
+//! the ranks of the median over the calls of the turn; that of a job the median over its turns.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+pub mod picture;
+pub mod targets;
+pub mod text;
 
-use serde::{Deserialize, Serialize};
+use crate::BenchError;
+use crate::calls::Call;
+use crate::contest::{self, Entry, Pace, Stop};
+use crate::contestant::{self, Contestant, RunningJob, Tools, Transport};
+use crate::figures::{self, Figure, Limit, Quantity};
+use crate::outcome::{Compared, Sample, Summary, compare};
+use crate::peer::Program;
+use crate::protocol::Case;
+use crate::report::{self, Absent, Row};
+use crate::targets::Outcome;
+use targets::{OVER_MPI, OVER_OURS, Target, Value};
 
-use super::BenchError;
-use super::environment::Environment;
-use super::outcome::median;
-
-/// Main class of the Java program.
-pub const JAVA_PROGRAM: &str = "mpjdev.tools.Collectives";
-/// Source of the C program.
-pub const C_SOURCE: &str = include_str!("collectives.c");
-
-const KIB: u32 = 1 << 10;
-const MIB: u32 = 1 << 20;
-
-/// Rows that C programs have as well: a call and a number of octets of a rank, for allreduce of doubles.
-pub const ROWS: [(&str, &[u32]); 9] = [
-    ("barrier", &[0]),
-    ("bcast", &[8, 64 * KIB, MIB, 16 * MIB]),
-    ("allreduce", &[1, 128, 8192, MIB]),
-    ("alltoall", &[8, 4 * KIB, 256 * KIB]),
-    ("allgather", &[KIB, 256 * KIB]),
-    ("gather", &[KIB, 256 * KIB]),
-    ("scatter", &[KIB, 256 * KIB]),
-    ("reduce_scatter", &[KIB, 256 * KIB]),
-    ("scan", &[KIB, 256 * KIB]),
-];
-
-/// Rows of Java alone: `Allreduce` of doubles by a predefined operation and by a function of the program, and
-/// octets of garbage of a predefined one.
-pub const JAVA_ROWS: [(&str, u32); 3] = [("allreduce", 1000), ("function", 1000), ("garbage", 1)];
-
-/// Largest time of Java by the best C that is asked; for a function by the predefined operation, and for
-/// garbage its octets.
-fn limit(call: &str, number: u32, ranks: u32) -> Option<f64> {
-    Some(match (call, number) {
-        ("barrier", _) if ranks == 2 => 1.0,
-        ("barrier", _) => 1.2,
-        ("bcast", 8) => 1.0,
-        ("bcast", n) if n <= 64 * KIB => 0.8,
-        ("bcast", _) => 0.7,
-        ("allreduce", 1) => 1.1,
-        ("allreduce", 128) => 1.0,
-        ("allreduce", 8192) => 0.8,
-        ("allreduce", MIB) => 0.7,
-        ("alltoall", _) if ranks < 4 => return None,
-        ("alltoall", 8) => 1.2,
-        ("alltoall", n) if n <= 4 * KIB => 0.9,
-        ("alltoall", _) => 0.8,
-        ("function", _) => 2.0,
-        ("garbage", _) => 0.0,
-        ("allgather" | "gather" | "scatter" | "reduce_scatter" | "scan", _) => 1.1,
-        _ => return None,
-    })
+/// Arguments of a run.
+#[derive(Debug)]
+pub struct CollectiveRun<'a> {
+    /// Programs of the contestants.
+    pub tools: &'a Tools,
+    /// Transport of the ranks in Java.
+    pub transport: Transport,
+    /// C program under the installed MPIs.
+    pub peers: &'a [Program],
+    /// Numbers of ranks; empty for those of each row.
+    pub ranks: &'a [u32],
+    /// Parts of the names of the rows that are measured; empty for all.
+    pub rows: &'a [String],
+    /// Durations of a measurement.
+    pub pace: Pace,
+    /// Jobs whose medians the figures are.
+    pub jobs: usize,
+    /// Flag that ends the run.
+    pub stop: &'a Stop,
 }
 
-/// A program with the command line that starts its ranks, to which seconds and rows are added.
-#[derive(Clone, Debug)]
-pub struct Contestant {
-    /// Its name.
-    pub name: String,
-    /// Its command line.
-    pub words: Vec<OsString>,
-    /// Whether it has the rows of Java alone.
-    pub is_java: bool,
+/// Contestants beside the ranks in Java.
+#[derive(Clone, Copy, Debug)]
+enum Group<'a> {
+    /// Ranks over a transport of mpjdev, beside C under each MPI.
+    Ours,
+    /// Ranks over a C MPI, beside C under the same MPI.
+    Over(&'a Program),
 }
 
-/// One row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// The call.
-    pub call: String,
-    /// Octets of a rank; doubles for allreduce.
-    pub number: u32,
-    /// Ranks of the job.
-    pub ranks: u32,
-    /// Microseconds of each contestant: the median of its jobs. Octets in the row of garbage.
-    pub micros: BTreeMap<String, f64>,
-    /// Time of Java by the best C program; of a function by the predefined operation; octets of garbage.
-    pub ratio: Option<f64>,
-    /// Its limit.
-    pub limit: Option<f64>,
+/// Running contestants.
+#[derive(Default)]
+struct Jobs {
+    /// Whether the job at the same index is in C.
+    are_c: Vec<bool>,
+    jobs: Vec<RunningJob>,
 }
 
-/// All rows of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// Environment of the run.
-    pub environment: Environment,
-    /// Jobs of each contestant.
-    pub jobs: u16,
-    /// The rows.
-    pub rows: Vec<Row>,
-}
-
-/// The rows whose names contain one of these texts, or all.
-pub fn selected(wanted: &[String], is_java: bool) -> Vec<String> {
-    let names = ROWS.iter().flat_map(|(call, numbers)| numbers.iter().map(move |n| format!("{call}:{n}")));
-    let java = JAVA_ROWS.iter().filter(|_| is_java).map(|(call, number)| format!("{call}:{number}"));
-    let is_wanted =
-        |name: &String| wanted.is_empty() || wanted.iter().any(|text| name.contains(text.as_str()));
-    names.chain(java).filter(is_wanted).collect()
-}
-
-/// The lines of one job: microseconds by row.
-type Lines = BTreeMap<String, f64>;
-
-/// Runs one job of a contestant.
-///
-/// # Errors
-/// It cannot be started, fails, or does not print the rows.
-pub fn run_job(contestant: &Contestant, time: Duration, rows: &[String]) -> Result<Lines, BenchError> {
-    let words = &contestant.words;
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).arg(time.as_secs_f64().to_string()).args(rows);
-    command.stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output().map_err(BenchError::system(words[0].to_string_lossy()))?;
-    let failed = |why: String| BenchError::Contestant { name: contestant.name.clone(), why };
-    if !output.status.success() {
-        return Err(failed(output.status.to_string()));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let lines: Lines = text.lines().filter_map(line).collect();
-    match rows.iter().find(|row| !lines.contains_key(*row)) {
-        Some(row) => Err(failed(format!("it prints no line of {row}"))),
-        None => Ok(lines),
+impl Jobs {
+    fn remove(&mut self, name: &str) -> bool {
+        let found = self.jobs.iter().position(|job| job.name() == name);
+        if let Some(at) = found {
+            self.are_c.remove(at);
+            drop(self.jobs.remove(at));
+        }
+        found.is_some()
     }
 }
 
-fn line(text: &str) -> Option<(String, f64)> {
-    let (row, micros) = text.split_once(' ')?;
-    Some((row.to_owned(), micros.trim().parse().ok()?))
-}
-
-/// The rows of a number of ranks, from the lines of all jobs of each contestant.
-pub fn rows(ranks: u32, jobs: &[(Contestant, Vec<Lines>)]) -> Vec<Row> {
-    let names = selected(&[], true);
-    let mut rows = Vec::new();
-    for name in names {
-        let (call, number) = name
-            .split_once(':')
-            .map_or((name.as_str(), 0), |(call, number)| (call, number.parse().unwrap_or_default()));
-        let of = |lines: &Vec<Lines>| median(lines.iter().filter_map(|l| l.get(&name).copied()).collect());
-        let times = jobs.iter().filter_map(|(who, lines)| Some((who, of(lines)?)));
-        let times: Vec<(&Contestant, f64)> = times.collect();
-        let best = |is_java: bool| {
-            times.iter().filter(|(who, _)| who.is_java == is_java).map(|(_, time)| *time).reduce(f64::min)
-        };
-        let ratio = match call {
-            "function" => best(true).zip(predefined(jobs, number)).map(|(ours, theirs)| ours / theirs),
-            "garbage" => best(true),
-            _ => best(true).zip(best(false)).map(|(ours, theirs)| ours / theirs),
-        };
-        let micros: BTreeMap<String, f64> =
-            times.iter().map(|(who, time)| (who.name.clone(), *time)).collect();
-        if !micros.is_empty() {
-            let limit = limit(call, number, ranks).filter(|_| ratio.is_some());
-            rows.push(Row { call: call.to_owned(), number, ranks, micros, ratio, limit });
+impl Group<'_> {
+    fn targets(self) -> &'static [Target] {
+        match self {
+            Group::Ours => OVER_OURS,
+            Group::Over(_) => OVER_MPI,
         }
     }
-    rows
+
+    fn title(self, target: &Target, ranks: u32) -> String {
+        match self {
+            Group::Ours => format!("{ranks} ranks, {}", target.title()),
+            Group::Over(program) => format!("{ranks} ranks over {}, {}", program.peer(), target.title()),
+        }
+    }
 }
 
-/// The time of `Allreduce` of this number of doubles by a predefined operation in Java.
-fn predefined(jobs: &[(Contestant, Vec<Lines>)], number: u32) -> Option<f64> {
-    let (_, lines) = jobs.iter().find(|(who, _)| who.is_java)?;
-    median(lines.iter().filter_map(|lines| lines.get(&format!("allreduce:{number}")).copied()).collect())
+impl CollectiveRun<'_> {
+    /// Measures all rows. `progress` gets the name of each measurement.
+    ///
+    /// # Errors
+    /// No row has a name that was asked for, a system call failed, or `stop` is set.
+    pub fn run(&self, progress: &dyn Fn(&str)) -> Result<Outcome, BenchError> {
+        let over = self.peers.iter().filter_map(|program| program.over(Transport::Mpi));
+        let over: Vec<Program> = over.collect();
+        let groups: Vec<Group<'_>> = [Group::Ours].into_iter().chain(over.iter().map(Group::Over)).collect();
+        let mut outcome = Outcome::default();
+        for group in groups {
+            for ranks in self.numbers(group) {
+                self.measure_group(group, ranks, progress, &mut outcome)?;
+            }
+        }
+        self.add_mpj_express(&mut outcome);
+        if outcome.figures.is_empty() {
+            let why = format!("no row has one of the names {:?}; --help lists the rows", self.rows);
+            return Err(BenchError::Missing(why));
+        }
+        Ok(outcome)
+    }
+
+    /// Numbers of ranks of a group.
+    fn numbers(&self, group: Group<'_>) -> Vec<u32> {
+        let of_rows = group.targets().iter().flat_map(|target| target.ranks);
+        let mut numbers: Vec<u32> =
+            if self.ranks.is_empty() { of_rows.copied().collect() } else { self.ranks.to_vec() };
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// Whether a row is asked for.
+    fn is_asked(&self, title: &str) -> bool {
+        let title = title.to_lowercase();
+        self.rows.is_empty() || self.rows.iter().any(|part| title.contains(&part.to_lowercase()))
+    }
+
+    fn measure_group(
+        &self,
+        group: Group<'_>,
+        ranks: u32,
+        progress: &dyn Fn(&str),
+        outcome: &mut Outcome,
+    ) -> Result<(), BenchError> {
+        let has_ranks = |target: &&Target| !self.ranks.is_empty() || target.ranks.contains(&ranks);
+        let is_asked = |target: &&Target| self.is_asked(&group.title(target, ranks));
+        let targets: Vec<&Target> = group.targets().iter().filter(has_ranks).filter(is_asked).collect();
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let (mut figures_of_jobs, mut rows_of_jobs) = (Vec::new(), Vec::new());
+        for number in 1..=self.jobs {
+            let mut jobs = self.start(&self.contestants(group), ranks, outcome);
+            let (mut figures, mut rows, mut compiled) = (Vec::new(), Vec::new(), Vec::new());
+            for target in &targets {
+                let title = group.title(target, ranks);
+                progress(&format!("job {number} of {}: {title}", self.jobs));
+                let pace = self.pace_of(ranks, compiled.contains(&target.call));
+                compiled.push(target.call);
+                let (row, figure) = self.measure(&mut jobs, target, pace, &mut outcome.errors)?;
+                figures.push(Figure { title, ..figure });
+                rows.push(row);
+            }
+            outcome.errors.extend(RunningJob::end_all(jobs.jobs));
+            figures_of_jobs.push(figures);
+            rows_of_jobs.push(rows);
+        }
+        outcome.figures.extend(figures::medians(figures_of_jobs));
+        outcome.rows.extend(report::medians(rows_of_jobs));
+        Ok(())
+    }
+
+    /// The pace of a row. The first row of a call waits for the JIT compilers of all ranks.
+    fn pace_of(&self, ranks: u32, is_compiled: bool) -> Pace {
+        let crowding = ranks.div_ceil(contestant::processors().max(1));
+        let least = (4 * self.pace.time).min(contest::COMPILED_AFTER) * crowding;
+        Pace { compiled_after: if is_compiled { self.pace.time } else { least }, ..self.pace }
+    }
+
+    /// Contestants of a group, with whether each is in C. Ranks in Rust take a place here.
+    fn contestants(&self, group: Group<'_>) -> Vec<(bool, Contestant)> {
+        match group {
+            Group::Ours => {
+                let ours = [(false, Contestant::Java(self.transport))];
+                ours.into_iter().chain(self.peers.iter().cloned().map(|c| (true, Contestant::C(c)))).collect()
+            }
+            Group::Over(program) => {
+                vec![(false, Contestant::JavaOver(program.clone())), (true, Contestant::C(program.clone()))]
+            }
+        }
+    }
+
+    /// Starts contestants. An absent one is named, and the others are measured without it.
+    fn start(&self, contestants: &[(bool, Contestant)], ranks: u32, outcome: &mut Outcome) -> Jobs {
+        let mut started = Jobs::default();
+        for (is_c, contestant) in contestants {
+            match RunningJob::start(contestant, ranks, self.tools) {
+                Ok(job) => {
+                    started.are_c.push(*is_c);
+                    started.jobs.push(job);
+                }
+                Err(error) => {
+                    let absent = Absent { name: contestant.name(), why: error.to_string() };
+                    if outcome.absent.iter().all(|known| known.name != absent.name) {
+                        outcome.absent.push(absent);
+                    }
+                    outcome.errors.push(error);
+                }
+            }
+        }
+        started
+    }
+
+    /// Measures a row. A contestant that fails is left out from then on.
+    fn measure(
+        &self,
+        jobs: &mut Jobs,
+        target: &Target,
+        pace: Pace,
+        errors: &mut Vec<BenchError>,
+    ) -> Result<(Row, Figure), BenchError> {
+        loop {
+            match self.take_turns(jobs, target, pace) {
+                Err(BenchError::Contestant { name, why }) if jobs.remove(&name) => {
+                    errors.push(BenchError::Contestant { name, why });
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn take_turns(&self, jobs: &mut Jobs, target: &Target, pace: Pace) -> Result<(Row, Figure), BenchError> {
+        let case = Case::Collective(target.call);
+        let entry = |job: usize, case: Case| Entry { job, case, octets: target.octets };
+        let takes_part = |job: &usize| target.call.is_of_c() || !jobs.are_c[*job];
+        let mut entries: Vec<Entry> =
+            (0..jobs.jobs.len()).filter(takes_part).map(|job| entry(job, case)).collect();
+        if target.value == Value::ByPredefined {
+            let predefined = Case::Collective(Call::Allreduce);
+            let beside: Vec<Entry> = entries.iter().map(|one| entry(one.job, predefined)).collect();
+            entries.extend(beside);
+        }
+        let ranks = jobs.jobs.first().map_or(0, RunningJob::size);
+        let turns = contest::contest(&mut jobs.jobs, &entries, pace, self.stop)?;
+        let samples: Vec<Vec<Sample>> = turns
+            .samples
+            .iter()
+            .map(|turns| turns.iter().map(|one| of_a_call(one, target, ranks)).collect())
+            .collect();
+        let compared = compare(&samples);
+        let name = |one: &Entry| match one.case == case {
+            true => jobs.jobs[one.job].name().to_owned(),
+            false => format!("{}, predefined", jobs.jobs[one.job].name()),
+        };
+        let names: Vec<String> = entries.iter().map(name).collect();
+        let is_c: Vec<bool> = entries.iter().map(|one| jobs.are_c[one.job]).collect();
+        let figure = Figure { others: turns.others, ..figure(target, ranks, &compared, &is_c) };
+        Ok((Row::new(case, target.octets, ranks, &names, compared).beside(turns.others), figure))
+    }
+
+    /// The row of a peer that no machine of this benchmark has.
+    fn add_mpj_express(&self, outcome: &mut Outcome) {
+        let title = "MPJ Express with threads: its time by that of Java";
+        if self.is_asked(title) {
+            let target =
+                figures::Target { title, quantity: Quantity::Ratio(0, 1), limit: Limit::Least(10.0) };
+            let (figure, row) = (target.figure(None), Case::Collective(Call::Allreduce));
+            let compared = Compared { summaries: Vec::new(), ..compare(&[]) };
+            outcome.figures.push(figure);
+            outcome.rows.push(Row::new(row, 8, 0, &[], compared));
+            let why = "not installed, and no contestant of mpjdev-bench".to_owned();
+            outcome.absent.push(Absent { name: "MPJ Express".into(), why });
+        }
+    }
 }
 
-/// The cells of the rows, below those of the head.
-pub fn cells(measured: &Measured) -> Vec<Vec<String>> {
-    let mut names: Vec<&String> = measured.rows.iter().flat_map(|row| row.micros.keys()).collect();
-    names.sort();
-    names.dedup();
-    let head = ["call", "size", "ranks"].into_iter().map(str::to_owned);
-    let tail = ["Java by C", "asked", ""].into_iter().map(str::to_owned);
-    let head: Vec<String> = head.chain(names.iter().map(|name| (*name).clone())).chain(tail).collect();
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
-    let line = |row: &Row| {
-        let is_reached = row.ratio.zip(row.limit).map(|(ratio, limit)| ratio <= limit);
-        let reached = is_reached.map_or("", |reached| if reached { "reached" } else { "missed" });
-        let times = names.iter().map(|name| number(row.micros.get(*name).copied()));
-        let first = [row.call.clone(), row.number.to_string(), row.ranks.to_string()];
-        let last = [number(row.ratio), number(row.limit), reached.to_owned()];
-        first.into_iter().chain(times).chain(last).collect()
+/// A turn with the time of one call: the mean over the ranks of their medians, whose sum is the second
+/// result. The new second result is the time of a barrier and a call at rank 0.
+fn of_a_call(turn: &Sample, target: &Target, ranks: u32) -> Sample {
+    let mean = turn.extra / f64::from(ranks.max(1));
+    match target.value {
+        Value::Garbage => Sample { extra: mean, ..*turn },
+        Value::ByC | Value::BeyondC | Value::ByPredefined => {
+            Sample { nanos: mean, extra: turn.nanos, ..*turn }
+        }
+    }
+}
+
+/// The figure of a row. The first result is that of Java, and the better C counts.
+fn figure(target: &Target, ranks: u32, compared: &Compared, is_c: &[bool]) -> Figure {
+    let of = |c: bool| compared.summaries.iter().zip(is_c).filter(move |(_, is_c)| **is_c == c);
+    let mut ours = of(false).map(|(summary, _)| *summary);
+    let first = ours.next().flatten();
+    let better = |one: &Summary, other: &Summary| one.median.total_cmp(&other.median);
+    let second = match target.value {
+        Value::ByPredefined => ours.next().flatten(),
+        Value::ByC | Value::BeyondC => of(true).filter_map(|(summary, _)| *summary).min_by(better),
+        Value::Garbage => None,
     };
-    [head].into_iter().chain(measured.rows.iter().map(line)).collect()
-}
-
-/// The rows as text.
-pub fn table(measured: &Measured) -> String {
-    let cells = cells(measured);
-    let widths: Vec<usize> = (0..cells[0].len())
-        .map(|column| cells.iter().map(|line| line[column].len()).max().unwrap_or_default())
-        .collect();
-    let line = |line: &Vec<String>| {
-        let padded = line.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
-            0 => format!("{cell:width$}"),
-            _ => format!("  {cell:>width$}"),
-        });
-        padded.collect::<String>().trim_end().to_owned() + "\n"
+    let quantity = match target.value {
+        Value::ByC | Value::ByPredefined => Quantity::Ratio(0, 1),
+        Value::BeyondC => Quantity::Beyond(0, 1),
+        Value::Garbage => Quantity::Extra(0),
     };
-    cells.iter().map(line).collect()
+    let of_two = Compared { summaries: vec![first, second], ..compared.clone() };
+    figures::Target { title: "", quantity, limit: target.limit(ranks) }.evaluate(&of_two, &[])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::FigureStatus;
 
-    fn contestant(name: &str, is_java: bool) -> Contestant {
-        Contestant { name: name.into(), words: vec![], is_java }
+    fn turns(sum: f64) -> Vec<Sample> {
+        vec![Sample { nanos: 1.0, extra: sum, before: Some(30.0), after: Some(30.0), counted: None }; 3]
     }
 
-    fn lines(rows: &[(&str, f64)]) -> Lines {
-        rows.iter().map(|(row, micros)| ((*row).to_owned(), *micros)).collect()
-    }
-
-    #[test]
-    fn rows_are_selected_by_parts_of_their_names() {
-        let wanted = ["bcast".to_owned(), ":1000".to_owned()];
-        assert_eq!(selected(&wanted, false), ["bcast:8", "bcast:65536", "bcast:1048576", "bcast:16777216"]);
-        assert_eq!(selected(&wanted, true)[4..], ["allreduce:1000", "function:1000"]);
-        assert_eq!(selected(&[], false).len(), 22);
+    fn figure_of(target: &Target, sums: &[f64], is_c: &[bool]) -> Figure {
+        let one = |sum: &f64| turns(*sum).iter().map(|turn| of_a_call(turn, target, 2)).collect();
+        let samples: Vec<Vec<Sample>> = sums.iter().map(one).collect();
+        figure(target, 2, &compare(&samples), is_c)
     }
 
     #[test]
-    fn ratio_is_that_of_the_medians_to_the_better_c() {
-        let java = (contestant("Java", true), vec![lines(&[("bcast:8", 3.0)]), lines(&[("bcast:8", 1.0)])]);
-        let slow = (contestant("C 1", false), vec![lines(&[("bcast:8", 9.0)])]);
-        let fast = (contestant("C 2", false), vec![lines(&[("bcast:8", 1.0)])]);
-        let rows = rows(2, &[java, slow, fast]);
-        assert_eq!(rows.len(), 1);
-        assert_eq!((rows[0].ratio, rows[0].limit), (Some(2.0), Some(1.0)));
+    fn time_is_the_mean_over_the_ranks_and_is_divided_by_the_better_c() {
+        let figure = figure_of(&OVER_OURS[0], &[600.0, 800.0, 400.0], &[false, true, true]);
+        assert_eq!((figure.ours, figure.against), (Some(300.0), Some(200.0)));
+        assert_eq!((figure.measured, figure.status), (Some(1.5), FigureStatus::Missed));
+        let alone = figure_of(&OVER_OURS[0], &[600.0], &[false]);
+        assert_eq!((alone.measured, alone.status), (None, FigureStatus::Unknown));
+        let without_java = figure_of(&OVER_OURS[0], &[600.0], &[true]);
+        assert_eq!((without_java.measured, without_java.against), (None, Some(300.0)));
     }
 
     #[test]
-    fn table_has_a_column_for_each_contestant() {
-        let environment = Environment::now([], std::path::Path::new("/"), std::ffi::OsStr::new("true"));
-        let row = Row {
-            call: "bcast".into(),
-            number: 8,
-            ranks: 2,
-            micros: lines(&[("C", 2.0), ("Java", 1.0)]),
-            ratio: Some(0.5),
-            limit: Some(1.0),
-        };
-        let measured = Measured { environment, jobs: 1, rows: vec![row] };
-        let expected = "\
-call   size  ranks     C  Java  Java by C  asked
-bcast     8      2  2.00  1.00       0.50   1.00  reached
-";
-        assert_eq!(table(&measured), expected);
-    }
-
-    #[test]
-    fn line_is_a_row_and_a_number() {
-        assert_eq!(line("bcast:8 1.25"), Some(("bcast:8".to_owned(), 1.25)));
-        assert_eq!((line("bcast:8"), line("a warning of the launcher")), (None, None));
+    fn other_values_have_figures_of_their_own() {
+        let of = |value| *OVER_OURS.iter().chain(OVER_MPI).find(|row| row.value == value).expect("a row");
+        let beyond = figure_of(&of(Value::BeyondC), &[1200.0, 800.0], &[false, true]);
+        assert_eq!((beyond.measured, beyond.status), (Some(200.0), FigureStatus::Reached));
+        let user = figure_of(&of(Value::ByPredefined), &[600.0, 200.0], &[false, false]);
+        assert_eq!((user.measured, user.status), (Some(3.0), FigureStatus::Missed));
+        let garbage = figure_of(&of(Value::Garbage), &[0.0], &[false]);
+        assert_eq!((garbage.measured, garbage.status), (Some(0.0), FigureStatus::Reached));
     }
 }

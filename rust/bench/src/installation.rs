@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::BenchError;
+
 /// Name of the product's folder.
 const PRODUCT: &str = "mpjdev";
 /// Jar of the Java benchmarks, in the folder of the benchmarks.
@@ -50,6 +52,21 @@ impl Installation {
         let bench = self.home()?.join(BENCH_JAR);
         let [mpjdev, mpi] = LIBRARY_JARS.map(|jar| self.of_product(jar));
         env::join_paths([bench.is_file().then_some(bench)?, mpjdev?, mpi?]).ok()
+    }
+
+    /// The given class path of the Java benchmarks, or that of the installation.
+    ///
+    /// # Errors
+    /// It names no file.
+    pub fn java_class_path(&self, given: Option<&OsString>) -> Result<OsString, BenchError> {
+        let class_path = given.cloned().or_else(|| self.class_path()).unwrap_or_default();
+        if env::split_paths(&class_path).any(|entry| entry.exists()) {
+            return Ok(class_path);
+        }
+        Err(BenchError::Missing(format!(
+            "no Java counterpart at '{}': --class-path names mpjdev-bench.jar, mpjdev.jar and mpj.jar",
+            class_path.display()
+        )))
     }
 
     /// Additions to the class path for Aeron, if both jars exist.

@@ -12,8 +12,8 @@
 //! |---|---|
 //! | [`contestant`], [`rank`], [`loops`] | start contestants; the contestant in Rust and its loops |
 //! | [`sockets`], [`datagrams`], [`peer`] | contestants without mpjdev: TCP, UDP, C |
+//! | [`calls`], [`collectives`] | collective calls, their targets and their run |
 //! | [`figures`], [`targets`], [`series`], [`budget`] | targets and their run; cliffs; costs of one message |
-//! | [`collectives`] | collective calls beside those of C |
 //! | [`relay`], [`netem`] | impaired networks between sockets, and between network namespaces |
 //! | [`stream`], [`ends`], [`pairs`], [`goodput`] | streams and messages through an impaired network |
 //! | [`report`], [`counters`], [`page`], [`chart`] | tables, Markdown, SVG |
@@ -23,6 +23,7 @@ pub mod background_load;
 pub mod budget;
 pub mod busy_threads;
 pub mod cacheline;
+pub mod calls;
 pub mod chart;
 pub mod collectives;
 pub mod commands;

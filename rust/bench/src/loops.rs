@@ -145,6 +145,10 @@ impl MeasuredRank {
             | Case::RecvCompute => {
                 return Err(RankError::Command(format!("{case} is measured in Java")));
             }
+            // The place of the collectives of a rank in Rust.
+            Case::Collective(_) => {
+                return Err(RankError::Command(format!("{case} is measured in Java and C")));
+            }
         }
         Ok(CaseResult::default())
     }

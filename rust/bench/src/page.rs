@@ -1,7 +1,6 @@
 //! Page of docs/performance: results of several runs as Markdown, with charts beside the page.
 
 mod budget;
-mod collectives;
 mod goodput;
 mod jmh;
 
@@ -19,6 +18,7 @@ use super::chart;
 use super::environment::{Environment, UNKNOWN};
 use super::figures::{CROWDED_JOBS, Figure, FigureStatus, Limit, short};
 use super::goodput::Measured;
+use super::protocol::Case;
 use super::report::{Absent, Row, Unit, processors, size, table, time};
 use super::series::{Cliff, STEP_MAX};
 
@@ -29,8 +29,6 @@ pub enum Source {
     Run(Run),
     /// `budget --save`.
     Budget(Budget),
-    /// `collectives --save`.
-    Collectives(super::collectives::Measured),
     /// `goodput --save`.
     Goodput(Box<Measured>),
     /// report.json of `./gradlew bench`.
@@ -50,9 +48,6 @@ impl Source {
         if value.get("streams").is_some() {
             return serde_json::from_value(value).map(|measured| Source::Goodput(Box::new(measured)));
         }
-        if value["rows"][0].get("micros").is_some() {
-            return serde_json::from_value(value).map(Source::Collectives);
-        }
         if value["rows"][0].get("group").is_some() {
             return serde_json::from_value(value).map(Source::Jmh);
         }
@@ -68,7 +63,6 @@ impl Source {
         match self {
             Source::Run(run) => run.environment.as_ref(),
             Source::Budget(budget) => Some(&budget.environment),
-            Source::Collectives(measured) => Some(&measured.environment),
             Source::Goodput(measured) => measured.environment(),
             Source::Jmh(report) => report.environment.as_ref(),
         }
@@ -81,7 +75,6 @@ impl Source {
                 None => figures_section(run),
             },
             Source::Budget(budget) => budget::section(budget),
-            Source::Collectives(measured) => collectives::section(measured),
             Source::Goodput(measured) => goodput::section(measured),
             Source::Jmh(report) => jmh::section(report),
         }
@@ -195,7 +188,7 @@ fn series_section(name: &str, run: &Run, cliffs: &[Cliff], month: &str) -> Strin
 
 /// Section of figures: targets, absent contestants, times.
 fn figures_section(run: &Run) -> String {
-    figures(&run.figures) + &jobs(run.jobs) + &without(&run.absent) + &times(&run.rows)
+    figures(&run.figures) + &jobs(run) + &without(&run.absent) + &times(&run.rows)
 }
 
 /// Table of figures, and the number of reached ones.
@@ -242,11 +235,15 @@ fn status_text(status: FigureStatus) -> &'static str {
     }
 }
 
-/// Number of jobs whose medians the figures are.
-fn jobs(jobs: Option<u8>) -> String {
+/// Number of jobs whose medians the figures are. Collective calls have as many for all numbers of ranks.
+fn jobs(run: &Run) -> String {
     let count =
         |jobs: usize| if jobs == 1 { "one job".to_owned() } else { format!("the median of {jobs} jobs") };
-    let jobs = jobs.map(usize::from).map(|jobs| (count(jobs), count(jobs.max(CROWDED_JOBS))));
+    let jobs = run.jobs.map(usize::from);
+    if run.rows.iter().any(|row| matches!(row.case, Case::Collective(_))) {
+        return jobs.map_or(String::new(), |jobs| format!("\nA figure is of {}.\n", count(jobs)));
+    }
+    let jobs = jobs.map(|jobs| (count(jobs), count(jobs.max(CROWDED_JOBS))));
     jobs.map_or(String::new(), |(of_two, of_more)| {
         format!("\nA figure of two ranks is of {of_two}, a figure of more ranks of {of_more}.\n")
     })

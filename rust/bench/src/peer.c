@@ -56,6 +56,11 @@ static void make_room(size_t octets) {
     room = octets;
 }
 
+/* collectives.c */
+int is_collective(const char *name);
+void prepare_collective(size_t octets);
+double run_collective(long times);
+
 static void swap_with_random_predecessor(int *indexes, int i) {
     int other = (int)(random() % (i + 1));
     int index = indexes[i];
@@ -213,7 +218,9 @@ static void ring(int count, long times) {
 
 static void run(const char *name, size_t octets, long times) {
     int count = (int)(octets / sizeof(double)) + extra;
-    if (!strcmp(name, "arrays") || !strcmp(name, "direct") || !strcmp(name, "mpi") || !strcmp(name, "buffers")) {
+    if (is_collective(name)) {
+        at_median = run_collective(times) * times / 1e9;
+    } else if (!strcmp(name, "arrays") || !strcmp(name, "direct") || !strcmp(name, "mpi") || !strcmp(name, "buffers")) {
         ping_pong(count, MPI_DOUBLE, times);
     } else if (!strcmp(name, "timed")) {
         timed(count, times);
@@ -238,7 +245,9 @@ static void run(const char *name, size_t octets, long times) {
 /* Prepares type and arrays of a case. */
 static void prepare(const char *name, size_t octets) {
     size_t all = octets + extra * sizeof(double);
-    if (has_type(name)) {
+    if (is_collective(name)) {
+        prepare_collective(octets);
+    } else if (has_type(name)) {
         make_type(name, octets);
         make_room((!strcmp(name, "column") ? COLUMNS : 2) * octets);
     } else if (!strncmp(name, "rate", 4)) {
@@ -264,7 +273,7 @@ static int connect_to(const char *path) {
 }
 
 int main(int argc, char **argv) {
-    char line[128], name[16];
+    char line[128], name[32];
     size_t octets;
     long times;
     if (argc < 3) {
@@ -284,7 +293,7 @@ int main(int argc, char **argv) {
     fprintf(answers, "%d\n", rank);
     fflush(answers);
     while (fgets(line, sizeof line, commands) && strcmp(line, "end\n")) {
-        if (sscanf(line, "%15s %zu %ld", name, &octets, &times) != 3) {
+        if (sscanf(line, "%31s %zu %ld", name, &octets, &times) != 3) {
             fail("an invalid command");
         }
         prepare(name, octets);

@@ -10,8 +10,11 @@ use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use super::BenchError;
 use super::contestant::Transport;
 
-/// Source of the program.
-const SOURCE: &str = include_str!("peer.c");
+/// Sources of the program.
+const SOURCES: [(&str, &str); 2] =
+    [("peer.c", include_str!("peer.c")), ("collectives.c", include_str!("collectives.c"))];
+/// Variable that lets the program yield the processor in MPICH (`collectives.c`).
+const YIELD: &str = "MPJDEV_BENCH_YIELD";
 /// Headers of an mpjdev message in doubles.
 const EXTRA: usize = (PRIMARY_HEADER_LEN + SECTION_HEADER_LEN) / size_of::<f64>();
 
@@ -67,14 +70,6 @@ impl Peer {
     /// This MPI is missing, or its compiler cannot compile the program. The one of Debian's `openmpi-bin` has
     /// no headers.
     pub fn compile(self, folder: &Path) -> Result<Program, BenchError> {
-        self.compile_source(folder, "peer", SOURCE)
-    }
-
-    /// Compiles a program of this name as [`compile`](Self::compile) does.
-    ///
-    /// # Errors
-    /// As for [`compile`](Self::compile).
-    pub fn compile_source(self, folder: &Path, name: &str, source_text: &str) -> Result<Program, BenchError> {
         let found = self.commands().into_iter().find_map(|(compiler, launcher)| {
             let version = output_of(launcher, &["--version"])?;
             (version.contains(self.mark()) && output_of(compiler, &["-show"]).is_some())
@@ -82,10 +77,16 @@ impl Peer {
         });
         let missing = || format!("{self} is not installed: {}", self.how_to_install());
         let (compiler, launcher, version) = found.ok_or_else(|| BenchError::Missing(missing()))?;
-        let (source, program) = (folder.join(format!("{name}.c")), folder.join(format!("{name}-{self:?}")));
-        std::fs::write(&source, source_text).map_err(BenchError::system(source.display().to_string()))?;
+        let program = folder.join(format!("peer-{self:?}"));
         let mut compile = Command::new(compiler);
-        compile.args(["-O2", "-w", "-o"]).arg(&program).arg(&source).stdin(Stdio::null());
+        // The library finds functions of the program that have names of its own (collectives.c).
+        compile.args(["-O2", "-w", "-rdynamic", "-o"]).arg(&program).stdin(Stdio::null());
+        for (name, text) in SOURCES {
+            let source = folder.join(name);
+            std::fs::write(&source, text).map_err(BenchError::system(source.display().to_string()))?;
+            compile.arg(&source);
+        }
+        compile.arg("-ldl");
         let output = compile.output().map_err(BenchError::system(compiler))?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
@@ -142,9 +143,14 @@ impl Program {
         }
     }
 
-    /// The compiled file.
-    pub fn path(&self) -> &Path {
-        &self.program
+    /// Way in which its ranks yield when they are more than the processors.
+    pub fn yields_by(&self) -> &'static str {
+        match self.peer {
+            Peer::OpenMpi => "mpi_yield_when_idle is 1",
+            Peer::Mpich => {
+                "the program yields after each poll of UCX that finds nothing; MPICH offers no option"
+            }
+        }
     }
 
     /// MPI of the program.
@@ -155,6 +161,9 @@ impl Program {
     /// Command line of the program; `crowded` under oversubscription.
     pub fn command(&self, ranks: u32, crowded: bool, socket: &Path) -> Vec<OsString> {
         let mut words = self.launcher(ranks, crowded);
+        if crowded && self.peer == Peer::Mpich {
+            words.extend(["-genv", YIELD, "1"].map(OsString::from));
+        }
         words.push(self.program.clone().into());
         words.push(socket.into());
         if self.over == Transport::Mpi {
@@ -227,8 +236,8 @@ mod tests {
         let with_threads = mpich.over(Transport::Mpi).expect("a transport");
         assert_eq!(
             (line(&with_threads, true), with_threads.name()),
-            ("mpirun -np 8 p s 2".into(), "C MPICH 4.0.2 mpi".into())
+            ("mpirun -np 8 -genv MPJDEV_BENCH_YIELD 1 p s 2".into(), "C MPICH 4.0.2 mpi".into())
         );
-        assert_eq!((line(&mpich, true), mpich.name()), ("mpirun -np 8 p s".into(), "C MPICH 4.0.2".into()));
+        assert_eq!((line(&mpich, false), mpich.name()), ("mpirun -np 8 p s".into(), "C MPICH 4.0.2".into()));
     }
 }

@@ -7,6 +7,8 @@ use mpjdev_engine::stats::Datagrams;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::calls::Call;
+
 /// Messages of a window. They are sent one after the other, and one short answer follows.
 const WINDOW: u64 = 64;
 /// Limit of the octets of a window, since some contestants have memory for all its messages.
@@ -82,10 +84,13 @@ pub enum Case {
     GarbageDirect,
     /// The same through the calls of package mpi.
     GarbageMpi,
+    /// A collective call, timed at each rank. The second result is the median over the calls of the rank,
+    /// multiplied by their number.
+    Collective(Call),
 }
 
 impl Case {
-    /// All cases.
+    /// All cases but collective calls.
     pub const ALL: [Case; 29] = [
         Case::Arrays,
         Case::Direct,
@@ -150,6 +155,7 @@ impl Case {
             Case::Garbage => "garbage",
             Case::GarbageDirect => "garbage-direct",
             Case::GarbageMpi => "garbage-mpi",
+            Case::Collective(call) => call.word(),
         }
     }
 
@@ -185,6 +191,7 @@ impl Case {
             Case::Garbage => "garbage",
             Case::GarbageDirect => "garbage, direct",
             Case::GarbageMpi => "garbage, package mpi",
+            Case::Collective(call) => call.title(),
         }
     }
 
@@ -219,7 +226,8 @@ impl Case {
             | Case::GarbageDirect
             | Case::GarbageMpi
             | Case::SendCompute
-            | Case::RecvCompute => 1,
+            | Case::RecvCompute
+            | Case::Collective(_) => 1,
         }
     }
 }
@@ -246,7 +254,8 @@ impl FromStr for Case {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        Case::ALL.into_iter().find(|case| case.name() == word).ok_or_else(|| format!("{word} is not a case"))
+        let mut cases = Case::ALL.into_iter().chain(Call::ALL.map(Case::Collective));
+        cases.find(|case| case.name() == word).ok_or_else(|| format!("{word} is not a case"))
     }
 }
 
@@ -325,7 +334,7 @@ mod tests {
 
     #[test]
     fn command_survives_the_round_trip_through_its_line() {
-        for case in Case::ALL {
+        for case in Case::ALL.into_iter().chain(Call::ALL.map(Case::Collective)) {
             let command = RunCommand { case, octets: 1 << 20, times: 7 };
             assert_eq!(command.to_string().parse(), Ok(command));
         }

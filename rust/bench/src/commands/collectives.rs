@@ -1,165 +1,206 @@
-//! `collectives`: collective calls of package `mpi` beside those of C MPIs.
+//! Command `collectives`: collective calls of package `mpi` beside C.
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use mpjdev_cli::commands::run::java;
+use serde::Serialize;
 
-use super::measure::seconds;
+use super::contestants::{PeerKind, Selection};
+use super::measure::{print, seconds, stop_at_signals};
 use crate::BenchError;
-use crate::collectives::{C_SOURCE, Contestant, JAVA_PROGRAM, Measured, rows, run_job, selected, table};
-use crate::contestant::{Folder, NATIVE_ACCESS, processors};
+use crate::collectives::{CollectiveRun, picture, text};
+use crate::contest::Pace;
+use crate::contestant::{Folder, Tools, Transport, processors};
 use crate::environment::Environment;
+use crate::figures::Figure;
 use crate::installation::Installation;
 use crate::peer::{Peer, Program};
-
-/// Seconds a row.
-const TIME: Duration = Duration::from_millis(500);
-/// Most ranks of a job.
-const RANKS_MAX: u32 = 64;
+use crate::report::{Absent, Row};
+use crate::targets::Outcome;
 
 /// Arguments of `collectives`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Rows are a call and the octets of a rank, for allreduce a number of doubles. Before each timed call the ranks \
-wait for each other, which is not timed; each rank times its own call. The figure of a job is the mean over \
-ranks of the median over calls, and that of a contestant is the median of its jobs. Contestants take turns job \
-by job. With more ranks than processors Open MPI yields when idle; MPICH has no such option.
+Ranks in Java call package mpi, and a C program makes the same calls under Open MPI and MPICH. All contestants run at \
+the same time and take turns; only one works at any moment. A turn is a loop of calls. Before each call the ranks \
+synchronise by a barrier of their own library, which is not timed. Each rank times the call alone. The figure of a \
+turn is the mean over the ranks of the median over the calls; that of a job is the median over its turns, of which \
+only those of one mode count (see pingpong); that of several jobs is their median. The number of calls follows from a \
+first estimate and is the same at all ranks. Calls with a root have root 0. Elements are doubles, and sums are \
+MPI.SUM. Octets are those of a rank, or of a pair in Alltoall. In JSON 'median' is the time of a call and 'extra' the \
+time of a barrier and a call at rank 0; of garbage it is the number of octets.
 
-Examples:
+The ratio is the time of Java divided by that of the better C program. Limits are those of docs/performance; numbers \
+of ranks without a limit are only reported. By default each row has 2 and 8 ranks, and Alltoall 4 and 8. Other rows:
+  user function   Allreduce of 1000 doubles by a class of the program, divided by MPI.SUM in Java
+  garbage         octets of Java heap that a rank allocates for an Allreduce of 1 double
+  over Open MPI, over MPICH
+                  ranks in Java over that library beside C with MPI_THREAD_MULTIPLE: ns beyond C, or the ratio
+
+With more ranks than processors C yields when idle: Open MPI by mpi_yield_when_idle, and MPICH by the program, which \
+calls sched_yield after each poll of UCX that finds nothing. MPICH has no option for it that works.
+
   mpjdev-bench collectives
-  mpjdev-bench collectives --ranks 2,8 --jobs 5 --save collectives.json
-  mpjdev-bench collectives --rows bcast,allreduce:1048576")]
+  mpjdev-bench collectives --ranks 2 --rows barrier,bcast --time 0.2
+  mpjdev-bench collectives --jobs 5 --json collectives.json --svg collectives.svg
+
+A contestant that cannot be started, or that fails, is named, and the others are measured.
+
+Exit status: 0 measured, 1 something failed, 2 wrong usage, or something that was requested is missing.")]
 pub struct Collectives {
-    /// Ranks of the jobs
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2, 4, 8],
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(RANKS_MAX)))]
+    /// Numbers of ranks [default: 2 and 8, or those of the row]
+    #[arg(short = 'n', long, value_name = "N", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=64))]
     ranks: Vec<u32>,
-    /// Seconds that each row is measured in each job [default: 0.5]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    time: Option<Duration>,
-    /// Jobs of each contestant
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=99))]
-    jobs: u16,
-    /// Only rows whose names contain one of these texts
-    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+
+    /// Rows whose names have one of these parts, such as '8 ranks', bcast, 'of 64 KiB' [default: all]
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
     rows: Vec<String>,
-    /// Leave out the C programs
-    #[arg(long)]
+
+    /// Transport of the ranks in Java
+    #[arg(long, value_enum, default_value_t = Transport::Shm)]
+    transport: Transport,
+
+    /// Seconds for each contestant and row, after a warm-up of the same length
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.5")]
+    time: Duration,
+
+    /// Jobs whose medians the figures are
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=99))]
+    jobs: u8,
+
+    /// C programs to compare with [default: those whose MPI is installed]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    peer: Vec<PeerKind>,
+
+    /// Compare with no C program
+    #[arg(long, conflicts_with = "peer")]
     no_peer: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Write the JSON to a file too
-    #[arg(long, value_name = "FILE")]
-    save: Option<PathBuf>,
-    /// Class path of the Java program [default: the jars of the installation]
+
+    /// Class path of the Java benchmarks [default: the jars of the installation]
     #[arg(long, value_name = "PATH")]
     class_path: Option<OsString>,
+
+    /// Write JSON to a file; without a file print it instead of the tables
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+
+    /// Draw the times over the size to a file, with a panel for each call
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Results, with the keys of `figures`.
+#[derive(Serialize)]
+struct Measured<'a> {
+    environment: Environment,
+    jobs: u8,
+    rows: &'a [Row],
+    figures: &'a [Figure],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    absent: &'a [Absent],
+    /// Ways in which C yields with more ranks than processors.
+    yields: &'a [String],
 }
 
 impl Collectives {
-    /// Runs the command.
-    pub fn run(self) -> ExitCode {
+    /// Measures, prints the results and returns the exit status.
+    pub fn run(&self) -> ExitCode {
         match self.measure() {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(is_complete) => ExitCode::from(u8::from(!is_complete)),
             Err(error) => {
                 eprintln!("mpjdev-bench: {error}");
-                ExitCode::from(if matches!(error, BenchError::Missing(_)) { 2 } else { 1 })
+                ExitCode::from(if matches!(error, BenchError::Missing(_)) { crate::UNUSABLE } else { 1 })
             }
         }
     }
 
-    fn measure(&self) -> Result<(), BenchError> {
-        if selected(&self.rows, true).is_empty() {
-            let all = selected(&[], true).join(", ");
-            return Err(BenchError::Missing(format!("--rows selects none of the rows {all}")));
+    /// Returns whether no contestant failed.
+    fn measure(&self) -> Result<bool, BenchError> {
+        if env::var_os(mpjdev_bootstrap::control::CONTROL).is_some() {
+            let why = "this process is a rank of a job; mpjdev-bench starts its own ranks";
+            return Err(BenchError::Missing(why.into()));
         }
-        let installation = Installation::own().map_err(BenchError::system("this program"))?;
-        let class_path = self.class_path.clone().or_else(|| installation.class_path());
-        let class_path = class_path.ok_or_else(|| {
-            let why = "no Java counterpart: --class-path names mpjdev-bench.jar, mpjdev.jar and mpj.jar";
-            BenchError::Missing(why.into())
-        })?;
-        let folder = Folder::new()?;
-        let peers = if self.no_peer { &[][..] } else { &Peer::ALL };
-        let mut programs = Vec::new();
-        for peer in peers {
-            match peer.compile_source(folder.path(), "collectives", C_SOURCE) {
-                Ok(program) => programs.push(program),
-                Err(error) => eprintln!("mpjdev-bench: {error}"),
-            }
+        if self.transport == Transport::Mpi {
+            let why = "--transport mpi: ranks over an MPI have rows of their own; name another transport";
+            return Err(BenchError::Missing(why.into()));
         }
-        let mut measured = Measured {
-            environment: Environment::now(env::args_os(), installation.program(), &java()),
-            jobs: self.jobs,
-            rows: Vec::new(),
+        if let Some(peer) = self.peer.iter().find(|peer| !peer.is_mpi()) {
+            return Err(BenchError::Missing(format!("--peer: {peer:?} has no collective calls")));
+        }
+        let tools = self.tools()?;
+        let stop = stop_at_signals()?;
+        let peers = self.selection().programs(&tools, &Peer::ALL)?;
+        let run = CollectiveRun {
+            tools: &tools,
+            transport: self.transport,
+            peers: &peers,
+            ranks: &self.ranks,
+            rows: &self.rows,
+            pace: Pace::of(self.time),
+            jobs: usize::from(self.jobs),
+            stop: &stop,
         };
-        for ranks in &self.ranks {
-            let contestants = contestants(&installation, &class_path, &programs, *ranks);
-            measured.rows.extend(self.of_ranks(*ranks, contestants)?);
-        }
-        self.print(&measured)
+        let outcome = run.run(&|what| eprintln!("mpjdev-bench: measuring {what}"))?;
+        let environment = Environment::now(env::args_os(), &tools.own, &tools.java);
+        self.print_results(&outcome, &peers, environment)?;
+        outcome.errors.iter().for_each(|error| eprintln!("mpjdev-bench: {error}"));
+        Ok(outcome.errors.is_empty())
     }
 
-    fn of_ranks(
+    fn print_results(
         &self,
-        ranks: u32,
-        contestants: Vec<Contestant>,
-    ) -> Result<Vec<crate::collectives::Row>, BenchError> {
-        let mut all: Vec<_> = contestants.into_iter().map(|contestant| (contestant, Vec::new())).collect();
-        for job in 1..=self.jobs {
-            for (contestant, lines) in &mut all {
-                let rows = selected(&self.rows, contestant.is_java);
-                if rows.is_empty() {
-                    continue;
-                }
-                eprintln!(
-                    "mpjdev-bench: measuring {}, {ranks} ranks, job {job} of {}",
-                    contestant.name, self.jobs
-                );
-                lines.push(run_job(contestant, self.time.unwrap_or(TIME), &rows)?);
-            }
+        outcome: &Outcome,
+        peers: &[Program],
+        environment: Environment,
+    ) -> Result<(), BenchError> {
+        let Outcome { figures, rows, absent, .. } = outcome;
+        let is_crowded = rows.iter().any(|row| row.ranks > processors());
+        let yields: Vec<String> = peers
+            .iter()
+            .filter(|_| is_crowded)
+            .map(|program| format!("{} yields when idle: {}", program.name(), program.yields_by()))
+            .collect();
+        let measured = Measured { environment, jobs: self.jobs, rows, figures, absent, yields: &yields };
+        let json = serde_json::to_string_pretty(&measured).map_err(std::io::Error::from);
+        let json = json.map_err(BenchError::system("JSON"))? + "\n";
+        if let Some(file) = &self.svg {
+            let drawn = picture::draw(rows).map_err(BenchError::system("the chart"))?;
+            drawn.map_or(Ok(()), |drawn| write(file, &drawn))?;
         }
-        Ok(rows(ranks, &all))
+        match &self.json {
+            Some(file) if file == Path::new("-") => return print(&json),
+            Some(file) => write(file, &json)?,
+            None => {}
+        }
+        let notes: String = yields.iter().map(|line| format!("{line}\n")).collect();
+        print(&(text::table(rows, figures, absent) + &notes))
     }
 
-    fn print(&self, measured: &Measured) -> Result<(), BenchError> {
-        let json = serde_json::to_string_pretty(measured).map_err(io::Error::from);
-        let json = json.map_err(BenchError::system("JSON"))? + "\n";
-        if let Some(file) = &self.save {
-            std::fs::write(file, &json).map_err(BenchError::system(file.display().to_string()))?;
+    fn selection(&self) -> Selection<'_> {
+        Selection {
+            transports: std::slice::from_ref(&self.transport),
+            is_java: true,
+            is_of_two: false,
+            peers: &self.peer,
+            has_no_peers: self.no_peer,
         }
-        let text = if self.json { json } else { table(measured) };
-        io::stdout().write_all(text.as_bytes()).map_err(BenchError::system("standard output"))
+    }
+
+    fn tools(&self) -> Result<Tools, BenchError> {
+        let installation = Installation::own().map_err(BenchError::system("this program"))?;
+        let class_path = installation.java_class_path(self.class_path.as_ref())?;
+        let (own, launcher) = (installation.program().to_owned(), installation.launcher());
+        let (aeron, baseline) = (None, None);
+        Ok(Tools { folder: Folder::new()?, own, launcher, java: java(), class_path, aeron, baseline })
     }
 }
 
-/// Java over shared memory, and each C program.
-fn contestants(
-    installation: &Installation,
-    class_path: &OsString,
-    programs: &[Program],
-    ranks: u32,
-) -> Vec<Contestant> {
-    let crowded = ranks > processors();
-    let number = OsString::from(ranks.to_string());
-    let heap = if crowded { ["-Xmx256m", "-XX:+UseSerialGC"] } else { ["-Xmx1g", "-Xms256m"] };
-    let mut words = vec![installation.launcher().into(), "run".into(), "-n".into(), number];
-    words.extend(["--transport", "shm"].map(OsString::from));
-    words.extend([java(), NATIVE_ACCESS.into()]);
-    words.extend(heap.map(OsString::from));
-    words.extend(["-cp".into(), class_path.clone(), JAVA_PROGRAM.into()]);
-    let ours = Contestant { name: "Java shm".into(), words, is_java: true };
-    let theirs = programs.iter().map(|program| {
-        let mut words = program.launcher(ranks, crowded);
-        words.push(program.path().into());
-        Contestant { name: program.name(), words, is_java: false }
-    });
-    [ours].into_iter().chain(theirs).collect()
+fn write(file: &Path, text: &str) -> Result<(), BenchError> {
+    std::fs::write(file, text).map_err(BenchError::system(file.display().to_string()))
 }

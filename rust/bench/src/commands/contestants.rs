@@ -21,6 +21,11 @@ pub enum PeerKind {
 }
 
 impl PeerKind {
+    /// Whether it is a C program.
+    pub(super) fn is_mpi(self) -> bool {
+        self.mpi().is_some()
+    }
+
     /// The MPI of a C program.
     fn mpi(self) -> Option<Peer> {
         match self {

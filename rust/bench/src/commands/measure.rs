@@ -446,16 +446,12 @@ impl Measure {
 
     fn tools(&self) -> Result<Tools, BenchError> {
         let installation = Installation::own().map_err(BenchError::system("this program"))?;
-        let class_path = self.class_path.clone().or_else(|| installation.class_path()).unwrap_or_default();
-        let is_there = env::split_paths(&class_path).any(|entry| entry.exists());
         let is_java = self.selection().is_java
             || self.peer.iter().any(|peer| [PeerKind::Baseline, PeerKind::Aeron].contains(peer));
-        if is_java && !is_there {
-            return Err(BenchError::Missing(format!(
-                "no Java counterpart at '{}': --class-path names mpjdev-bench.jar, mpjdev.jar and mpj.jar",
-                class_path.display()
-            )));
-        }
+        let class_path = match installation.java_class_path(self.class_path.as_ref()) {
+            Err(error) if is_java => return Err(error),
+            class_path => class_path.unwrap_or_default(),
+        };
         let aeron = self.aeron(&installation, &class_path)?;
         let baseline = self.baseline(&installation)?;
         let (own, launcher) = (installation.program().to_owned(), installation.launcher());
@@ -527,7 +523,7 @@ impl Measure {
     }
 }
 
-fn print(text: &str) -> Result<(), BenchError> {
+pub(super) fn print(text: &str) -> Result<(), BenchError> {
     match io::stdout().write_all(text.as_bytes()) {
         // The reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -536,7 +532,7 @@ fn print(text: &str) -> Result<(), BenchError> {
 }
 
 /// A flag that SIGINT and SIGTERM set, so that the contestants are ended in order.
-fn stop_at_signals() -> Result<Arc<Stop>, BenchError> {
+pub(super) fn stop_at_signals() -> Result<Arc<Stop>, BenchError> {
     let stop = Arc::new(Stop::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         let registered = signal_hook::flag::register(signal, stop.clone());

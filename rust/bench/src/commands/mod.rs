@@ -47,7 +47,7 @@ pub enum Command {
     /// Compare package mpi with its targets: ratios to direct calls of mpjdev, to C with derived datatypes,
     /// and to one JVM
     Mpj(Measure),
-    /// Compare collective calls of package mpi over shared memory with those of C MPIs
+    /// Compare collective calls of package mpi in Java with C under Open MPI and MPICH
     Collectives(collectives::Collectives),
     /// List the steps of a message of 8 octets over shared memory with their costs on this machine
     Budget(budget::Budget),

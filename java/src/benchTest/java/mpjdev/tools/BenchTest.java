@@ -8,7 +8,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -75,18 +74,6 @@ class BenchTest {
                 }
             });
         }
-    }
-
-    /** The rows that {@code collectives.rs} lists, each with a few calls. */
-    @Test
-    void shouldPrintALineForEachCollectiveRow() throws Exception {
-        List<String> rows = List.of("barrier:0", "bcast:8", "allreduce:128", "alltoall:8", "allgather:1024", "gather:1024",
-                "scatter:1024", "reduce_scatter:1024", "scan:1024", "function:1000", "garbage:1");
-        List<String> args = new ArrayList<>(List.of("0"));
-        args.addAll(rows);
-        String out = new Fork().run(Collectives.class, args.toArray(new String[0])).ok();
-        assertEquals(rows, out.lines().map(line -> line.split(" ")[0]).toList());
-        assertTrue(out.contains("garbage:1 0.000"), out);
     }
 
     /** Windows of large messages are shorter, here and in {@code protocol.rs}. */
@@ -181,6 +168,34 @@ class BenchTest {
         String out = program("mpjdev.bench", "pingpong", "--java", "--class-path", System.getProperty("java.class.path"),
                 "--no-peer", "--sizes", "8", "--time", "0", "--json");
         assertTrue(out.contains("\"Java local\"") && out.contains("\"Java shm\""), out);
+    }
+
+    /** Proves that ranks in Java take turns with C, and that each row has its figure. */
+    @Test
+    void shouldMeasureCollectiveCallsInTurns() throws Exception {
+        String out = program("mpjdev.bench", "collectives", "--class-path", System.getProperty("java.class.path"),
+                "--time", "0", "--ranks", "2,3", "--rows", "barrier,of 1 double,1000 doubles,of 4 KiB,Scan of 1 KiB", "--json");
+        for (String title : List.of("2 ranks, Barrier", "3 ranks, Alltoall of 4 KiB a pair",
+                "2 ranks, Allreduce of 1000 doubles by a user function", "3 ranks, garbage of Allreduce of 1 double, B")) {
+            int at = out.indexOf("\"title\": \"" + title + "\"");
+            assertTrue(at >= 0, title + ": " + out);
+        }
+        assertTrue(out.contains("\"name\": \"Java shm\"") && out.contains("\"name\": \"Java shm, predefined\""), out);
+    }
+
+    /** Proves that Allreduce combines the values of all ranks, by the predefined sum and by a function. */
+    @Test
+    void shouldCombineTheValuesOfAllRanks() throws Exception {
+        int ranks = 3;
+        double[] expected = {ranks, ranks};
+        Comm.<Exception>runThreads(ranks, world -> {
+            for (Case what : List.of(Case.MPI_ALLREDUCE, Case.MPI_ALLREDUCE_USER)) {
+                CollectiveCalls calls = (CollectiveCalls) what.work(world, expected.length * Double.BYTES);
+                calls.run(2);
+                assertArrayEquals(expected, calls.result(), what.word);
+                assertTrue(calls.extra > 0 && calls.nanos >= calls.extra, what.word);
+            }
+        });
     }
 
     /** Proves that Aeron takes turns with mpjdev ranks if it was resolved. */
