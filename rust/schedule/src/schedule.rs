@@ -25,10 +25,13 @@ impl Schedule {
 
     /// Whether the rank waits for a message.
     pub fn receives(&self) -> bool {
-        let receives = |step: &Step| {
-            matches!(step, Step::Receive { .. } | Step::Store { .. } | Step::ReceiveCombine { .. })
-        };
-        self.steps.iter().any(receives)
+        self.steps.iter().any(Step::is_receive)
+    }
+
+    /// Whether a step writes one of these elements.
+    #[must_use]
+    pub fn writes(&self, run: Run) -> bool {
+        self.steps.iter().any(|step| step.writes(run))
     }
 
     pub(crate) fn send(&mut self, dest: u32, from: Run) {

@@ -9,6 +9,14 @@ pub struct Run {
     pub len: usize,
 }
 
+impl Run {
+    /// Whether the runs have an element in common.
+    #[must_use]
+    pub fn overlaps(self, other: Run) -> bool {
+        self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
+    }
+}
+
 /// A step of one rank.
 ///
 /// An empty run is a message, too: the other rank waits for it.
@@ -67,4 +75,29 @@ pub enum Step {
         /// Index of the first copy.
         into: usize,
     },
+}
+
+impl Step {
+    /// Whether the step waits for a message.
+    #[must_use]
+    pub fn is_receive(&self) -> bool {
+        matches!(self, Step::Receive { .. } | Step::Store { .. } | Step::ReceiveCombine { .. })
+    }
+
+    /// The elements that the step writes.
+    fn written(&self) -> Option<Run> {
+        match *self {
+            Step::Send { .. } | Step::SendToRanks { .. } => None,
+            Step::Receive { into, .. }
+            | Step::Store { into, .. }
+            | Step::ReceiveCombine { into, .. }
+            | Step::Combine { into, .. } => Some(into),
+            Step::Copy { from, into } => Some(Run { start: into, len: from.len }),
+        }
+    }
+
+    /// Whether the step writes one of these elements.
+    pub(crate) fn writes(&self, run: Run) -> bool {
+        self.written().is_some_and(|written| written.overlaps(run))
+    }
 }

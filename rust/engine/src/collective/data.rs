@@ -5,8 +5,8 @@
 
 mod area;
 mod caller;
-mod combine_to_all;
 mod failure;
+mod final_combination;
 mod receive;
 mod send;
 #[cfg(all(test, not(loom)))]
@@ -29,8 +29,8 @@ const CHUNK: usize = 4096;
 const SHORT: usize = 256;
 /// Octets from which a message is sent before it is packed.
 const AHEAD_FROM: usize = 32 * 1024;
-/// Octets for which a combination of a message that is being packed waits at least.
-const PART: usize = 16 * 1024;
+/// Octets of a block from which it is stored while the other ranks pack theirs.
+const UNCHANGED_FROM: usize = 4 * 1024;
 /// The offset of the elements in a message of one section.
 const ELEMENTS: usize = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
 
@@ -123,12 +123,20 @@ impl DataRun<'_> {
             self.note(is_fetched);
         }
         let mut steps = &schedule.steps[..];
+        let mut has_waited = false;
         while let [step, later @ ..] = steps {
-            if self.try_combine_to_all(steps)? {
-                steps = &later[1..];
-                continue;
+            if !has_waited && step.is_receive() {
+                // The other ranks pack meanwhile.
+                has_waited = true;
+                self.store_unchanged(schedule)?;
             }
-            steps = later;
+            match self.try_combine_finally(steps)? {
+                0 => steps = later,
+                taken => {
+                    steps = &steps[taken..];
+                    continue;
+                }
+            }
             match *step {
                 Step::Send { dest, from } => self.send(dest..dest + 1, from)?,
                 Step::SendToRanks { first, end, from } => self.send(first..end, from)?,
@@ -145,11 +153,26 @@ impl DataRun<'_> {
                 }
             }
         }
+        if !has_waited {
+            self.store_unchanged(schedule)?;
+        }
         if self.failed_at.is_none() {
             let is_stored = self.area.store_all(self.caller)?;
             self.note(is_stored);
         }
         self.wait_for_sends()
+    }
+
+    /// Stores the long blocks of the output that are input which no step changes.
+    fn store_unchanged(&mut self, schedule: &Schedule) -> Result<(), DeviceError> {
+        let least = UNCHANGED_FROM / self.element.size();
+        for output in schedule.output.iter().filter(|output| output.len >= least) {
+            if self.failed_at.is_none() && !schedule.writes(*output) {
+                let is_stored = self.area.store_input(self.caller, *output)?;
+                self.note(is_stored);
+            }
+        }
+        Ok(())
     }
 
     /// Notes a message that cannot be stored. This rank has nothing to pass on then.

@@ -10,6 +10,8 @@ use mpjdev_sys::scratch::Scratch;
 use super::caller::{BlockPart, Caller};
 use crate::error::DeviceError;
 
+/// Octets of a long block that go through a cache at a time.
+pub(super) const PART: usize = 16 * 1024;
 /// Longest memory that a thread keeps for its next operation.
 const KEPT_MAX: usize = 16 << 20;
 
@@ -167,8 +169,10 @@ impl<'a> Area<'a> {
 
     /// Notes that the program has these elements.
     pub(super) fn note_stored(&mut self, run: Run) {
-        if run.len > 0 {
-            self.stored.push(run);
+        match self.stored.last_mut() {
+            Some(last) if end(*last) == run.start => last.len += run.len,
+            _ if run.len > 0 => self.stored.push(run),
+            _ => {}
         }
     }
 
@@ -190,6 +194,28 @@ impl<'a> Area<'a> {
             true => (&lower[from.start * size..][..len], &mut upper[..len]),
             false => (&upper[..len], &mut lower[into.start * size..][..len]),
         })
+    }
+
+    /// Stores a block of the output that is input, if parts of both can be copied: part by part, so that each
+    /// is in a cache between its two copies. False if the program has failed.
+    pub(super) fn store_input(&mut self, caller: &mut dyn Caller, output: Run) -> Result<bool, DeviceError> {
+        let most = PART / self.size;
+        let mut at = output.start;
+        while at < end(output) {
+            let part = Run { start: at, len: most.min(end(output) - at) };
+            let (Some(from), Some(to)) = (self.input_part(caller, part), self.output_part(caller, part))
+            else {
+                return Ok(true);
+            };
+            // The place of the first part serves for all.
+            let place = Run { start: output.start, len: part.len };
+            if !self.pack(caller, from, place)? || !self.store(caller, to, place)? {
+                return Ok(false);
+            }
+            self.note_stored(part);
+            at += part.len;
+        }
+        Ok(true)
     }
 
     /// Stores the output that the program does not have yet. False if it has failed.

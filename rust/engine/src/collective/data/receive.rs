@@ -4,9 +4,10 @@ use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{BufferError, Encoding, Message, Octets, SectionHeader, sole_section};
 use mpjdev_schedule::Run;
 
+use super::area::PART;
 use super::caller::BlockPart;
 use super::failure::{FAILURE_MAX, failure};
-use super::{CHUNK, DataRun, ELEMENTS, PART, SHORT, elements_of, swap};
+use super::{CHUNK, DataRun, ELEMENTS, SHORT, elements_of, swap};
 use crate::comm::Status;
 use crate::error::DeviceError;
 use crate::operation::{Accept, FastRecv};

@@ -1,5 +1,5 @@
-//! The last combination of a block whose result goes to other ranks and to the program: part by part, so that
-//! each part is in a cache from its first copy to its last one.
+//! The last combination of a block whose result goes to the program, and perhaps to other ranks: part by
+//! part, so that each part is in a cache from its first copy to its last one.
 
 use std::ops::Range;
 
@@ -7,10 +7,11 @@ use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{Message, Octets, SectionHeader, sole_section};
 use mpjdev_schedule::{Run, Step};
 
+use super::area::PART;
 use super::caller::BlockPart;
 use super::receive::Arrived;
 use super::send::others;
-use super::{AHEAD_FROM, DataRun, ELEMENTS, PART};
+use super::{AHEAD_FROM, DataRun, ELEMENTS};
 use crate::error::DeviceError;
 
 /// The operand that a block is combined with.
@@ -22,67 +23,81 @@ enum Operand {
     Elements(Run),
 }
 
-impl DataRun<'_> {
-    /// Carries out two steps in one, if the second sends the result of the first to a range of ranks and no
-    /// later step reads it. False if they are other steps.
-    pub(super) fn try_combine_to_all(&mut self, steps: &[Step]) -> Result<bool, DeviceError> {
-        let [combination, Step::SendToRanks { first, end, from }, later @ ..] = steps else {
-            return Ok(false);
-        };
-        let (operand, into) = match *combination {
-            Step::ReceiveCombine { source, into, is_lower } => (Operand::Message { source, is_lower }, into),
-            Step::Combine { from: right, into } => (Operand::Elements(right), into),
-            _ => return Ok(false),
-        };
-        if *from != into {
-            return Ok(false);
+/// The operand of a step that combines, and its other operand, which becomes the result.
+fn combination(step: &Step) -> Option<(Operand, Run)> {
+    match *step {
+        Step::ReceiveCombine { source, into, is_lower } => {
+            Some((Operand::Message { source, is_lower }, into))
         }
-        let dests = *first..*end;
-        let is_last = later.iter().all(|step| matches!(step, Step::Store { .. }));
+        Step::Combine { from, into } => Some((Operand::Elements(from), into)),
+        _ => None,
+    }
+}
+
+/// A final combination: the result, its place in the output, and the ranks that get it.
+struct Final {
+    operand: Operand,
+    into: Run,
+    output: BlockPart,
+    dests: Range<u32>,
+}
+
+impl DataRun<'_> {
+    /// Carries out the first steps in one, if they combine a long block for the program and perhaps for other
+    /// ranks, and no later step reads it. Returns their number, 0 if they are other steps.
+    pub(super) fn try_combine_finally(&mut self, steps: &[Step]) -> Result<usize, DeviceError> {
+        let Some((operand, into)) = steps.first().and_then(combination) else { return Ok(0) };
+        let (dests, taken) = match steps.get(1) {
+            Some(Step::SendToRanks { first, end, from }) if *from == into => (*first..*end, 2),
+            _ => (0..0, 1),
+        };
+        let is_last = steps[taken..].iter().all(|step| matches!(step, Step::Store { .. }));
         let is_long = into.len * self.element.size() >= AHEAD_FROM;
         let output = self.area.output_part(self.caller, into);
         match output.filter(|_| is_last && is_long && self.caller.combines_parts()) {
-            Some(output) if self.failed_at.is_none() => self.combine_to_all(operand, dests, into, output),
-            _ => Ok(false),
+            Some(output) if self.failed_at.is_none() => {
+                self.combine_finally(Final { operand, into, output, dests })?;
+                Ok(taken)
+            }
+            _ => Ok(0),
         }
     }
 
-    fn combine_to_all(
-        &mut self,
-        operand: Operand,
-        dests: Range<u32>,
-        into: Run,
-        output: BlockPart,
-    ) -> Result<bool, DeviceError> {
+    fn combine_finally(&mut self, last: Final) -> Result<(), DeviceError> {
+        let Final { operand, into, output, dests } = last;
         let arrived = match operand {
             Operand::Message { source, .. } => match self.arrive(source, into)? {
                 Some(arrived) => Some(arrived),
                 // All get the failure.
-                None => {
-                    self.send(dests, into)?;
-                    return Ok(true);
-                }
+                None if dests.is_empty() => return Ok(()),
+                None => return self.send(dests, into),
             },
             Operand::Elements(right) => {
                 self.fetch(right)?;
                 None
             }
         };
+        if dests.is_empty() {
+            let is_done = self.combine_parts(operand, arrived, into, output, None, &mut |_, _| {})?;
+            self.area.note_stored(into);
+            self.note(is_done);
+            return Ok(());
+        }
         let section = SectionHeader { element: self.element, count: into.len };
         let own = self.comm.rank();
         let len = sole_section::primary_len(section).map_err(|error| self.damaged(own, error))?;
         let mut message = self.outgoing(MESSAGE_OVERHEAD + len)?;
         message.write_headers_of(section);
         let begun = self.begin_send(others(dests, own), &message)?;
-        let is_done = self.combine_parts(operand, arrived, into, output, &message, &mut |run, packed| {
-            if let Some(packer) = begun.packers.first() {
-                packer.publish(packed);
-            }
-            run.send_packed(&begun);
-        })?;
+        let is_done =
+            self.combine_parts(operand, arrived, into, output, Some(&message), &mut |run, packed| {
+                if let Some(packer) = begun.packers.first() {
+                    packer.publish(packed);
+                }
+                run.send_packed(&begun);
+            })?;
         self.area.note_stored(into);
-        self.end_send(begun, &mut message, is_done)?;
-        Ok(true)
+        self.end_send(begun, &mut message, is_done)
     }
 
     /// Packs, combines, sends and stores one part after the other. False if the caller has failed.
@@ -92,7 +107,7 @@ impl DataRun<'_> {
         mut arrived: Option<Arrived>,
         into: Run,
         output: BlockPart,
-        message: &Message,
+        message: Option<&Message>,
         publish: &mut dyn FnMut(&Self, usize),
     ) -> Result<bool, DeviceError> {
         let size = self.element.size();
@@ -101,7 +116,7 @@ impl DataRun<'_> {
         if input.is_none() {
             self.fetch(into)?;
         }
-        let place = Octets::new(message.first_slab().words(), ELEMENTS, len);
+        let place = message.map(|message| Octets::new(message.first_slab().words(), ELEMENTS, len));
         let slab = arrived.as_ref().map(|arrived| arrived.message.first_slab().clone());
         let mut there =
             arrived.as_ref().map_or(0, |arrived| if arrived.message.is_packing() { 0 } else { len });
@@ -139,8 +154,10 @@ impl DataRun<'_> {
             if !is_done {
                 return Ok(false);
             }
-            place.range(at, octets).put_octets(self.area.octets_mut(run)?);
-            publish(self, ELEMENTS + at + octets);
+            if let Some(place) = place {
+                place.range(at, octets).put_octets(self.area.octets_mut(run)?);
+                publish(self, ELEMENTS + at + octets);
+            }
             if !self.area.store(self.caller, part_of(output, at, octets), run)? {
                 return Ok(false);
             }
