@@ -69,7 +69,7 @@ public final class Fork {
     public Result run(Class<?> main, String... args) throws Exception {
         List<String> command = new ArrayList<>(shell);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(List.of("-ea", "-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+        command.addAll(List.of("-ea", "-Xcheck:jni", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
                 "--enable-native-access=ALL-UNNAMED"));
         command.addAll(options);
         command.addAll(List.of("-cp", classPath(), main.getName()));

@@ -21,7 +21,7 @@ public final class Mpjrun {
 
     private final int ranks;
     private final List<String> options = new ArrayList<>();
-    /** Without files of performance data: JVMs that start at once print a warning when one locks another's. */
+    /** No files of performance data: JVMs that start at once print a warning when one locks another's. */
     private final List<String> jvm = new ArrayList<>(List.of("-ea", "-Xcheck:jni", "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx256m", "--enable-native-access=ALL-UNNAMED"));
     private final List<String> foreign = new ArrayList<>();
