@@ -21,39 +21,65 @@ pub fn store_word(words: &[AtomicU64], offset: usize, octets: [u8; 8]) {
     words[offset / 8].store(u64::from_ne_bytes(octets), Relaxed);
 }
 
+/// Octets before the first whole word of `len` octets from `offset` on.
+#[inline(always)]
+fn head_len(offset: usize, len: usize) -> usize {
+    (offset.next_multiple_of(8) - offset).min(len)
+}
+
+/// These words from the octet `at` on: one bounds check for all of them. No words may lie anywhere.
+#[inline(always)]
+fn whole(words: &[AtomicU64], at: usize, count: usize) -> &[AtomicU64] {
+    if count == 0 { &[] } else { &words[at / 8..][..count] }
+}
+
 /// Copies `source` to the octets from `offset` on.
+///
+/// # Panics
+/// They are not inside the words.
 pub fn copy_in(words: &[AtomicU64], offset: usize, source: &[u8]) {
-    let mut at = offset;
-    let mut rest = source;
-    while !rest.is_empty() {
-        let start = at % 8;
-        let n = rest.len().min(8 - start);
-        let (now, later) = rest.split_at(n);
-        if n == 8 {
-            let mut octets = [0; 8];
-            octets.copy_from_slice(now);
-            store_word(words, at, octets);
-        } else {
-            let mut octets = load_word(words, at - start);
-            octets[start..start + n].copy_from_slice(now);
-            store_word(words, at - start, octets);
-        }
-        at += n;
-        rest = later;
+    let (head, rest) = source.split_at(head_len(offset, source.len()));
+    let (body, tail) = rest.as_chunks::<8>();
+    put_part(words, offset, head);
+    let at = offset + head.len();
+    for (word, octets) in whole(words, at, body.len()).iter().zip(body) {
+        word.store(u64::from_ne_bytes(*octets), Relaxed);
+    }
+    put_part(words, at + 8 * body.len(), tail);
+}
+
+/// Copies octets into a part of one word.
+#[inline(always)]
+fn put_part(words: &[AtomicU64], offset: usize, source: &[u8]) {
+    if !source.is_empty() {
+        let start = offset % 8;
+        let mut octets = load_word(words, offset - start);
+        octets[start..start + source.len()].copy_from_slice(source);
+        store_word(words, offset - start, octets);
     }
 }
 
 /// Copies the octets from `offset` on into `dest`.
+///
+/// # Panics
+/// They are not inside the words.
 pub fn copy_out(words: &[AtomicU64], offset: usize, dest: &mut [u8]) {
-    let mut at = offset;
-    let mut rest = dest;
-    while !rest.is_empty() {
-        let start = at % 8;
-        let n = rest.len().min(8 - start);
-        let (now, later) = rest.split_at_mut(n);
-        now.copy_from_slice(&load_word(words, at - start)[start..start + n]);
-        at += n;
-        rest = later;
+    let (head, rest) = dest.split_at_mut(head_len(offset, dest.len()));
+    let at = offset + head.len();
+    let (body, tail) = rest.as_chunks_mut::<8>();
+    get_part(words, offset, head);
+    for (word, octets) in whole(words, at, body.len()).iter().zip(body.iter_mut()) {
+        *octets = word.load(Relaxed).to_ne_bytes();
+    }
+    get_part(words, at + 8 * body.len(), tail);
+}
+
+/// Copies octets out of a part of one word.
+#[inline(always)]
+fn get_part(words: &[AtomicU64], offset: usize, dest: &mut [u8]) {
+    if !dest.is_empty() {
+        let start = offset % 8;
+        dest.copy_from_slice(&load_word(words, offset - start)[start..start + dest.len()]);
     }
 }
 
@@ -308,6 +334,22 @@ mod tests {
                 assert_eq!(read[..there], values[..there], "{count} from {start}");
                 assert!(read[there..].iter().all(|value| *value == T::default()), "{count} from {start}");
             }
+        }
+    }
+
+    #[test]
+    fn octets_are_copied_from_and_to_any_offset() {
+        for (offset, len) in (0..20).flat_map(|offset| (0..28).map(move |len| (offset, len))) {
+            let words: Vec<AtomicU64> = (0..6).map(|_| AtomicU64::new(u64::MAX)).collect();
+            let source: Vec<u8> = (1..=len as u8).collect();
+            copy_in(&words, offset, &source);
+            let all: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
+            let mut expected = vec![u8::MAX; 48];
+            expected[offset..offset + len].copy_from_slice(&source);
+            assert_eq!(all, expected, "{len} octets to {offset}");
+            let mut read = vec![0; len];
+            copy_out(&words, offset, &mut read);
+            assert_eq!(read, source, "{len} octets from {offset}");
         }
     }
 
