@@ -1,12 +1,14 @@
 //! The `mpjdev` command.
 //!
 //! [`commands`] has one file for each command: arguments, files and exit statuses. [`inspect`] explains the
-//! octets of a message or of IMPI, [`job`] runs ranks, and [`impi`] connects the sites of a job.
+//! octets of a message or of IMPI, [`job`] runs ranks, [`hosts`] runs them on several machines, and [`impi`]
+//! connects the sites of a job.
 //!
 //! Exit statuses: 0 success, 1 a damaged message or a failed job, 2 wrong usage or an unreadable input.
 #![forbid(unsafe_code)]
 
 pub mod commands;
+pub mod hosts;
 pub mod impi;
 pub mod inspect;
 pub mod job;
@@ -19,6 +21,10 @@ use std::process::ExitCode;
 /// Runs the command line `args`, the first of which is the name the program was called by.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args: Vec<OsString> = args.into_iter().collect();
+    if args.get(1).is_some_and(|word| word == hosts::remote_command::AGENT) {
+        mpjdev_logging::start("agent");
+        return hosts::agent::run(&args[2..]);
+    }
     let is_monitor = args.get(1).is_some_and(|word| word == job::MONITOR);
     if is_monitor {
         args.remove(1);

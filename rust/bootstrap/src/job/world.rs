@@ -26,7 +26,7 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mpjdev_engine::Clients;
 use mpjdev_proto::datagram::reliable::settings::DATAGRAM_LEN_MIN;
-use mpjdev_proto::impi::startup::layout::{CLIENTS_MAX, HOSTS_MAX, PROCS_MAX, TAG_UB_MAX, TAG_UB_MIN};
+use mpjdev_proto::impi::startup::layout::{HOSTS_MAX, PROCS_MAX, TAG_UB_MAX, TAG_UB_MIN};
 use mpjdev_proto::impi::{Dialect, Proc};
 use mpjdev_sys::datagram::LEN_MAX as LEN_LIMIT;
 use mpjdev_transport::tcp::{Member, Terms};
@@ -41,6 +41,8 @@ const VERSION: u32 = 4;
 const HEADER_LEN: usize = 84;
 const HOST_LEN: usize = 24;
 const MEMBER_LEN: usize = 32;
+/// Maximum sites. A startup server admits fewer (IMPI 3.5); `mpjrun --hosts` needs none.
+const SITES_MAX: u32 = 4096;
 /// The octets of the longest key.
 pub const KEY_MAX: usize = 64;
 /// The octets of the longest description.
@@ -315,7 +317,7 @@ impl World {
         }
         let mut before = 0;
         for host in &self.hosts {
-            within("the site of a host", host.client, before, CLIENTS_MAX - 1)?;
+            within("the site of a host", host.client, before, SITES_MAX - 1)?;
             before = host.client;
         }
         let size = self.members.len() as u32;

@@ -1,8 +1,10 @@
 //! The commands of `mpjdev`: one file and one variant of [`Command`] for each.
 
 pub mod bench;
+pub mod host_options;
 pub mod impi_server;
 pub mod inspect;
+mod machine;
 pub mod mpi_info;
 pub mod run;
 pub mod words;
@@ -37,7 +39,7 @@ pub enum Command {
     /// Print the C MPI that ranks find on this machine, and its abilities
     MpiInfo(mpi_info::MpiInfo),
     /// Run the ranks of a program as processes of this machine; also called mpjrun
-    Run(run::Run),
+    Run(Box<run::Run>),
 }
 
 /// A text of IMPI.

@@ -1,13 +1,12 @@
 //! `mpjdev run`, also called `mpjrun`: the launcher of a program's ranks as processes of this machine.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsString;
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,19 +15,23 @@ use mpjdev_bootstrap::job::world::{Carrier, Datagrams};
 use mpjdev_proto::impi::startup::layout::CLIENTS_MAX;
 use thiserror::Error;
 
+use super::host_options::{HostOptions, HostsError, Request};
+use super::machine::{LIBRARY_JAR, Machine, own_file};
 use super::{Text, words};
+use crate::hosts::{self, plan::HostsPlan};
 use crate::impi::auth;
-
+use crate::job::host_site::HostPlan;
 use crate::job::network::{self, Network, VariableError};
 use crate::job::plan::{Plan, SitesPlan};
 use crate::job::site::SitePlan;
-use crate::job::target::{JarError, Start, Surroundings, Target, TargetError, resolve};
+use crate::job::target::{Start, Target, TargetError, resolve};
 use crate::job::{launcher, monitor};
 
 /// Arguments of `mpjdev run`.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "mpjrun -n N [OPTIONS] [JVM OPTIONS] <COMMAND | CLASS | FILE.jar> [ARGUMENTS]\n       \
+                      mpjrun --hosts A:4,B:4 [-n N] [OPTIONS] ...\n       \
                       mpjrun -client RANK HOST:PORT -n N [OPTIONS] ...\n       \
                       mpjrun --sites N -n N [OPTIONS] ...",
     after_help = "\
@@ -68,8 +71,10 @@ unacknowledged packets), IMPI_COLL_XSIZE and IMPI_COLL_MAXLINEAR (must be equal 
 IMPI_PORT_RANGE (as --ports).
 
 mpjrun sets these variables for each rank:
-  MPJDEV_RANK       number of the rank in this mpjrun, from 0; Comm.WORLD.id() is its number in the job
-  MPJDEV_SIZE       number of ranks of this mpjrun
+  MPJDEV_RANK       number of the rank on this machine, from 0; Comm.WORLD.id() is its number in the job
+  MPJDEV_SIZE       number of ranks of this mpjrun on this machine
+  MPJDEV_WORLD_RANK and MPJDEV_WORLD_SIZE  number of the rank in the job, and number of all ranks; not with \
+-client and --sites
   MPJDEV_JOB        name of the job: mpjdev- and the process id of the parent of its ranks
   MPJDEV_TRANSPORT  value of --transport
   MPJDEV_CONTROL    number of an open socket, on which Comm.init receives the memory that the ranks share; \
@@ -88,9 +93,12 @@ rank had seen another one fail over TCP or UDP, the other one counts as the firs
 the sites of a job do not meet or lose each other, 2 for wrong usage."
 )]
 pub struct Run {
-    /// Number of ranks (also -np)
+    /// Number of ranks (also -np) [default with hosts: their slots]
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=RANKS_MAX))]
-    ranks: u32,
+    ranks: Option<u32>,
+
+    #[command(flatten)]
+    hosts: HostOptions,
 
     /// Begin each line of output with its rank in brackets
     #[arg(long)]
@@ -149,11 +157,19 @@ pub struct Run {
     dialect: Option<Text>,
 
     /// World rank of the first rank, given by the launcher that starts all sites
-    #[arg(long, hide = true, requires = "client")]
+    #[arg(long, hide = true)]
     first_rank: Option<u32>,
 
+    /// Name of the host of these ranks, given by an agent
+    #[arg(long, hide = true, requires_all = ["first_rank", "world_size"], conflicts_with_all = ["client", "sites", "threads"])]
+    of_host: Option<String>,
+
+    /// Number of ranks of the job, given by an agent
+    #[arg(long, hide = true)]
+    world_size: Option<u32>,
+
     /// Pipe for reports of failed ranks, given by the launcher that starts all sites
-    #[arg(long, hide = true, requires = "client")]
+    #[arg(long, hide = true)]
     report_pipe: Option<PathBuf>,
 
     /// Addresses that ranks listen at, in turn [default: 127.0.0.1, or as below]
@@ -196,6 +212,12 @@ pub struct Run {
 /// The reason why a command line cannot be run.
 #[derive(Debug, Error)]
 enum RunError {
+    /// Nothing says how many ranks.
+    #[error("-n N is needed: the number of ranks; or --hosts or --hostfile with slots")]
+    NoRanks,
+    /// The hosts or an option for them.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
     /// The dialect is for sites.
     #[error("--dialect is for sites of a job: with -client or --sites")]
     Dialect,
@@ -240,7 +262,7 @@ const SITE_GRACE: Duration = Duration::from_secs(1);
 /// More ranks than one machine can run.
 const RANKS_MAX: i64 = 4096;
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Bind {
     /// Any processor
     None,
@@ -269,20 +291,98 @@ enum Prefix {
 impl Run {
     /// Runs the job or its monitor, and returns the exit status. `args` is the command line of both.
     pub fn run(&self, args: &[OsString], is_monitor: bool) -> ExitCode {
-        let result = self.plan(args).map_err(|error| (super::UNUSABLE, error.to_string())).and_then(|plan| {
-            let result = if is_monitor { monitor::run(plan) } else { launcher::run(args) };
+        let planned = self.plan_any(args).map_err(|error| (super::UNUSABLE, error.to_string()));
+        let result = planned.and_then(|plan| {
+            let result = match plan {
+                AnyPlan::Hosts(plan) if self.hosts.dry_run => return Ok(print(&plan.shown())),
+                AnyPlan::Hosts(plan) if is_monitor => hosts::monitor::run(*plan),
+                AnyPlan::Ranks(plan) if is_monitor => monitor::run(*plan),
+                AnyPlan::Hosts(_) | AnyPlan::Ranks(_) => launcher::run(args),
+            };
             result.map_err(|error| (1, error.to_string()))
         });
         match result {
             Ok(status) => ExitCode::from(status),
             Err((status, why)) => {
-                eprintln!("mpjrun: {why}");
+                let host = self.of_host.as_ref().map(|host| format!("host {host}: ")).unwrap_or_default();
+                eprintln!("mpjrun: {host}{why}");
                 ExitCode::from(status)
             }
         }
     }
 
+    /// The plan of this machine's ranks, or of several hosts.
+    fn plan_any(&self, args: &[OsString]) -> Result<AnyPlan, RunError> {
+        let is_other =
+            self.threads || self.sites.is_some() || !self.client.is_empty() || self.of_host.is_some();
+        let Some(hosts) = self.hosts.hosts(is_other)? else {
+            return Ok(AnyPlan::Ranks(Box::new(self.plan(args)?)));
+        };
+        let request = Request {
+            ranks: self.ranks,
+            program: &self.program,
+            exports: &self.export,
+            addresses: &self.address,
+            words: self.words_for_host(),
+            connect_time: self.connect_timeout.unwrap_or(network::CONNECT_TIME),
+            peer_timeout: self.peer_timeout.unwrap_or(network::PEER_TIMEOUT),
+            timeout: self.timeout,
+            grace: self.grace,
+            init_timeout: self.init_timeout,
+            keep_going: self.keep_going,
+        };
+        Ok(AnyPlan::Hosts(Box::new(self.hosts.plan(hosts, request, &Machine)?)))
+    }
+
+    /// The options of a host's monitor, in the words of `mpjdev run`.
+    fn words_for_host(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut add =
+            |name: &str, value: Option<String>| words.extend([name.to_owned()].into_iter().chain(value));
+        let seconds = |time: Duration| Some(time.as_secs_f64().to_string());
+        let name =
+            |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
+        for (option, is_set) in [
+            ("--tag-output", self.tag_output),
+            ("--keep-going", self.keep_going),
+            ("--checksum", self.checksum),
+        ] {
+            if is_set {
+                add(option, None);
+            }
+        }
+        if self.bind != Bind::None {
+            add("--bind", name(self.bind.to_possible_value()));
+        }
+        if self.transport != Transport::Auto {
+            add("--transport", name(self.transport.to_possible_value()));
+        }
+        if let Some(form) = self.args {
+            add("--args", name(Prefix::to_possible_value(&form)));
+        }
+        add("--grace", seconds(self.grace));
+        add("--init-timeout", seconds(self.init_timeout));
+        if let Some(ports) = &self.ports {
+            add("--ports", Some(format!("{}:{}", ports.start(), ports.end())));
+        }
+        for (option, time) in
+            [("--connect-timeout", self.connect_timeout), ("--peer-timeout", self.peer_timeout)]
+        {
+            if let Some(time) = time {
+                add(option, seconds(time));
+            }
+        }
+        if let Some(rate) = self.link_rate {
+            add("--link-rate", Some(format!("{rate}kbit")));
+        }
+        if let Some(len) = self.datagram_len {
+            add("--datagram-len", Some(len.to_string()));
+        }
+        words
+    }
+
     fn plan(&self, args: &[OsString]) -> Result<Plan, RunError> {
+        let ranks = self.ranks.ok_or(RunError::NoRanks)?;
         let is_of_sites = self.sites.is_some();
         if self.dialect.is_some() && !is_of_sites && self.client.is_empty() {
             return Err(RunError::Dialect);
@@ -290,11 +390,11 @@ impl Run {
         let network = self.network()?;
         // Also in a launcher of sites, which would only see them fail.
         let has_prefix = self.args.is_some();
-        let start = Start { threads: self.threads.then_some(self.ranks), has_prefix };
+        let start = Start { threads: self.threads.then_some(ranks), has_prefix };
         let Target { words: program, args_len } = resolve(&self.program, start, &Machine)?;
         let grace = if is_of_sites { self.grace.saturating_add(SITE_GRACE) } else { self.grace };
         Ok(Plan {
-            ranks: if self.threads { 1 } else { self.sites.unwrap_or(self.ranks) },
+            ranks: if self.threads { 1 } else { self.sites.unwrap_or(ranks) },
             // Ranks that are threads get the prefix from the class that starts them.
             prefix_at: (has_prefix && !self.threads).then(|| program.len() - args_len),
             program,
@@ -312,7 +412,8 @@ impl Run {
                 .map_or_else(String::new, |v| v.get_name().to_owned()),
             network: network.filter(|_| !is_of_sites),
             site: self.site()?,
-            sites: self.sites.map(|_| self.sites_plan(args)),
+            host: self.host(),
+            sites: self.sites.map(|_| self.sites_plan(ranks, args)),
             report_pipe: self.report_pipe.clone(),
             exports: self.export.clone(),
         })
@@ -327,7 +428,7 @@ impl Run {
             return Err(RunError::Datagrams);
         }
         let is_over_network = is_over_datagrams || self.transport == Transport::Tcp;
-        if !is_over_network && self.client.is_empty() && self.sites.is_none() {
+        if !is_over_network && self.client.is_empty() && self.sites.is_none() && self.of_host.is_none() {
             let times = [self.connect_timeout, self.peer_timeout];
             let none_given = self.address.is_empty() && self.ports.is_none() && times == [None; 2];
             return if none_given { Ok(None) } else { Err(RunError::Connections) };
@@ -363,76 +464,31 @@ impl Run {
         }))
     }
 
-    fn sites_plan(&self, args: &[OsString]) -> SitesPlan {
+    /// The host of these ranks, if an agent has started this monitor.
+    fn host(&self) -> Option<HostPlan> {
+        let name = self.of_host.clone()?;
+        let shares_memory = matches!(self.transport, Transport::Auto | Transport::Shm);
+        Some(HostPlan { name, first: self.first_rank?, size: self.world_size?, shares_memory })
+    }
+
+    fn sites_plan(&self, ranks: u32, args: &[OsString]) -> SitesPlan {
         let dialect = if self.dialect == Some(Text::Draft) { "draft" } else { "final" };
-        SitesPlan { ranks: self.ranks, dialect, words: words::of_site(args) }
+        SitesPlan { ranks, dialect, words: words::of_site(args) }
     }
 }
 
-/// The files and the environment of this machine.
-struct Machine;
-
-impl Surroundings for Machine {
-    fn is_command(&self, name: &OsStr) -> bool {
-        let path = env::var_os("PATH").unwrap_or_default();
-        env::split_paths(&path).any(|folder| is_executable(&folder.join(name)))
-    }
-
-    fn main_class(&self, jar: &Path) -> Result<String, JarError> {
-        let mut archive = zip::ZipArchive::new(std::fs::File::open(jar)?)?;
-        let manifest = archive.by_name("META-INF/MANIFEST.MF").map_err(|_| JarError::NoManifest)?;
-        let text = io::read_to_string(io::Read::take(manifest, MANIFEST_MAX))?;
-        main_class(&text).ok_or(JarError::NoMainClass)
-    }
-
-    fn java(&self) -> OsString {
-        java()
-    }
-
-    fn own_jars(&self) -> Vec<OsString> {
-        [LIBRARY_JAR, MPJ_JAR].into_iter().filter_map(own_file).map(PathBuf::into_os_string).collect()
-    }
-
-    fn class_path(&self) -> OsString {
-        env::var_os("CLASSPATH").filter(|path| !path.is_empty()).unwrap_or_else(|| ".".into())
-    }
+/// A plan.
+#[derive(Debug)]
+enum AnyPlan {
+    /// Of ranks of this machine, or of sites.
+    Ranks(Box<Plan>),
+    /// Of ranks on several hosts.
+    Hosts(Box<HostsPlan>),
 }
 
-/// The `java` command: that of JAVA_HOME, else the one on the PATH.
-pub fn java() -> OsString {
-    match env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java")) {
-        Some(java) if is_executable(&java) => java.into(),
-        _ => "java".into(),
-    }
-}
-
-/// Jar of package mpjdev in our folder. The monitor unpacks the native library of this one.
-const LIBRARY_JAR: &str = "lib/mpjdev.jar";
-/// Jar of package mpi in our folder.
-const MPJ_JAR: &str = "lib/mpj.jar";
-
-/// A file of our folder, which is the one above the command's, if it exists.
-fn own_file(name: &str) -> Option<PathBuf> {
-    let command = env::current_exe().ok()?;
-    let file = command.parent()?.parent()?.join(name);
-    file.is_file().then_some(file)
-}
-
-/// Maximum octets that are read of a manifest.
-const MANIFEST_MAX: u64 = 1 << 20;
-
-fn is_executable(file: &Path) -> bool {
-    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-/// The main class in a manifest. A line of more than 72 octets continues in the next one, which begins with a
-/// space (JAR file specification).
-fn main_class(manifest: &str) -> Option<String> {
-    let whole = manifest.replace("\r\n", "\n").replace("\n ", "");
-    let main = whole.lines().take_while(|line| !line.is_empty());
-    main.filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("Main-Class"))
-        .map(|(_, class)| class.trim().to_owned())
+/// Prints a text on standard output, and returns the exit status.
+fn print(text: &str) -> u8 {
+    u8::from(io::stdout().write_all(text.as_bytes()).is_err())
 }
 
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
@@ -452,14 +508,6 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn main_class_is_read_from_any_form_of_manifest() {
-        let found = |text| main_class(text);
-        assert_eq!(found("Manifest-Version: 1.0\r\nMain-Class: a.B\r\n\r\n"), Some("a.B".into()));
-        assert_eq!(found("main-class: very.lo\n ng.Name\n"), Some("very.long.Name".into()));
-        assert_eq!(found("A: b\n\nName: x\nMain-Class: no\n"), None, "only the main section counts");
-    }
 
     #[test]
     fn variable_without_a_value_takes_that_of_the_environment() {

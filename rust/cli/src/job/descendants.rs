@@ -84,7 +84,9 @@ pub fn reap(mut reaped: impl FnMut(Pid, ExitStatus)) {
     }
 }
 
-fn exit_status(status: WaitStatus) -> Option<ExitStatus> {
+/// The end of a process; `None` while it runs.
+#[must_use]
+pub fn exit_status(status: WaitStatus) -> Option<ExitStatus> {
     let exited = status.exit_status().map(|s| ExitStatus::Exited(s as u8));
     exited.or_else(|| status.terminating_signal().map(|s| ExitStatus::Killed(s as u8)))
 }

@@ -35,8 +35,9 @@ const TERMINAL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 pub fn run(args: &[OsString]) -> io::Result<u8> {
     set_child_subreaper(Some(getpid()))?;
     let mut caught = Signals::new(signals::caught().iter().chain(&[SIGCHLD]))?;
-    let (mut socket, monitor, input) = start_monitor(args)?;
-    let pid = Pid::from_raw(monitor.id() as i32);
+    let StartedMonitor { signals: mut socket, child, input } =
+        start_monitor(Command::new("/proc/self/exe"), args, None)?;
+    let pid = Pid::from_raw(child.id() as i32);
     std::thread::spawn(move || forward_input(input));
     for signal in caught.forever() {
         if signal != SIGCHLD {
@@ -51,7 +52,7 @@ pub fn run(args: &[OsString]) -> io::Result<u8> {
         let mut end = None;
         descendants::reap(|child, status| end = end.or((Some(child) == pid).then_some(status)));
         if let Some(status) = end {
-            return Ok(handle_monitor_end(status));
+            return Ok(handle_monitor_end(status, None));
         }
     }
     Err(io::Error::other("no signals any more"))
@@ -79,39 +80,56 @@ fn forward_input(mut input: PipeWriter) {
     }
 }
 
-/// Starts the monitor. Its standard input is a socket to the launcher, which carries the pipe to rank 0.
-fn start_monitor(args: &[OsString]) -> io::Result<(UnixStream, Child, PipeWriter)> {
-    let (ours, theirs) = UnixStream::pair()?;
+/// A new monitor.
+#[derive(Debug)]
+pub struct StartedMonitor {
+    /// Each octet sent is a signal. The monitor ends when the socket does.
+    pub signals: UnixStream,
+    /// The process.
+    pub child: Child,
+    /// The pipe to rank 0.
+    pub input: PipeWriter,
+}
+
+/// Starts the monitor by `command`, whose words follow. Its standard input is a socket to the launcher, which
+/// carries the pipe to rank 0, and the socket to the launcher of all hosts if there is one.
+///
+/// # Errors
+/// The monitor cannot be started.
+pub fn start_monitor(
+    mut command: Command,
+    args: &[OsString],
+    exchange: Option<OwnedFd>,
+) -> io::Result<StartedMonitor> {
+    let (signals, theirs) = UnixStream::pair()?;
     let (input, to_input) = io::pipe()?;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let fds = [input.as_fd()];
+    let fds: Vec<_> =
+        [Some(input.as_fd()), exchange.as_ref().map(AsFd::as_fd)].into_iter().flatten().collect();
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-    sendmsg(&ours, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
-    let mut command = Command::new("/proc/self/exe");
+    sendmsg(&signals, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
     if !mpjdev_logging::is_on() {
         // The launcher has reported an invalid value. The other processes of the job need not repeat that.
         command.env_remove(mpjdev_logging::VARIABLE);
     }
-    let monitor = command
-        .arg0("mpjdev")
-        .arg(super::MONITOR)
-        .args(args)
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .spawn()?;
-    debug!(target: "mpjdev::job", pid = monitor.id(), "monitor is started");
-    Ok((ours, monitor, to_input))
+    command.arg0("mpjdev").arg(super::MONITOR).args(args).stdin(Stdio::from(OwnedFd::from(theirs)));
+    let child = command.spawn()?;
+    debug!(target: "mpjdev::job", pid = child.id(), "monitor is started");
+    Ok(StartedMonitor { signals, child, input: to_input })
 }
 
-/// Ends the ranks if the monitor was killed, and all orphaned processes. Returns the exit status.
-fn handle_monitor_end(status: ExitStatus) -> u8 {
+/// Ends the ranks if the monitor was killed, and all orphaned processes. Returns the exit status. `host` is
+/// named in messages, in a job of several hosts.
+pub fn handle_monitor_end(status: ExitStatus, host: Option<&str>) -> u8 {
+    let host = host.map(|host| format!("host {host}: ")).unwrap_or_default();
     debug!(target: "mpjdev::job", %status, "monitor has ended");
     if let ExitStatus::Killed(_) = status {
-        eprintln!("mpjrun: the monitor of the job {status}; ending all ranks");
+        eprintln!("mpjrun: {host}the monitor of the job {status}; ending all ranks");
     }
     let left = descendants::kill_all(|_, _| {});
     if left > 0 {
-        eprintln!("mpjrun: {left} processes of the job could not be killed");
+        eprintln!("mpjrun: {host}{left} processes of the job could not be killed");
     }
     status.status()
 }

@@ -7,17 +7,26 @@ use std::os::unix::net::UnixStream;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-/// Receives the pipe that rank 0 reads.
+/// The descriptors that a launcher sends at first.
+#[derive(Debug)]
+pub struct Grants {
+    /// The pipe that rank 0 reads.
+    pub input: OwnedFd,
+    /// The socket to the launcher of all hosts, if an agent starts this monitor.
+    pub exchange: Option<OwnedFd>,
+}
+
+/// Receives the first descriptors.
 ///
 /// # Errors
 /// No pipe has been sent.
-pub fn receive_input(launcher: &UnixStream) -> io::Result<OwnedFd> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+pub fn receive_grants(launcher: &UnixStream) -> io::Result<Grants> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut octet = [0];
     recvmsg(launcher, &mut [IoSliceMut::new(&mut octet)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
     let fds = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        RecvAncillaryMessage::ScmRights(mut fds) => Some(Grants { input: fds.next()?, exchange: fds.next() }),
         _ => None,
     });
     fds.ok_or_else(|| io::Error::other("only mpjrun starts a monitor"))

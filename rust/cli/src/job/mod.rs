@@ -5,6 +5,7 @@
 
 pub mod descendants;
 pub mod exit_status;
+pub mod host_site;
 pub mod launcher;
 pub mod launcher_link;
 pub mod library;

@@ -1,7 +1,7 @@
 //! Names of ranks in messages: world ranks when the job has formed, numbers within the site before.
 
 /// The names of the ranks of one launcher.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// The number of the launcher's site, in a job of several.
     pub site: Option<u32>,
@@ -9,13 +9,15 @@ pub struct Names {
     pub first: Option<u32>,
     /// Whether the launcher starts sites in place of ranks.
     pub are_sites: bool,
+    /// The host of the ranks, in a job of several.
+    pub host: Option<String>,
 }
 
 impl Names {
     /// Names in a job of one launcher.
     #[must_use]
     pub fn alone() -> Names {
-        Names { site: None, first: Some(0), are_sites: false }
+        Names { first: Some(0), ..Names::default() }
     }
 
     /// The noun for one of them.
@@ -28,6 +30,13 @@ impl Names {
     #[must_use]
     pub fn rank(&self, rank: u32) -> String {
         self.ranks(&[rank])
+    }
+
+    /// The name of one rank with its host, for other hosts.
+    #[must_use]
+    pub fn rank_on_host(&self, rank: u32) -> String {
+        let host = self.host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+        self.rank(rank) + &host
     }
 
     /// The names of several ranks of the launcher: the first eight, and a count.
@@ -54,7 +63,10 @@ impl Names {
     pub fn tag(&self, rank: u32) -> String {
         match (self.first, self.site) {
             (None, Some(site)) => format!("{site}.{rank}"),
-            _ => self.number(rank).to_string(),
+            _ => {
+                let host = self.host.as_ref().map(|host| format!("@{host}")).unwrap_or_default();
+                format!("{}{host}", self.number(rank))
+            }
         }
     }
 
@@ -84,6 +96,16 @@ mod tests {
         names.first = Some(10);
         assert_eq!((names.rank(1), names.tag(1)), ("rank 11".to_owned(), "11".to_owned()));
         assert_eq!(names.ranks(&[0, 3]), "ranks 10 and 13");
+    }
+
+    #[test]
+    fn ranks_of_a_host_are_named_with_it() {
+        let names = Names { host: Some("b".into()), first: Some(4), ..Names::default() };
+        assert_eq!(
+            (names.rank(1), names.rank_on_host(1), names.tag(1)),
+            ("rank 5".into(), "rank 5 on b".into(), "5@b".into())
+        );
+        assert_eq!(Names::alone().rank_on_host(1), "rank 1");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::host_site::HostPlan;
 use super::names::Names;
 use super::network::Network;
 use super::site::SitePlan;
@@ -39,6 +40,8 @@ pub struct Plan {
     pub network: Option<Network>,
     /// The site in a job of several sites, if this is one.
     pub site: Option<SitePlan>,
+    /// The host of these ranks, if an agent has started their monitor.
+    pub host: Option<HostPlan>,
     /// The sites, if this launcher starts all of them.
     pub sites: Option<SitesPlan>,
     /// The name of the pipe for reports of failed ranks, if one launcher has started all sites.
@@ -64,9 +67,12 @@ pub struct SitesPlan {
 impl Plan {
     /// The names of ranks before a job of several sites has formed.
     pub fn names(&self) -> Names {
-        match &self.site {
-            Some(site) => Names { site: Some(site.client), first: site.first, are_sites: false },
-            None => Names { are_sites: self.sites.is_some(), ..Names::alone() },
+        match (&self.site, &self.host) {
+            (Some(site), _) => Names { site: Some(site.client), first: site.first, ..Names::default() },
+            (None, Some(host)) => {
+                Names { host: Some(host.name.clone()), first: Some(host.first), ..Names::default() }
+            }
+            (None, None) => Names { are_sites: self.sites.is_some(), ..Names::alone() },
         }
     }
 
@@ -92,10 +98,20 @@ impl Plan {
     fn program_of(&self, rank: u32) -> Vec<OsString> {
         let mut words = self.program.clone();
         if let Some(at) = self.prefix_at {
-            let prefix = [rank.to_string(), self.ranks.to_string(), DEVICE.to_owned()];
+            let (first, size) = self.world().unwrap_or((0, self.ranks));
+            let prefix = [(first + rank).to_string(), size.to_string(), DEVICE.to_owned()];
             words.splice(at..at, prefix.map(OsString::from));
         }
         words
+    }
+
+    /// The world rank of the first rank, and the size of the job. A site of several does not know them yet.
+    fn world(&self) -> Option<(u32, u32)> {
+        match (&self.host, &self.site) {
+            (Some(host), _) => Some((host.first, host.size)),
+            (None, None) => Some((0, self.ranks)),
+            (None, Some(_)) => None,
+        }
     }
 
     /// The variables of a rank.
@@ -109,7 +125,11 @@ impl Plan {
             ("MPJDEV_JOB", self.job.clone()),
             ("MPJDEV_TRANSPORT", self.transport.clone()),
         ];
-        let own = own.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let world = self.world().map(|(first, size)| {
+            [("MPJDEV_WORLD_RANK", (first + rank).to_string()), ("MPJDEV_WORLD_SIZE", size.to_string())]
+        });
+        let own = own.into_iter().chain(world.into_iter().flatten());
+        let own = own.map(|(name, value)| (name.into(), value.into()));
         self.exports.iter().cloned().chain(own).collect()
     }
 }

@@ -97,6 +97,18 @@ pub enum SiteError {
     /// The site ends before it has joined.
     #[error("the site has not joined its job: not all of its ranks have called Comm.init")]
     NotJoined,
+    /// The launcher of all hosts breaks the protocol.
+    #[error("the launcher of all hosts: {0}")]
+    Launcher(String),
+    /// Not all ranks of a job of hosts will call `init`.
+    #[error(
+        "the job cannot start: not all ranks on {} have called Comm.init, and some of them have ended",
+        hosts.join(", ")
+    )]
+    HostsEnded {
+        /// The names of the hosts.
+        hosts: Vec<String>,
+    },
     /// The thread that connects has ended.
     #[error("cannot connect to the startup server: {0}")]
     Thread(io::Error),

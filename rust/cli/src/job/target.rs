@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -165,6 +165,86 @@ pub fn resolve(words: &[OsString], start: Start, around: &dyn Surroundings) -> R
         return Err(TargetError::Unknown { name: text.into_owned() });
     };
     Ok(Target { words, args_len: args.len() })
+}
+
+/// A program as the user has written it, for a launcher that sends it elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The words behind mpjrun's own options.
+    pub words: Vec<OsString>,
+    /// The command, the jar or the class.
+    pub name: OsString,
+    /// The place of that among the words.
+    pub name_at: usize,
+    /// Whether `java` starts it.
+    pub is_java: bool,
+    /// The jar, if it is one.
+    pub jar: Option<OsString>,
+    /// The entries of its class path, without the jar.
+    pub class_path: Vec<OsString>,
+}
+
+impl Program {
+    /// The program of these words.
+    ///
+    /// # Errors
+    /// There is no program.
+    pub fn of(words: &[OsString], around: &dyn Surroundings) -> Result<Program, TargetError> {
+        let (jvm, rest) = jvm_options(words)?;
+        let Some(name) = rest.first() else {
+            let last = words.last().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
+            return Err(TargetError::NoProgram { last });
+        };
+        let text = name.to_string_lossy();
+        let is_jar = text.ends_with(".jar");
+        let is_java = !jvm.is_empty() || is_jar || !(text.contains('/') || around.is_command(name));
+        let given = class_path_values(jvm);
+        let default = given.is_empty().then(|| around.class_path()).filter(|_| is_java && !is_jar);
+        let paths = given.into_iter().chain(default);
+        let entries =
+            |path: OsString| std::env::split_paths(&path).map(PathBuf::into_os_string).collect::<Vec<_>>();
+        Ok(Program {
+            words: words.to_vec(),
+            name: name.clone(),
+            name_at: jvm.len(),
+            is_java,
+            jar: is_jar.then(|| name.clone()),
+            class_path: paths.flat_map(entries).filter(|entry| !entry.is_empty()).collect(),
+        })
+    }
+
+    /// The words with another class path, and with the jar at another place.
+    #[must_use]
+    pub fn with_class_path(&self, class_path: &OsStr, jar: Option<OsString>) -> Vec<OsString> {
+        let (jvm, rest) = self.words.split_at(self.name_at);
+        let mut kept = Vec::new();
+        let mut words = jvm.iter();
+        while let Some(word) = words.next() {
+            if CLASS_PATH.iter().any(|option| *word == **option) {
+                words.next();
+            } else if !word.as_encoded_bytes().starts_with(b"--class-path=") {
+                kept.push(word.clone());
+            }
+        }
+        kept.extend(["-cp".into(), class_path.to_owned()]);
+        kept.push(jar.unwrap_or_else(|| self.name.clone()));
+        kept.extend(rest.iter().skip(1).cloned());
+        kept
+    }
+}
+
+/// The values of the options that give a class path.
+fn class_path_values(jvm: &[OsString]) -> Vec<OsString> {
+    let mut values = Vec::new();
+    let mut words = jvm.iter();
+    while let Some(word) = words.next() {
+        if CLASS_PATH.iter().any(|option| *word == **option) {
+            values.extend(words.next().cloned());
+        } else if let Some(path) = word.to_str().and_then(|word| word.strip_prefix("--class-path=")) {
+            values.push(path.into());
+        }
+    }
+    values
 }
 
 /// The options before the program's name, and the rest.

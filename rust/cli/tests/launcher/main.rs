@@ -1,6 +1,7 @@
 //! Tests of `mpjdev run` with real processes, signals and pipes. Each test checks that no process of its job
 //! is left.
 
+mod hosts;
 mod job;
 mod terminal;
 
@@ -65,8 +66,15 @@ fn variables_of_a_rank_are_documented() {
         "env | grep ^MPJDEV_ | grep -v -e MARK -e SOAK -e TEST; readlink /proc/$$/fd/$MPJDEV_CONTROL";
     let (status, out, _) = Job::new(&["-n", "1", "sh", "-c", script]).run();
     let found = lines(&out);
-    let begins =
-        ["MPJDEV_CONTROL=", "MPJDEV_JOB=mpjdev-", "MPJDEV_RANK=0", "MPJDEV_SIZE=1", "MPJDEV_TRANSPORT=auto"];
+    let begins = [
+        "MPJDEV_CONTROL=",
+        "MPJDEV_JOB=mpjdev-",
+        "MPJDEV_RANK=0",
+        "MPJDEV_SIZE=1",
+        "MPJDEV_TRANSPORT=auto",
+        "MPJDEV_WORLD_RANK=0",
+        "MPJDEV_WORLD_SIZE=1",
+    ];
     assert_eq!(
         (status, found.len()),
         (0, begins.len() + 1),

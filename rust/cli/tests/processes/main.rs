@@ -2,8 +2,10 @@
 //! runs the tests, each of which starts it again under `mpjdev run`. With a launcher it plays the part that
 //! its argument names.
 
+mod cluster;
 mod connected;
 mod datagrams;
+mod hosts;
 mod kills;
 mod logging;
 mod namespaces;
@@ -195,6 +197,7 @@ fn tests() -> Vec<(&'static str, fn())> {
         .chain(datagrams::TESTS)
         .chain(sites::TESTS)
         .chain(namespaces::TESTS)
+        .chain(hosts::TESTS)
         .copied()
         .collect()
 }

@@ -16,7 +16,7 @@ const SITES: [&str; 2] = ["198.18.0.2", "198.18.0.3"];
 const RANKS: u32 = 2;
 
 /// Runs a command to its end.
-fn run(program: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn run(program: &str, words: &[&str]) -> Result<(), String> {
     let line = || format!("{program} {}", words.join(" "));
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{}: {error} (Debian: apt-get install iproute2)", line()))?;
@@ -32,9 +32,7 @@ struct Machines {
 impl Machines {
     /// Skips the test if the system refuses.
     fn new() -> Machines {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Relaxed);
-        let machines = Machines { name: format!("mpjdev-test-{}-{number}", std::process::id()) };
+        let machines = Machines { name: name() };
         if let Err(why) = machines.make() {
             skip(why);
         }
@@ -236,8 +234,14 @@ fn port(site: usize) -> String {
     format!("port{site}")
 }
 
+/// The beginning of the names of new machines.
+pub(crate) fn name() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("mpjdev-test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed))
+}
+
 /// Machines of a test that was killed.
-fn remove_left_ones() {
+pub(crate) fn remove_left_ones() {
     for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let pid = name.strip_prefix("mpjdev-test-").and_then(|rest| rest.split('-').next());

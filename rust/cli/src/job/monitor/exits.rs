@@ -39,7 +39,7 @@ impl Monitor {
             return;
         }
         let after = self.begun.elapsed().as_secs_f64();
-        let name = self.names.rank(rank);
+        let name = self.names.rank_on_host(rank);
         let text = format!("{name} has died without Comm.finish, {after:.1} s after the start");
         if !self.report(rank, ExitStatus::Exited(LOST), &text) {
             self.print_line(&text);
@@ -94,7 +94,7 @@ impl Monitor {
             std::mem::take(&mut self.losses).into_iter().for_each(|(lost, _)| self.handle_loss(lost));
         }
         let pid = pid.as_raw_nonzero().get();
-        let end = RankExit { name: self.names.rank(rank), pid, status, after: self.begun.elapsed() };
+        let end = RankExit { name: self.names.rank_on_host(rank), pid, status, after: self.begun.elapsed() };
         let failed = self.result.handle_end(rank, status);
         let is_first = failed || (is_lost && self.result.handle_lost(rank));
         if is_first {

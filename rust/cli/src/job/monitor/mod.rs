@@ -5,6 +5,7 @@
 //! subreapers, so they adopt every orphaned descendant of a rank. The ranks end with the monitor.
 
 mod exits;
+mod formation;
 mod site_reports;
 mod site_startup;
 mod startup_server;
@@ -26,16 +27,16 @@ use rustix::process::{
 use tracing::{debug, info, warn};
 
 use super::exit_status::{ExitStatus, JobResult};
-use super::launcher_link::{drain, receive_input, signals};
+use super::launcher_link::{Grants, drain, receive_grants, signals};
 use super::library::{LIBRARY, Library};
 use super::lines::Lines;
 use super::member_list::MemberList;
 use super::names::Names;
 use super::output::Sink;
 use super::plan::Plan;
-use super::site::Site;
 use super::{descendants, limits, processors};
 use exits::ProgramExit;
+use formation::Formation;
 use site_reports::SiteReports;
 use startup_server::StartupServer;
 
@@ -86,8 +87,8 @@ struct Closing {
 struct Monitor {
     plan: Plan,
     names: Names,
-    /// The site, in a job of several.
-    site: Option<Site>,
+    /// The part of these ranks in a job of several sites or hosts.
+    formation: Option<Formation>,
     /// The startup server, if the ranks are sites.
     server: Option<StartupServer>,
     /// The output of that server.
@@ -134,7 +135,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     // processes that write to it.
     setsid()?;
     let launcher = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let input = receive_input(&launcher)?;
+    let Grants { input, exchange } = receive_grants(&launcher)?;
     let (children, notify) = UnixStream::pair()?;
     for stream in [&children, &launcher] {
         stream.set_nonblocking(true)?;
@@ -143,7 +144,7 @@ pub fn run(plan: Plan) -> io::Result<u8> {
     let limit = limits::raise(plan.ranks, plan.network.is_some())?;
     let mut monitor = Monitor {
         names: plan.names(),
-        site: site_startup::site(&plan),
+        formation: Formation::of(&plan, exchange)?,
         server: None,
         server_output: BytesMut::new(),
         site_reports: SiteReports::new(&plan)?,
@@ -280,8 +281,8 @@ impl Monitor {
                 .filter(free)
                 .map(|pipe| PollFd::from_borrowed_fd(pipe.fd.as_fd(), PollFlags::IN)),
         );
-        let site = self.site.as_ref().and_then(Site::ready_fd);
-        fds.extend(site.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
+        let formation = self.formation.as_ref().and_then(Formation::ready_fd);
+        fds.extend(formation.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         fds.extend(
             self.site_reports
                 .as_ref()
@@ -333,7 +334,7 @@ impl Monitor {
             0 => "all ranks have ended, and their output is not read".to_owned(),
             left => format!("{left} of {} {}s are running", self.plan.ranks, self.names.noun()),
         };
-        let waits = self.site.as_ref().and_then(Site::waits_for).map(|waits| format!(", {waits}"));
+        let waits = self.formation.as_ref().and_then(Formation::waits_for).map(|waits| format!(", {waits}"));
         let what = what + &waits.unwrap_or_default();
         self.print_line(&format!("the time of {timeout} s is over (--timeout): {what}"));
         self.result.handle_own(TIMED_OUT);
@@ -498,7 +499,8 @@ impl Monitor {
     }
 
     fn print_line(&mut self, line: &str) {
-        self.err.put(format!("mpjrun: {line}\n").into());
+        let host = self.names.host.as_ref().map(|host| format!("host {host}: ")).unwrap_or_default();
+        self.err.put(format!("mpjrun: {host}{line}\n").into());
     }
 
     /// Ends and reaps all processes that the ranks have left behind, and writes the remaining output.

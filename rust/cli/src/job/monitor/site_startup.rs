@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use super::Monitor;
 use crate::job::member_list::Extent;
 use crate::job::plan::Plan;
-use crate::job::site::{Formed, Site, SiteError};
+use crate::job::site::{Formed, SiteError};
 
 /// The status if ranks cannot reach each other.
 const NOT_FORMED: u8 = 1;
@@ -16,21 +16,17 @@ const NOT_FORMED: u8 = 1;
 /// The extent of a plan's ranks.
 pub(super) fn extent(plan: &Plan) -> Extent {
     match (&plan.network, &plan.site) {
+        _ if plan.host.is_some() => Extent::Site,
         (_, Some(_)) => Extent::Site,
         (Some(_), None) => Extent::Connections,
         (None, None) => Extent::Memory,
     }
 }
 
-/// The site of a plan, in a job of several.
-pub(super) fn site(plan: &Plan) -> Option<Site> {
-    plan.site.clone().zip(plan.network.clone()).map(|(site, network)| Site::new(site, network))
-}
-
 impl Monitor {
     /// Advances the formation.
     pub(super) fn advance_formation(&mut self) {
-        if self.site.is_some() {
+        if self.formation.is_some() {
             return self.advance_site();
         }
         let (Some(network), Some(pids)) = (&self.plan.network, self.members.undescribed()) else { return };
@@ -42,7 +38,7 @@ impl Monitor {
 
     /// Joins when all ranks have called `init`, and watches the server from then on.
     fn advance_site(&mut self) {
-        let Some(site) = &mut self.site else { return };
+        let Some(site) = &mut self.formation else { return };
         if !self.members.may_form() {
             site.give_up();
         }
@@ -105,8 +101,8 @@ impl Monitor {
     /// Reports success to the startup server, and ends the server if this monitor has started it.
     pub(super) fn leave_job(&mut self, launcher: &UnixStream, children: &UnixStream) {
         let is_good = self.result.status() == 0;
-        if let Some(site) = self.site.take().filter(|_| is_good)
-            && let Err(error) = site.finish()
+        if let Some(formation) = self.formation.take().filter(|_| is_good)
+            && let Err(error) = formation.finish()
         {
             self.print_line(&error.to_string());
             self.result.handle_own(NOT_FORMED);
