@@ -6,7 +6,7 @@
 //! ```
 //!
 //! When the connection ends or falls silent, the agent ends the ranks. When the agent is killed, its monitor
-//! does (see [`launcher_link`](crate::job::launcher_link)).
+//! does (see [`launcher_link`]).
 
 use std::ffi::OsString;
 use std::fs::File;
