@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use mpjdev_cli::commands::run::java;
+use mpjdev_cli::commands::machine::java;
 
 use crate::BenchError;
 use crate::budget;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use mpjdev_cli::commands::run::java;
+use mpjdev_cli::commands::machine::java;
 use serde::Serialize;
 
 use super::contestants::{PeerKind, Selection};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use mpjdev_cli::commands::run::java;
+use mpjdev_cli::commands::machine::java;
 use mpjdev_cli::job::network;
 use mpjdev_sim::Impairment;
 use serde::Serialize;

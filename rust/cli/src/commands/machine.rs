@@ -39,7 +39,7 @@ impl Surroundings for Machine {
 }
 
 /// The `java` command: that of JAVA_HOME, else the one on the PATH.
-fn java() -> OsString {
+pub fn java() -> OsString {
     match env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java")) {
         Some(java) if is_executable(&java) => java.into(),
         _ => "java".into(),

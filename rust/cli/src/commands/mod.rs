@@ -4,7 +4,7 @@ pub mod bench;
 pub mod host_options;
 pub mod impi_server;
 pub mod inspect;
-mod machine;
+pub mod machine;
 pub mod mpi_info;
 pub mod run;
 pub mod words;
