@@ -155,7 +155,7 @@ fn value_outside_its_limits_is_refused_by_name() {
     assert_eq!(parsed(|world| world.count = 5), value("the number of the launcher's ranks", 5));
     assert_eq!(parsed(|world| world.base = 3), value("the launcher's first rank", 3));
     assert_eq!(parsed(|world| world.base = u32::MAX), value("the launcher's first rank", u32::MAX.into()));
-    assert_eq!(parsed(|world| world.hosts[2].client = 32), value("the site of a host", 32));
+    assert_eq!(parsed(|world| world.hosts[2].client = 4096), value("the site of a host", 4096));
     assert_eq!(parsed(|world| world.hosts[2].client = 0), value("the site of a host", 0));
     assert_eq!(parsed(|world| world.members[1].host = 1), value("the ranks of a host", 2));
     assert_eq!(parsed(|world| world.members[3].host = 1), value("the host of a rank of the launcher's", 1));
