@@ -1,4 +1,4 @@
-//! Interleavings of the threads that share a pool.
+//! Interleavings of the threads that share a pool, and of the two ranks of a ring.
 //!
 //! ```text
 //! RUSTFLAGS='--cfg loom' cargo test -p mpjdev-transport --release --test loom --target-dir target/loom
@@ -12,3 +12,10 @@
 mod explore;
 #[path = "loom/pool.rs"]
 mod pool;
+#[path = "loom/ring.rs"]
+mod ring;
+
+/// The part of the configuration that the ring uses.
+mod config {
+    pub(crate) use mpjdev_transport::config::INLINE_MAX;
+}

@@ -24,6 +24,7 @@ mod status_page;
 mod tests;
 mod transport;
 mod wakeup;
+mod words;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
