@@ -426,13 +426,13 @@ const FETCHED_FROM: usize = 128;
 
 /// Prefetches the cache lines of a row.
 #[inline(always)]
+#[cfg(target_arch = "x86_64")]
 fn fetch(row: *const u8, len: usize) {
     const LINE: usize = 64;
     if len > 4 * LINE {
         return;
     }
     for at in (0..len + LINE - 1).step_by(LINE) {
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch is a hint, which reads nothing.
         unsafe {
             std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
@@ -441,6 +441,11 @@ fn fetch(row: *const u8, len: usize) {
         }
     }
 }
+
+/// Does nothing: stable Rust has no prefetch for other architectures.
+#[inline(always)]
+#[cfg(not(target_arch = "x86_64"))]
+fn fetch(_: *const u8, _: usize) {}
 
 /// Copies `n` consecutive elements to slots that are `stride` apart.
 #[inline(always)]
