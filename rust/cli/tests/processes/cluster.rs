@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::namespaces::{name, remove_left_ones, run};
+use crate::namespaces::{add_addresses, make_hub, make_machine, name, port, run};
 use crate::skip;
 
 const SSHD: &str = "/usr/sbin/sshd";
@@ -41,30 +41,16 @@ impl Cluster {
         if !Path::new(SSHD).exists() {
             return Err(format!("no {SSHD} (Debian: apt-get install openssh-server)"));
         }
-        remove_left_ones();
         let hub = self.hub();
-        let in_hub = |words: &[&str]| run("ip", &[&["-n", &hub], words].concat());
-        run("ip", &["netns", "add", &hub])?;
-        in_hub(&["link", "set", "lo", "up"])?;
-        in_hub(&["link", "add", "bridge", "type", "bridge"])?;
-        in_hub(&["address", "add", "198.18.0.1/24", "dev", "bridge"])?;
-        in_hub(&["address", "add", "fd00:6d70::1/64", "dev", "bridge", "nodad"])?;
-        in_hub(&["link", "set", "bridge", "up"])?;
+        make_hub(&hub, &["198.18.0.1/24", "fd00:6d70::1/64"])?;
         self.make_keys(hosts)?;
         for host in 0..hosts {
-            let (machine, port) = (self.host(host), port(host));
-            run("ip", &["netns", "add", &machine])?;
-            in_hub(&["link", "add", &port, "type", "veth", "peer", "name", "eth", "netns", &machine])?;
-            in_hub(&["link", "set", &port, "master", "bridge", "up"])?;
-            let in_host = |words: &[&str]| run("ip", &[&["-n", &machine], words].concat());
-            in_host(&["link", "set", "lo", "up"])?;
+            let machine = self.host(host);
+            let addresses = [format!("{}/24", address(host)), format!("fd00:6d70::{}/64", 10 + host)];
+            make_machine(&hub, &port(host), &machine, &addresses.each_ref().map(String::as_str))?;
             // A bridge of containers, which no other host reaches.
-            in_host(&["link", "add", "docker0", "type", "bridge"])?;
-            in_host(&["address", "add", "172.17.0.1/16", "dev", "docker0"])?;
-            in_host(&["link", "set", "docker0", "up"])?;
-            in_host(&["address", "add", &format!("{}/24", address(host)), "dev", "eth"])?;
-            in_host(&["address", "add", &format!("fd00:6d70::{}/64", 10 + host), "dev", "eth", "nodad"])?;
-            in_host(&["link", "set", "eth", "up"])?;
+            run("ip", &["-n", &machine, "link", "add", "docker0", "type", "bridge"])?;
+            add_addresses(&machine, "docker0", &["172.17.0.1/16"])?;
             self.start_server(host)?;
         }
         (0..hosts).try_for_each(|host| self.await_server(host))
@@ -225,8 +211,4 @@ impl Drop for Cluster {
 
 fn address(host: usize) -> String {
     format!("198.18.0.{}", 10 + host)
-}
-
-fn port(host: usize) -> String {
-    format!("port{host}")
 }

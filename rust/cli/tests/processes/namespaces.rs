@@ -40,25 +40,11 @@ impl Machines {
     }
 
     fn make(&self) -> Result<(), String> {
-        remove_left_ones();
         let hub = self.hub();
-        let in_hub = |words: &[&str]| run("ip", &[&["-n", &hub], words].concat());
-        run("ip", &["netns", "add", &hub])?;
-        in_hub(&["link", "set", "lo", "up"])?;
-        in_hub(&["link", "add", "bridge", "type", "bridge"])?;
-        in_hub(&["address", "add", &format!("{SERVER}/24"), "dev", "bridge"])?;
-        in_hub(&["link", "set", "bridge", "up"])?;
-        for (site, address) in SITES.iter().enumerate() {
-            let (machine, port) = (self.site(site), port(site));
-            run("ip", &["netns", "add", &machine])?;
-            in_hub(&["link", "add", &port, "type", "veth", "peer", "name", "eth", "netns", &machine])?;
-            in_hub(&["link", "set", &port, "master", "bridge", "up"])?;
-            let in_site = |words: &[&str]| run("ip", &[&["-n", &machine], words].concat());
-            in_site(&["link", "set", "lo", "up"])?;
-            in_site(&["address", "add", &format!("{address}/24"), "dev", "eth"])?;
-            in_site(&["link", "set", "eth", "up"])?;
-        }
-        Ok(())
+        make_hub(&hub, &[&format!("{SERVER}/24")])?;
+        SITES.iter().enumerate().try_for_each(|(site, address)| {
+            make_machine(&hub, &port(site), &self.site(site), &[&format!("{address}/24")])
+        })
     }
 
     fn hub(&self) -> String {
@@ -230,8 +216,38 @@ fn at_once<T: Sync>(jobs: &[(Machines, T)], run: impl Fn(&Machines, &T) + Sync) 
     });
 }
 
-fn port(site: usize) -> String {
+pub(crate) fn port(site: usize) -> String {
     format!("port{site}")
+}
+
+/// Makes a machine with a bridge, which has these addresses.
+pub(crate) fn make_hub(hub: &str, addresses: &[&str]) -> Result<(), String> {
+    remove_left_ones();
+    run("ip", &["netns", "add", hub])?;
+    let in_hub = |words: &[&str]| run("ip", &[&["-n", hub], words].concat());
+    in_hub(&["link", "set", "lo", "up"])?;
+    in_hub(&["link", "add", "bridge", "type", "bridge"])?;
+    add_addresses(hub, "bridge", addresses)
+}
+
+/// Makes a machine behind this port of a hub. Its interface `eth` has these addresses.
+pub(crate) fn make_machine(hub: &str, port: &str, machine: &str, addresses: &[&str]) -> Result<(), String> {
+    run("ip", &["netns", "add", machine])?;
+    let pair = ["link", "add", port, "type", "veth", "peer", "name", "eth", "netns", machine];
+    run("ip", &[&["-n", hub], &pair[..]].concat())?;
+    run("ip", &["-n", hub, "link", "set", port, "master", "bridge", "up"])?;
+    run("ip", &["-n", machine, "link", "set", "lo", "up"])?;
+    add_addresses(machine, "eth", addresses)
+}
+
+/// Gives an interface addresses, and enables it.
+pub(crate) fn add_addresses(machine: &str, interface: &str, addresses: &[&str]) -> Result<(), String> {
+    for address in addresses {
+        // An address of IPv6 is used at once, without a search for duplicates.
+        let nodad: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
+        run("ip", &[&["-n", machine, "address", "add", address, "dev", interface], nodad].concat())?;
+    }
+    run("ip", &["-n", machine, "link", "set", interface, "up"])
 }
 
 /// The beginning of the names of new machines.
@@ -241,7 +257,7 @@ pub(crate) fn name() -> String {
 }
 
 /// Machines of a test that was killed.
-pub(crate) fn remove_left_ones() {
+fn remove_left_ones() {
     for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let pid = name.strip_prefix("mpjdev-test-").and_then(|rest| rest.split('-').next());
