@@ -161,8 +161,8 @@ const KEPT: [&str; 4] = [RSH, "IMPI_AUTH_KEY", "IMPI_AUTH_KEY_FILE", "IMPI_AUTH_
 const SILENCE: f64 = 0.75;
 
 impl HostOptions {
-    /// The hosts of the job; `None` if all ranks run here. `is_other` is
-    /// true in a job of threads or sites, which starts no hosts.
+    /// The hosts of the job; `None` if all ranks run here. `is_other` is true in a job of threads or sites,
+    /// which starts no agents.
     ///
     /// # Errors
     /// A list of hosts is malformed, or an option needs hosts and there are none.
@@ -197,24 +197,22 @@ impl HostOptions {
     ) -> Result<HostsPlan, HostsError> {
         let shares = map(&hosts, request.ranks, self.map_by)?;
         let program = Program::of(request.program, around)?;
-        let mut words = request.program.to_vec();
         let here = |what| move |source| HostsError::Here { what, source };
         let path = env::current_exe().map_err(here("the program of mpjrun"))?;
         let mut stage = None;
         if self.stage {
             let staged = Stage::of(&program, &around.own_jars())?;
-            words = staged.words;
             let program_len = path.metadata().map_err(here("the program of mpjrun"))?.len();
-            stage = Some(StagePlan { program_len, sources: staged.sources });
+            let words = texts(&staged.words)?;
+            stage = Some(StagePlan { program_len, sources: staged.sources, words });
         }
         let folder = env::current_dir().map_err(here("the working directory"))?;
         let setup = Setup {
-            words: texts(&words)?,
+            words: texts(request.program)?,
             variables: variables(request.exports)?,
             folder: text(folder.into_os_string())?,
             class_path: entries(&program)?,
             needs_java: program.is_java,
-            files: stage.as_ref().map_or(0, |stage| stage.sources.len() as u32),
             silence_ms: request.peer_timeout.mul_f64(SILENCE).as_millis() as u64,
             interface: self.interface.clone(),
             addresses: request.addresses.to_vec(),
@@ -272,7 +270,7 @@ fn local_names() -> Vec<String> {
 
 /// The entries of the class path that every host must have.
 fn entries(program: &Program) -> Result<Vec<String>, HostsError> {
-    let all = program.class_path.iter().chain(&program.jar);
+    let all = program.class_path.iter().chain(program.is_jar.then_some(&program.name));
     let is_here = |entry: &&OsString| {
         !entry.as_encoded_bytes().ends_with(b"*") && std::path::Path::new(entry.as_os_str()).exists()
     };

@@ -229,7 +229,7 @@ enum RunError {
     /// Options of connections without connections.
     #[error(
         "--address, --ports, --connect-timeout and --peer-timeout are for ranks that connect: with \
-         --transport tcp or udp, -client or --sites"
+         --transport tcp or udp, -client, --sites or --hosts"
     )]
     Connections,
     /// A variable is not valid.
@@ -318,6 +318,9 @@ impl Run {
         let Some(hosts) = self.hosts.hosts(is_other)? else {
             return Ok(AnyPlan::Ranks(Box::new(self.plan(args)?)));
         };
+        // Also here, or each host would refuse it.
+        self.check_dialect()?;
+        self.network(true)?;
         let request = Request {
             ranks: self.ranks,
             program: &self.program,
@@ -384,10 +387,8 @@ impl Run {
     fn plan(&self, args: &[OsString]) -> Result<Plan, RunError> {
         let ranks = self.ranks.ok_or(RunError::NoRanks)?;
         let is_of_sites = self.sites.is_some();
-        if self.dialect.is_some() && !is_of_sites && self.client.is_empty() {
-            return Err(RunError::Dialect);
-        }
-        let network = self.network()?;
+        self.check_dialect()?;
+        let network = self.network(self.of_host.is_some())?;
         // Also in a launcher of sites, which would only see them fail.
         let has_prefix = self.args.is_some();
         let start = Start { threads: self.threads.then_some(ranks), has_prefix };
@@ -419,8 +420,14 @@ impl Run {
         })
     }
 
+    /// Checks that the dialect is not given without sites.
+    fn check_dialect(&self) -> Result<(), RunError> {
+        let is_for_sites = self.sites.is_some() || !self.client.is_empty();
+        if self.dialect.is_some() && !is_for_sites { Err(RunError::Dialect) } else { Ok(()) }
+    }
+
     /// The network settings, if ranks listen.
-    fn network(&self) -> Result<Option<Network>, RunError> {
+    fn network(&self, is_on_hosts: bool) -> Result<Option<Network>, RunError> {
         let is_over_datagrams = self.transport == Transport::Udp;
         let datagrams =
             Datagrams { rate_kbit: self.link_rate, len_max: self.datagram_len, are_checked: self.checksum };
@@ -428,7 +435,7 @@ impl Run {
             return Err(RunError::Datagrams);
         }
         let is_over_network = is_over_datagrams || self.transport == Transport::Tcp;
-        if !is_over_network && self.client.is_empty() && self.sites.is_none() && self.of_host.is_none() {
+        if !is_over_network && self.client.is_empty() && self.sites.is_none() && !is_on_hosts {
             let times = [self.connect_timeout, self.peer_timeout];
             let none_given = self.address.is_empty() && self.ports.is_none() && times == [None; 2];
             return if none_given { Ok(None) } else { Err(RunError::Connections) };
@@ -508,6 +515,71 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Proves that no option of a job on several hosts is lost on the way to them.
+    #[test]
+    fn every_option_reaches_the_monitors_of_hosts_or_is_the_launchers_own() {
+        use clap::CommandFactory;
+
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            run: Run,
+        }
+        let forwarded = [
+            ("tag_output", "--tag-output"),
+            ("keep_going", "--keep-going"),
+            ("checksum", "--checksum"),
+            ("bind", "--bind core"),
+            ("transport", "--transport udp"),
+            ("args", "--args mpje"),
+            ("grace", "--grace 7"),
+            ("init_timeout", "--init-timeout 7"),
+            ("ports", "--ports 5000:5009"),
+            ("connect_timeout", "--connect-timeout 7"),
+            ("peer_timeout", "--peer-timeout 7"),
+            ("link_rate", "--link-rate 100kbit"),
+            ("datagram_len", "--datagram-len 1000"),
+        ];
+        // Those that decide which hosts run what, and those that other jobs have.
+        let own = [
+            "ranks",
+            "hosts",
+            "hostfile",
+            "map_by",
+            "launcher",
+            "stage",
+            "interface",
+            "at_once",
+            "dry_run",
+            "verbose",
+            "timeout",
+            "export",
+            "kill_on_failure",
+            "threads",
+            "client",
+            "sites",
+            "dialect",
+            "first_rank",
+            "of_host",
+            "world_size",
+            "report_pipe",
+            "address",
+            "program",
+            "help",
+        ];
+        for (_, words) in forwarded {
+            let line = ["mpjrun"].into_iter().chain(words.split(' ')).chain(["Main"]);
+            let run = <Line as clap::Parser>::parse_from(line).run;
+            let found = run.words_for_host().join(" ");
+            assert!(found.contains(words), "{words} is not in {found}");
+        }
+        for arg in Line::command().get_arguments() {
+            let id = arg.get_id().as_str();
+            let is_known = own.contains(&id) || forwarded.iter().any(|(known, _)| *known == id);
+            assert!(is_known, "add {id} to Run::words_for_host and to this test, or to the launcher's own");
+        }
+    }
 
     #[test]
     fn variable_without_a_value_takes_that_of_the_environment() {

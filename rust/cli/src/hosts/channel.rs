@@ -13,6 +13,8 @@ use super::window::{Liveness, ReceiveCredit, SendCredit};
 
 /// Octets of one read.
 const PIECE: usize = 64 << 10;
+/// Maximum octets of a line of text before the first frame.
+const LINE_MAX: usize = 64 << 10;
 /// Reads before the caller handles other events.
 const READS_MAX: usize = 16;
 
@@ -28,6 +30,9 @@ pub enum ChannelError {
     /// The octets are no frames.
     #[error("the other end breaks the protocol: {0}")]
     Frame(#[from] FrameError),
+    /// The text before the first frame has no line feed.
+    #[error("a line of more than {LINE_MAX} octets")]
+    Line,
     /// A stream has more octets than it may.
     #[error("the other end breaks the protocol: {0:?} has more octets than its credit")]
     Credit(Stream),
@@ -157,10 +162,15 @@ impl Channel {
     }
 
     /// The next line of text that has arrived, without its line feed. Text precedes the first frame.
-    pub fn next_line(&mut self) -> Option<String> {
-        let end = self.incoming.iter().position(|octet| *octet == b'\n')?;
+    ///
+    /// # Errors
+    /// The line is longer than any of a shell.
+    pub fn next_line(&mut self) -> Result<Option<String>, ChannelError> {
+        let Some(end) = self.incoming.iter().position(|octet| *octet == b'\n') else {
+            return if self.incoming.len() > LINE_MAX { Err(ChannelError::Line) } else { Ok(None) };
+        };
         let line = self.incoming.split_to(end + 1);
-        Some(String::from_utf8_lossy(&line).trim_end().to_owned())
+        Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()))
     }
 
     /// Sends a heartbeat if it is time.
@@ -213,8 +223,9 @@ mod tests {
         ours.write_all(&octets).expect("room");
         let mut channel = Channel::new();
         channel.read(&theirs).expect("open");
-        assert_eq!(channel.next_line().as_deref(), Some("Welcome"));
-        assert_eq!(channel.next_line().as_deref(), Some("mpjdev-agent: version 1"));
+        assert_eq!(channel.next_line().expect("short").as_deref(), Some("Welcome"));
+        let line = channel.next_line().expect("short");
+        assert_eq!(line.as_deref(), Some("mpjdev-agent: version 1"));
         assert_eq!(channel.next_frame().expect("a frame"), Some(Frame::Signal(2)));
         assert!(channel.next_frame().expect("none").is_none());
         drop(ours);

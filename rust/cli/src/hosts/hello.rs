@@ -22,8 +22,6 @@ pub struct Setup {
     pub needs_java: bool,
     /// Number of staged files that follow.
     pub files: u32,
-    /// World rank of the host's first rank.
-    pub first: u32,
     /// Milliseconds without a frame after which the other end is lost.
     pub silence_ms: u64,
     /// The interface, or the network, whose address the ranks announce.
@@ -69,7 +67,7 @@ pub struct Hello {
     pub faults: Vec<String>,
 }
 
-/// The order to start the ranks.
+/// The request to start the ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// Addresses of the other hosts, as far as they are known.

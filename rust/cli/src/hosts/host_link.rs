@@ -28,7 +28,7 @@ use crate::job::exit_status::ExitStatus;
 use crate::job::lines::Lines;
 
 /// Maximum octets of a remote shell's words that are kept.
-const SAID_MAX: usize = 16 << 10;
+const SHELL_TEXT_MAX: usize = 16 << 10;
 /// Time for a remote shell to end when its output has ended.
 const SHELL_END_MAX: Duration = Duration::from_millis(500);
 /// Lines of these that a message quotes.
@@ -87,7 +87,7 @@ pub struct HostLink {
     /// Standard error of the remote shell.
     shell_error: Option<OwnedFd>,
     /// Octets of the shell from before the agent ran, and of its standard error.
-    said: String,
+    shell_text: String,
     /// The end of the remote shell.
     status: Option<ExitStatus>,
     channel: Channel,
@@ -98,9 +98,10 @@ pub struct HostLink {
     sending: Option<io::Take<File>>,
     /// The time at which the host counts as unreachable.
     ready_by: Option<Instant>,
-    lines: [Lines; 2],
+    /// Incomplete lines of output and error output of the ranks, and of the shell.
+    lines: [Lines; 3],
     /// Octets of output that were forwarded and not acknowledged.
-    owed: [usize; 2],
+    unacknowledged: [usize; 2],
 }
 
 impl HostLink {
@@ -114,15 +115,15 @@ impl HostLink {
             to: None,
             from: None,
             shell_error: None,
-            said: String::new(),
+            shell_text: String::new(),
             status: None,
             channel: Channel::new(),
             program: None,
             files_sent: 0,
             sending: None,
             ready_by: None,
-            lines: [Lines::new(""), Lines::new("")],
-            owed: [0; 2],
+            lines: [Lines::new(""), Lines::new(""), Lines::new("")],
+            unacknowledged: [0; 2],
         }
     }
 
@@ -142,12 +143,10 @@ impl HostLink {
             }
             Ok(())
         });
-        let begun = begun.and_then(|()| match &plan.stage {
-            Some(_) if !plan.is_local(host) => {
-                self.program = Some(File::open(&plan.program)?);
-                Ok(())
-            }
-            _ => Ok(()),
+        let begun = begun.and_then(|()| {
+            let is_copied = plan.stage_of(host).is_some();
+            self.program = is_copied.then(|| File::open(&plan.program)).transpose()?;
+            Ok(())
         });
         if let Err(error) = begun {
             let name = plan.shell.name();
@@ -175,6 +174,12 @@ impl HostLink {
     #[must_use]
     pub fn is_running(&self) -> bool {
         matches!(self.state, HostState::Running)
+    }
+
+    /// Whether its ranks have been started.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        matches!(self.state, HostState::Running | HostState::Ended(_) | HostState::Lost)
     }
 
     /// Descriptors to poll for reading.
@@ -215,9 +220,9 @@ impl HostLink {
 
     /// The output that was forwarded has left this process.
     pub fn acknowledge_output(&mut self, stream: Stream) {
-        let owed = &mut self.owed[usize::from(stream == Stream::Error)];
-        if *owed > 0 {
-            self.channel.consume(stream, std::mem::take(owed));
+        let octets = &mut self.unacknowledged[usize::from(stream == Stream::Error)];
+        if *octets > 0 {
+            self.channel.consume(stream, std::mem::take(octets));
             self.write();
         }
     }
@@ -229,6 +234,9 @@ impl HostLink {
 
     /// Kills the remote shell. Its agent sees the end of the connection, and ends the ranks.
     pub fn kill(&mut self) {
+        if self.is_running() {
+            self.state = HostState::Lost;
+        }
         (self.to, self.from) = (None, None);
         if let Some(pid) = self.pid() {
             // A shell that has ended meanwhile needs no signal.
@@ -263,7 +271,7 @@ impl HostLink {
             let waited = plan.connect_time.as_secs_f64();
             self.fail(format!("not ready within {waited} s (--connect-timeout){}", self.quoted()));
         }
-        self.send_files(plan);
+        self.send_files(plan, host);
         self.write();
         events
     }
@@ -275,7 +283,7 @@ impl HostLink {
         events: &mut Vec<HostEvent>,
     ) -> Result<(), ChannelError> {
         while matches!(self.state, HostState::Greeting) {
-            let Some(line) = self.channel.next_line() else { return Ok(()) };
+            let Some(line) = self.channel.next_line()? else { return Ok(()) };
             match ShellLine::parse(&line) {
                 Some(line) => self.handle_shell_line(plan, host, &line),
                 None => self.note(line.as_bytes()),
@@ -293,8 +301,11 @@ impl HostLink {
         match line {
             ShellLine::Agent { version } if version == env!("CARGO_PKG_VERSION") => {
                 self.state = HostState::Checking;
-                self.said.clear();
-                self.channel.send(&Frame::Setup(plan.setup(host)));
+                self.shell_text.clear();
+                let setup = plan.setup(host);
+                // A host that is ready may wait long for others.
+                self.channel.begin_heartbeats(Duration::from_millis(setup.silence_ms));
+                self.channel.send(&Frame::Setup(setup));
             }
             ShellLine::Agent { version } => self.fail(format!(
                 "it has version {version} of mpjdev, and this launcher is {}: install the same version \
@@ -306,7 +317,9 @@ impl HostLink {
                     "it has no program {path}: install mpjdev at the same place, or use --stage"
                 ));
             }
-            ShellLine::Stage { machine } if machine == std::env::consts::ARCH => self.send_program(plan),
+            ShellLine::Stage { machine } if machine == std::env::consts::ARCH => {
+                self.send_program(plan, host);
+            }
             ShellLine::Stage { machine } => self.fail(format!(
                 "its architecture is {machine}, and this one is {}: install mpjdev there, and run \
                  without --stage",
@@ -316,9 +329,9 @@ impl HostLink {
     }
 
     /// Sends our program, which the shell stores and starts.
-    fn send_program(&mut self, plan: &HostsPlan) {
+    fn send_program(&mut self, plan: &HostsPlan, host: usize) {
         let mut octets = Vec::new();
-        let len = plan.stage.as_ref().map_or(0, |stage| stage.program_len);
+        let len = plan.stage_of(host).map_or(0, |stage| stage.program_len);
         let read = self.program.take().map(|file| file.take(len).read_to_end(&mut octets)).transpose();
         match read {
             Ok(Some(read)) if read as u64 == len => self.channel.send_raw(&octets),
@@ -328,8 +341,8 @@ impl HostLink {
     }
 
     /// Sends staged files, as far as their credit and the pipe allow.
-    fn send_files(&mut self, plan: &HostsPlan) {
-        let Some(stage) = plan.stage.as_ref().filter(|_| matches!(self.state, HostState::Checking)) else {
+    fn send_files(&mut self, plan: &HostsPlan, host: usize) {
+        let Some(stage) = plan.stage_of(host).filter(|_| matches!(self.state, HostState::Checking)) else {
             return;
         };
         while !self.channel.is_waiting() {
@@ -376,17 +389,16 @@ impl HostLink {
                 events.push(HostEvent::Failure(String::from_utf8_lossy(&line).into_owned()));
             }
             (Frame::Data(Stream::Output, octets), HostState::Running) => {
-                self.owed[0] += octets.len();
+                self.unacknowledged[0] += octets.len();
                 events.push(HostEvent::Output(self.lines[0].handle_octets(&octets)));
             }
             (Frame::Data(Stream::Error, octets), HostState::Running) => {
-                self.owed[1] += octets.len();
+                self.unacknowledged[1] += octets.len();
                 events.push(HostEvent::Error(self.lines[1].handle_octets(&octets)));
             }
             (Frame::Closed(Stream::Input), HostState::Running) => events.push(HostEvent::InputClosed),
             (Frame::End(status), HostState::Running) => {
-                events.push(HostEvent::Output(self.lines[0].handle_end()));
-                events.push(HostEvent::Error(self.lines[1].handle_end()));
+                self.end_lines(events);
                 events.push(HostEvent::Ended(status));
                 self.state = HostState::Ended(status);
                 self.to = None;
@@ -395,10 +407,16 @@ impl HostLink {
         }
     }
 
+    /// Passes on the last lines, also without their ends.
+    fn end_lines(&mut self, events: &mut Vec<HostEvent>) {
+        events.push(HostEvent::Output(self.lines[0].handle_end()));
+        events.push(HostEvent::Error(self.lines[1].handle_end()));
+        events.push(HostEvent::Error(self.lines[2].handle_end()));
+    }
+
     /// Begins to run the ranks.
-    pub fn run(&mut self, start: Frame, silence: Duration) {
+    pub fn run(&mut self, start: Frame) {
         self.state = HostState::Running;
-        self.channel.begin_heartbeats(silence);
         self.send(&start);
     }
 
@@ -409,17 +427,11 @@ impl HostLink {
         match self.state {
             HostState::Greeting | HostState::Checking | HostState::Ready(_) => {
                 // The text of the shell and its status explain the end of its output.
-                if is_ended {
-                    self.ready_by = Some(Instant::now());
-                    let why = self.end_of_shell(plan);
-                    self.fail(why);
-                } else {
-                    self.fail(error.to_string() + &self.quoted());
-                }
+                let why = if is_ended { self.end_of_shell(plan) } else { error.to_string() + &self.quoted() };
+                self.fail(why);
             }
             HostState::Running => {
-                events.push(HostEvent::Output(self.lines[0].handle_end()));
-                events.push(HostEvent::Error(self.lines[1].handle_end()));
+                self.end_lines(events);
                 let why = if is_ended { self.end_of_shell(plan) } else { error.to_string() };
                 events.push(HostEvent::Lost(why));
                 self.state = HostState::Lost;
@@ -435,7 +447,7 @@ impl HostLink {
         let status =
             self.status.map_or_else(|| "has closed its output".to_owned(), |status| status.to_string());
         let bare = self.name.rsplit('@').next().unwrap_or_default();
-        let advice = advice(bare, &self.said).map(|advice| format!(" ({advice})")).unwrap_or_default();
+        let advice = advice(bare, &self.shell_text).map(|advice| format!(" ({advice})")).unwrap_or_default();
         format!("{name} {status}{}{advice}", self.quoted())
     }
 
@@ -453,28 +465,30 @@ impl HostLink {
     }
 
     fn quoted(&self) -> String {
-        let lines: Vec<&str> = self.said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> =
+            self.shell_text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = &lines[lines.len().saturating_sub(QUOTED_MAX)..];
         if last.is_empty() { String::new() } else { format!(": {}", last.join(" / ")) }
     }
 
+    /// The host cannot take part.
     fn fail(&mut self, why: String) {
         self.state = HostState::Faulty(vec![why]);
-        self.to = None;
+        self.kill();
     }
 
     /// Keeps the last octets of the shell's words.
     fn note(&mut self, octets: &[u8]) {
-        self.said += &String::from_utf8_lossy(octets);
-        if !self.said.ends_with('\n') {
-            self.said.push('\n');
+        self.shell_text += &String::from_utf8_lossy(octets);
+        if !self.shell_text.ends_with('\n') {
+            self.shell_text.push('\n');
         }
-        if self.said.len() > SAID_MAX {
-            let mut cut = self.said.len() - SAID_MAX / 2;
-            while !self.said.is_char_boundary(cut) {
+        if self.shell_text.len() > SHELL_TEXT_MAX {
+            let mut cut = self.shell_text.len() - SHELL_TEXT_MAX / 2;
+            while !self.shell_text.is_char_boundary(cut) {
                 cut += 1;
             }
-            self.said.drain(..cut);
+            self.shell_text.drain(..cut);
         }
     }
 
@@ -487,7 +501,7 @@ impl HostLink {
                 Ok(n) => {
                     self.note(&octets[..n]);
                     if self.is_running() {
-                        events.push(HostEvent::Error(Bytes::copy_from_slice(&octets[..n])));
+                        events.push(HostEvent::Error(self.lines[2].handle_octets(&octets[..n])));
                     }
                 }
                 Err(Errno::INTR) => {}

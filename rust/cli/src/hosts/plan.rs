@@ -1,5 +1,6 @@
 //! The plan of a job on several hosts.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,13 +9,23 @@ use super::rank_map::Share;
 use super::remote_command::{AgentCommand, RemoteShell, command, local_command, shown};
 use super::stage::Source;
 
-/// Octets of the agent's program and of the files that are copied to each host.
+/// The files that are copied to each host but this machine.
 #[derive(Clone, Debug)]
 pub struct StagePlan {
-    /// Octets of the program.
+    /// Octets of the agent's program.
     pub program_len: u64,
     /// The other files.
     pub sources: Vec<Source>,
+    /// Words of the program that names these files.
+    pub words: Vec<String>,
+}
+
+impl StagePlan {
+    /// Octets that are copied to a host.
+    #[must_use]
+    pub fn octets(&self) -> u64 {
+        self.program_len + self.sources.iter().map(|source| source.staged.len).sum::<u64>()
+    }
 }
 
 /// The plan of a job on several hosts.
@@ -24,13 +35,13 @@ pub struct HostsPlan {
     pub shares: Vec<Share>,
     /// The program that starts agents.
     pub shell: RemoteShell,
-    /// Our own program, which hosts have at the same place unless it is staged.
+    /// Our own program, which hosts have at the same place unless it is copied.
     pub program: PathBuf,
-    /// The files for each host, if they are copied.
+    /// The files that are copied, if any are.
     pub stage: Option<StagePlan>,
-    /// The setup of each host, but for its name and its first rank.
+    /// The setup that all hosts share. Its words are those of the program.
     pub setup: Setup,
-    /// Words that precede the program's in the setup of a host: those of its options.
+    /// Words of the options of each host's monitor.
     pub options: Vec<String>,
     /// Names that mean this machine. No remote shell is needed there.
     pub local_names: Vec<String>,
@@ -60,16 +71,22 @@ impl HostsPlan {
     /// Whether a host is this machine, so that its agent needs no remote shell.
     #[must_use]
     pub fn is_local(&self, host: usize) -> bool {
-        self.stage.is_none() && self.local_names.contains(&self.shares[host].host)
+        self.local_names.contains(&self.shares[host].host)
+    }
+
+    /// The files that are copied to a host.
+    #[must_use]
+    pub fn stage_of(&self, host: usize) -> Option<&StagePlan> {
+        self.stage.as_ref().filter(|_| !self.is_local(host))
     }
 
     /// The words that start the agent of a host.
     #[must_use]
-    pub fn words(&self, host: usize) -> Vec<std::ffi::OsString> {
+    pub fn words(&self, host: usize) -> Vec<OsString> {
         if self.is_local(host) {
             return local_command();
         }
-        let agent = match &self.stage {
+        let agent = match self.stage_of(host) {
             Some(stage) => AgentCommand::Staged { len: stage.program_len },
             None => AgentCommand::Installed,
         };
@@ -90,11 +107,13 @@ impl HostsPlan {
             "--of-host".to_owned(),
             share.host.clone(),
         ];
-        let words = own.into_iter().chain(self.options.clone()).chain(self.setup.words.clone());
+        let stage = self.stage_of(host);
+        let program = stage.map_or(&self.setup.words, |stage| &stage.words);
+        let words = own.into_iter().chain(self.options.iter().cloned()).chain(program.iter().cloned());
         Setup {
             host: share.host.clone(),
             words: words.collect(),
-            first: share.ranks.start,
+            files: stage.map_or(0, |stage| stage.sources.len() as u32),
             ..self.setup.clone()
         }
     }
@@ -106,22 +125,13 @@ impl HostsPlan {
         for (at, share) in self.shares.iter().enumerate() {
             text += &format!("{}: {}\n  {}\n", share.host, ranks(share), shown(&self.words(at)));
         }
-        let words: Vec<_> = self.setup.words.iter().map(std::ffi::OsString::from).collect();
+        let words: Vec<_> = self.setup.words.iter().map(OsString::from).collect();
         text += &format!("program: {}\n", shown(&words));
         if let Some(stage) = &self.stage {
-            let (octets, count) = (self.staged_octets(), stage.sources.len() + 1);
-            text += &format!("staged on each host: {count} files, {octets} octets\n");
+            let count = stage.sources.len() + 1;
+            text += &format!("copied to each other host: {count} files, {} octets\n", stage.octets());
         }
         text
-    }
-
-    /// Octets that are copied to each host.
-    #[must_use]
-    pub fn staged_octets(&self) -> u64 {
-        let files = |stage: &StagePlan| {
-            stage.program_len + stage.sources.iter().map(|source| source.staged.len).sum::<u64>()
-        };
-        self.stage.as_ref().map_or(0, files)
     }
 }
 

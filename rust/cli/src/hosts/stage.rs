@@ -12,7 +12,7 @@ use super::hello::StagedFile;
 use crate::job::target::Program;
 
 /// The staged folder of a host, in the words for its agent. The agent knows its name.
-pub const HERE: &str = "%{MPJDEV_STAGE}";
+pub const STAGED_FOLDER: &str = "%{MPJDEV_STAGE}";
 /// Maximum files of a class path.
 const FILES_MAX: usize = 100_000;
 
@@ -83,19 +83,13 @@ impl Stage {
         for (at, entry) in program.class_path.iter().enumerate() {
             entries.extend(stage.entry(at, Path::new(entry))?);
         }
-        let jar = program
-            .jar
-            .as_ref()
-            .map(|jar| stage.entry(program.class_path.len(), Path::new(jar)))
-            .transpose()?;
-        stage.words = program.with_class_path(&entries.join(OsStr::new(":")), jar.flatten());
+        let mut name = program.name.clone();
+        if program.is_jar {
+            let jar = Path::new(&program.name);
+            name = stage.entry(program.class_path.len(), jar)?.unwrap_or(name);
+        }
+        stage.words = program.with_class_path(&entries.join(OsStr::new(":")), name);
         Ok(stage)
-    }
-
-    /// Octets of all files.
-    #[must_use]
-    pub fn octets(&self) -> u64 {
-        self.sources.iter().map(|source| source.staged.len).sum()
     }
 
     /// Adds an entry of the class path, and returns its place there. An entry that does not exist has none.
@@ -112,19 +106,19 @@ impl Stage {
                 let name = jar.file_name().unwrap_or_default().to_owned();
                 self.add(&jar, &place.join(name))?;
             }
-            return Ok(Some(format!("{HERE}/{}/*", place.display()).into()));
+            return Ok(Some(format!("{STAGED_FOLDER}/{}/*", place.display()).into()));
         }
         if !entry.exists() {
             return Ok(None);
         }
         if entry.is_dir() {
             self.add_folder(entry, &place)?;
-            return Ok(Some(format!("{HERE}/{}", place.display()).into()));
+            return Ok(Some(format!("{STAGED_FOLDER}/{}", place.display()).into()));
         }
         let name = entry.file_name().unwrap_or_default();
         let place = place.join(name);
         self.add(entry, &place)?;
-        Ok(Some(format!("{HERE}/{}", place.display()).into()))
+        Ok(Some(format!("{STAGED_FOLDER}/{}", place.display()).into()))
     }
 
     fn add_folder(&mut self, folder: &Path, place: &Path) -> Result<(), StageError> {
@@ -174,20 +168,20 @@ mod tests {
             fs::write(folder.join(name), name).expect("a file");
         }
         let at = |name: &str| folder.join(name).into_os_string();
-        let words = ["-Xmx1g", "-cp", "", "a.B", "-cp", "1"].map(OsString::from).to_vec();
         let program = Program {
-            words,
             name: "a.B".into(),
-            name_at: 3,
             is_java: true,
-            jar: None,
+            is_jar: false,
+            options: vec!["-Xmx1g".into()],
             class_path: vec![at("classes"), at("*"), at("x.jar"), at("none")],
+            args: vec!["-cp".into(), "1".into()],
         };
         let stage = Stage::of(&program, &[at("x.jar")]).expect("files");
         let places: Vec<&str> = stage.sources.iter().map(|source| source.staged.path.as_str()).collect();
         assert_eq!(places, ["lib/x.jar", "cp/0/a/B.class", "cp/1/x.jar", "cp/1/y.JAR", "cp/2/x.jar"]);
-        assert_eq!(stage.octets(), 5 + 17 + 5 + 5 + 5);
-        let path = format!("{HERE}/cp/0:{HERE}/cp/1/*:{HERE}/cp/2/x.jar");
+        let lens: Vec<u64> = stage.sources.iter().map(|source| source.staged.len).collect();
+        assert_eq!(lens, [5, 17, 5, 5, 5]);
+        let path = format!("{STAGED_FOLDER}/cp/0:{STAGED_FOLDER}/cp/1/*:{STAGED_FOLDER}/cp/2/x.jar");
         assert_eq!(stage.words, ["-Xmx1g", "-cp", &path, "a.B", "-cp", "1"]);
         let command = Program { is_java: false, ..program };
         assert!(matches!(Stage::of(&command, &[]), Err(StageError::Command { .. })));

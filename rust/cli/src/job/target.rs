@@ -141,110 +141,101 @@ pub struct Target {
 /// # Errors
 /// There is no program, none of this name, or it is a command that has to start as a class does.
 pub fn resolve(words: &[OsString], start: Start, around: &dyn Surroundings) -> Result<Target, TargetError> {
-    let (jvm, rest) = jvm_options(words)?;
-    let Some((name, args)) = rest.split_first() else {
-        let last = words.last().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
-        return Err(TargetError::NoProgram { last });
-    };
+    let program = Program::of(words, around)?;
+    let Program { name, args, .. } = &program;
+    let args_len = args.len();
     let text = name.to_string_lossy();
-    let is_jar = text.ends_with(".jar");
-    if jvm.is_empty() && !is_jar && (text.contains('/') || around.is_command(name)) {
+    if !program.is_java {
         return match start {
             Start { threads: Some(_), .. } => Err(TargetError::Threads { name: text.into_owned() }),
             Start { has_prefix: true, .. } => Err(TargetError::Args { name: text.into_owned() }),
-            Start { .. } => Ok(Target { words: rest.to_vec(), args_len: args.len() }),
+            Start { .. } => Ok(Target { words: [name].into_iter().chain(args).cloned().collect(), args_len }),
         };
     }
-    let words = if is_jar {
+    let main = if program.is_jar {
         let main = around.main_class(Path::new(name));
-        let main = main.map_err(|error| TargetError::Jar { jar: text.into_owned(), error })?;
-        java(jvm, Some(name), started(main.into(), start), args, around)
+        main.map_err(|error| TargetError::Jar { jar: text.into_owned(), error })?.into()
     } else if is_class_name(&text) {
-        java(jvm, None, started(name.clone(), start), args, around)
+        name.clone()
     } else {
         return Err(TargetError::Unknown { name: text.into_owned() });
     };
-    Ok(Target { words, args_len: args.len() })
+    Ok(Target { words: java(&program, started(main, start), around), args_len })
 }
 
-/// A program as the user has written it, for a launcher that sends it elsewhere.
+/// A program as the user has written it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The words behind mpjrun's own options.
-    pub words: Vec<OsString>,
     /// The command, the jar or the class.
     pub name: OsString,
-    /// The place of that among the words.
-    pub name_at: usize,
     /// Whether `java` starts it.
     pub is_java: bool,
-    /// The jar, if it is one.
-    pub jar: Option<OsString>,
-    /// The entries of its class path, without the jar.
+    /// Whether it is a jar.
+    pub is_jar: bool,
+    /// Options of the JVM without the class path.
+    pub options: Vec<OsString>,
+    /// Entries of the class path, without the jar and without our own.
     pub class_path: Vec<OsString>,
+    /// Its arguments.
+    pub args: Vec<OsString>,
 }
 
 impl Program {
-    /// The program of these words.
+    /// The program of the words behind mpjrun's own options.
     ///
     /// # Errors
     /// There is no program.
     pub fn of(words: &[OsString], around: &dyn Surroundings) -> Result<Program, TargetError> {
         let (jvm, rest) = jvm_options(words)?;
-        let Some(name) = rest.first() else {
+        let Some((name, args)) = rest.split_first() else {
             let last = words.last().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
             return Err(TargetError::NoProgram { last });
         };
         let text = name.to_string_lossy();
         let is_jar = text.ends_with(".jar");
         let is_java = !jvm.is_empty() || is_jar || !(text.contains('/') || around.is_command(name));
-        let given = class_path_values(jvm);
-        let default = given.is_empty().then(|| around.class_path()).filter(|_| is_java && !is_jar);
-        let paths = given.into_iter().chain(default);
-        let entries =
-            |path: OsString| std::env::split_paths(&path).map(PathBuf::into_os_string).collect::<Vec<_>>();
+        let (mut paths, options) = split_class_path(jvm);
+        if paths.is_empty() && is_java && !is_jar {
+            paths.push(around.class_path());
+        }
+        let entries = paths.iter().flat_map(std::env::split_paths).map(PathBuf::into_os_string);
         Ok(Program {
-            words: words.to_vec(),
             name: name.clone(),
-            name_at: jvm.len(),
             is_java,
-            jar: is_jar.then(|| name.clone()),
-            class_path: paths.flat_map(entries).filter(|entry| !entry.is_empty()).collect(),
+            is_jar,
+            options,
+            class_path: entries.collect(),
+            args: args.to_vec(),
         })
     }
 
-    /// The words with another class path, and with the jar at another place.
+    /// The words of a class or jar `name` with this class path, and with its options and arguments.
     #[must_use]
-    pub fn with_class_path(&self, class_path: &OsStr, jar: Option<OsString>) -> Vec<OsString> {
-        let (jvm, rest) = self.words.split_at(self.name_at);
-        let mut kept = Vec::new();
-        let mut words = jvm.iter();
-        while let Some(word) = words.next() {
-            if CLASS_PATH.iter().any(|option| *word == **option) {
-                words.next();
-            } else if !word.as_encoded_bytes().starts_with(b"--class-path=") {
-                kept.push(word.clone());
-            }
+    pub fn with_class_path(&self, class_path: &OsStr, name: OsString) -> Vec<OsString> {
+        let mut words = self.options.clone();
+        if !class_path.is_empty() {
+            words.extend(["-cp".into(), class_path.to_owned()]);
         }
-        kept.extend(["-cp".into(), class_path.to_owned()]);
-        kept.push(jar.unwrap_or_else(|| self.name.clone()));
-        kept.extend(rest.iter().skip(1).cloned());
-        kept
+        words.push(name);
+        words.extend(self.args.iter().cloned());
+        words
     }
 }
 
-/// The values of the options that give a class path.
-fn class_path_values(jvm: &[OsString]) -> Vec<OsString> {
-    let mut values = Vec::new();
+/// The values of the options that give a class path, and the other options.
+fn split_class_path(jvm: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
+    let (mut paths, mut others) = (Vec::new(), Vec::new());
     let mut words = jvm.iter();
     while let Some(word) = words.next() {
         if CLASS_PATH.iter().any(|option| *word == **option) {
-            values.extend(words.next().cloned());
+            paths.extend(words.next().cloned());
         } else if let Some(path) = word.to_str().and_then(|word| word.strip_prefix("--class-path=")) {
-            values.push(path.into());
+            paths.push(path.into());
+        } else {
+            others.push(word.clone());
         }
     }
-    values
+    (paths, others)
 }
 
 /// The options before the program's name, and the rest.
@@ -267,44 +258,24 @@ fn started(main: OsString, start: Start) -> Vec<OsString> {
     property.into_iter().chain(starter.into_iter().flatten()).chain([main]).collect()
 }
 
-fn java(
-    jvm: &[OsString],
-    jar: Option<&OsString>,
-    main: Vec<OsString>,
-    args: &[OsString],
-    around: &dyn Surroundings,
-) -> Vec<OsString> {
-    let mut class_path: Vec<OsString> = jar.into_iter().cloned().collect();
-    let mut line = vec![around.java(), "--enable-native-access=ALL-UNNAMED".into()];
-    let mut words = jvm.iter();
-    let mut given = false;
-    while let Some(word) = words.next() {
-        if CLASS_PATH.iter().any(|o| *word == **o) {
-            class_path.extend(words.next().cloned());
-            given = true;
-        } else if let Some(path) = word.to_str().and_then(|w| w.strip_prefix("--class-path=")) {
-            class_path.push(path.into());
-            given = true;
-        } else {
-            line.push(word.clone());
-        }
-    }
-    if jar.is_none() && !given {
-        class_path.push(around.class_path());
-    }
-    if !class_path.iter().any(|path| names_compat(path)) {
+/// The command line of `java` that starts a program by these words.
+fn java(program: &Program, main: Vec<OsString>, around: &dyn Surroundings) -> Vec<OsString> {
+    let jar = program.is_jar.then(|| program.name.clone());
+    let mut class_path: Vec<OsString> = jar.into_iter().chain(program.class_path.iter().cloned()).collect();
+    if !class_path.iter().any(|entry| names_compat(entry)) {
         class_path.extend(around.own_jars());
     }
-    line.push("-cp".into());
-    line.push(class_path.join(OsStr::new(":")));
+    let mut line = vec![around.java(), "--enable-native-access=ALL-UNNAMED".into()];
+    line.extend(program.options.iter().cloned());
+    line.extend(["-cp".into(), class_path.join(OsStr::new(":"))]);
     line.extend(main);
-    line.extend(args.iter().cloned());
+    line.extend(program.args.iter().cloned());
     line
 }
 
-/// Whether a class path has the jar that replaces ours.
-fn names_compat(path: &OsStr) -> bool {
-    std::env::split_paths(path).any(|entry| entry.file_name().is_some_and(|name| name == COMPAT_JAR))
+/// Whether an entry of a class path is the jar that replaces ours.
+fn names_compat(entry: &OsStr) -> bool {
+    Path::new(entry).file_name().is_some_and(|name| name == COMPAT_JAR)
 }
 
 /// Whether this can be a class: identifiers with dots between them.

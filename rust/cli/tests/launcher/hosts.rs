@@ -2,15 +2,16 @@
 //! are among those of real ranks.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::job::{DEADLINE, Job};
-use crate::{Folder, lines, signalled};
+use crate::{Folder, ends_when_its_output_is_closed, lines, signalled};
 
 /// A remote shell that runs the command for another host here.
 const SHELL: &str = "host=$1; shift; exec sh -c \"$*\"";
@@ -123,15 +124,7 @@ fn input_goes_to_rank_0_and_output_comes_whole() {
 #[test]
 fn closed_output_ends_the_writing_ranks_of_all_hosts() {
     let (_folder, shell) = with_script("hosts-closed", SHELL);
-    let job = job("a,b", &shell, &["yes"]);
-    let mut child = job.start();
-    let mut first = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut first).expect("a line");
-    let mut err = String::new();
-    child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
-    let status = child.wait().expect("our child").code();
-    assert_eq!((first.as_str(), status, err.as_str()), ("y\n", Some(141), ""));
-    job.until("", 0);
+    ends_when_its_output_is_closed(&job("a,b", &shell, &["yes"]));
 }
 
 #[test]
@@ -154,6 +147,48 @@ fn signals_and_timeout_end_the_ranks_of_all_hosts() {
         (status, err.as_str()),
         (124, "mpjrun: the time of 0.5 s is over (--timeout): the ranks of 2 of 2 hosts are running\n")
     );
+}
+
+/// The shell of one host waits longer than agents wait for a frame.
+#[test]
+fn host_that_is_ready_waits_for_one_that_is_slow() {
+    let (_folder, shell) = with_script("hosts-slow", &format!("[ $1 = b ] && sleep 2; {SHELL}"));
+    let words = ["--peer-timeout", "1", "sh", "-c", "echo ran"];
+    assert_eq!(job("a,b", &shell, &words).run(), (0, "ran\nran\n".to_owned(), String::new()));
+}
+
+#[test]
+fn signal_before_the_start_ends_the_job_with_its_status() {
+    let (folder, shell) = with_script("hosts-early", "touch $0.$1; exec sleep 1000");
+    let job = job("a,b", &shell, &["true"]);
+    let mut child = job.start();
+    let begun = Instant::now();
+    while !Path::new(&folder.path("shell.b")).exists() {
+        assert!(begun.elapsed() < DEADLINE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    crate::job::signal(child.id() as i32, Signal::TERM);
+    assert_eq!(child.wait().expect("our child").code(), Some(128 + 15));
+    job.until("", 0);
+}
+
+/// A host that does not answer delays the end of a job by half a second.
+#[test]
+fn second_signal_ends_a_job_whose_agent_is_stopped() {
+    let (_folder, shell) = with_script("hosts-stopped", SHELL);
+    let job = job("a,b", &shell, &["--grace", "1000", "sleep", "1000"]);
+    let mut child = job.start();
+    job.until("sleep 1000", 2);
+    let agents = job.until(concat!(env!("CARGO_BIN_EXE_mpjdev"), " __agent"), 2);
+    crate::job::signal(agents[0], Signal::STOP);
+    job.until_state(agents[0], 'T');
+    for signal in [Signal::TERM, Signal::INT] {
+        crate::job::signal(child.id() as i32, signal);
+    }
+    // The rank of the other host may have ended by the first signal, which is either of them.
+    let status = child.wait().expect("our child").code();
+    assert!(status.is_some_and(|status| [130, 137, 143].contains(&status)), "{status:?}");
+    job.until("", 0);
 }
 
 #[test]
@@ -243,6 +278,7 @@ fn unusable_agents_are_named_with_what_they_said() {
         ("echo who are you >&2; exit 5", "shell exited with status 5: who are you\n"),
         ("echo Welcome; exit 5", "shell exited with status 5: Welcome\n"),
         ("exec false", "shell exited with status 1"),
+        ("exec cat /dev/zero", "a line of more than 65536 octets"),
         ("echo 'mpjdev-agent: version 0.0.9'; cat", "it has version 0.0.9 of mpjdev, and this launcher is"),
         (
             "echo 'mpjdev-agent: missing /opt/mpjdev'; cat",
@@ -288,6 +324,8 @@ fn options_of_hosts_are_checked() {
             "--stage copies the class path of a class or a jar; true is a command",
         ),
         (&["--hosts", "a", "--launcher", " ", "true"], "--launcher: the name of a program is needed"),
+        (&["--hosts", "a", "--dialect", "draft", "true"], "--dialect is for sites of a job"),
+        (&["--hosts", "a", "--checksum", "true"], "are for ranks that send datagrams"),
         (&["true"], "-n N is needed"),
     ] {
         let (status, out, err) = Job::new(args).run();

@@ -176,7 +176,11 @@ fn closed_reader_does_not_stop_the_job() {
 
 #[test]
 fn closed_output_ends_the_writing_ranks() {
-    let job = Job::new(&["-n", "2", "yes"]);
+    ends_when_its_output_is_closed(&Job::new(&["-n", "2", "yes"]));
+}
+
+/// Reads one line of a job that writes `y` without end, and waits for its end.
+fn ends_when_its_output_is_closed(job: &Job) {
     let mut child = job.start();
     let mut first = String::new();
     BufReader::new(child.stdout.take().expect("piped")).read_line(&mut first).expect("a line");
@@ -184,7 +188,7 @@ fn closed_output_ends_the_writing_ranks() {
     child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
     let status = child.wait().expect("our child").code();
     assert_eq!((first.as_str(), status, err.as_str()), ("y\n", Some(141), ""));
-    assert_eq!(job.left(), Vec::<String>::new());
+    job.until("", 0);
 }
 
 /// More output than a pipe holds, when the ranks end.

@@ -84,6 +84,8 @@ impl Monitor {
         };
         if self.closing.is_none() {
             self.take_failure(failure);
+        } else {
+            self.result.handle_end(at as u32, failure.status);
         }
         self.hosts[at].kill();
     }

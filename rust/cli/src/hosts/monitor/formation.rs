@@ -23,15 +23,15 @@ impl Monitor {
             {
                 let host = &self.hosts[at].name;
                 debug!(target: "mpjdev::job", host, "ranks of a host wait for the others");
-                self.since = self.since.or_else(|| Some(Instant::now()));
+                self.first_announced = self.first_announced.or_else(|| Some(Instant::now()));
                 self.announced[at] = Some(list);
-                if self.left.contains(&true) {
+                if self.has_left.contains(&true) {
                     self.refuse(at);
                 }
                 self.form_if_complete();
             }
             Ok(ToLauncher::Leave) => {
-                self.left[at] = true;
+                self.has_left[at] = true;
                 let waiting: Vec<usize> =
                     (0..self.hosts.len()).filter(|at| self.announced[*at].is_some()).collect();
                 if !self.has_formed {
@@ -47,7 +47,7 @@ impl Monitor {
 
     /// Refuses the waiting ranks of this host: others have ended.
     fn refuse(&mut self, at: usize) {
-        let left = self.hosts.iter().zip(&self.left).filter(|(_, left)| **left);
+        let left = self.hosts.iter().zip(&self.has_left).filter(|(_, left)| **left);
         let names = left.map(|(host, _)| host.name.clone()).take(NAMED).collect();
         self.exchange(at, &ToHost::Ended(names));
     }
@@ -55,7 +55,7 @@ impl Monitor {
     fn form_if_complete(&mut self) {
         let Some(hosts) = self.announced.iter().cloned().collect::<Option<Vec<_>>>() else { return };
         self.has_formed = true;
-        self.since = None;
+        self.first_announced = None;
         let key = match random::<KEY_LEN>() {
             Ok(key) => key.to_vec(),
             Err(error) => {

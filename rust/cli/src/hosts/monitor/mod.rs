@@ -24,8 +24,8 @@ use crate::hosts::addresses;
 use crate::hosts::frame::{Frame, Stream};
 use crate::hosts::hello::{Hello, Start};
 use crate::hosts::host_link::{HostEvent, HostLink, HostState};
-use crate::hosts::plan::{HostsPlan, ranks};
-use crate::job::exit_status::JobResult;
+use crate::hosts::plan::{HostsPlan, StagePlan, ranks};
+use crate::job::exit_status::{ExitStatus, JobResult};
 use crate::job::host_site::RankAddress;
 use crate::job::launcher_link::{Grants, drain, receive_grants, signals};
 use crate::job::output::Sink;
@@ -42,8 +42,6 @@ const HOST_GRACE: Duration = Duration::from_secs(1);
 const KILL_MAX: Duration = Duration::from_millis(500);
 /// Time to write the last output.
 const LAST_MAX: Duration = Duration::from_secs(5);
-/// Descriptors of one host.
-const FDS_OF_HOST: u32 = 3;
 /// Hosts that a line names.
 const NAMED: usize = 8;
 
@@ -55,10 +53,10 @@ struct Monitor {
     /// The ranks of each host that have called `init`.
     announced: Vec<Option<Vec<RankAddress>>>,
     /// Hosts with a rank that has ended without `init`.
-    left: Vec<bool>,
+    has_left: Vec<bool>,
     has_formed: bool,
     /// Time of the first announcement; `None` once the late hosts are reported.
-    since: Option<Instant>,
+    first_announced: Option<Instant>,
     begun: Instant,
     input: Option<OwnedFd>,
     out: Sink,
@@ -89,14 +87,14 @@ pub fn run(plan: HostsPlan) -> io::Result<u8> {
     }
     rustix::io::ioctl_fionbio(&input, true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, notify)?;
-    let limit = limits::raise(plan.shares.len() as u32 * FDS_OF_HOST, false)?;
+    let limit = limits::raise(plan.shares.len() as u32, "host", limits::PER_HOST)?;
     let hosts: Vec<HostLink> = plan.shares.iter().map(|share| HostLink::new(&share.host)).collect();
     let mut monitor = Monitor {
         announced: hosts.iter().map(|_| None).collect(),
-        left: vec![false; hosts.len()],
+        has_left: vec![false; hosts.len()],
         hosts,
         has_formed: false,
-        since: None,
+        first_announced: None,
         begun: Instant::now(),
         input: Some(input),
         out: Sink::new(io::stdout()),
@@ -136,10 +134,12 @@ impl Monitor {
         children: &UnixStream,
     ) {
         info!(target: "mpjdev::job", hosts = self.hosts.len(), ranks = self.plan.ranks(), "agents are started");
-        let octets = self.plan.staged_octets();
-        if octets > 0 && self.plan.is_verbose {
-            self.print_line(&format!("staging {octets} octets on each of {} hosts", self.hosts.len()));
+        if let Some(octets) = self.plan.stage.as_ref().map(StagePlan::octets)
+            && self.plan.is_verbose
+        {
+            self.print_line(&format!("copying {octets} octets to each host"));
         }
+        let is_pending = |host: &HostLink| host.is_starting() || matches!(host.state, HostState::Queued);
         loop {
             let starting = self.hosts.iter().filter(|host| host.is_starting()).count();
             let queued: Vec<usize> = (0..self.hosts.len())
@@ -150,18 +150,13 @@ impl Monitor {
                 let words = self.plan.words(at);
                 self.hosts[at].start(&self.plan, at, prepare(&words));
             }
-            if self.closing.is_some()
-                || !self
-                    .hosts
-                    .iter()
-                    .any(|host| host.is_starting() || matches!(host.state, HostState::Queued))
-            {
+            if self.closing.is_some() || !self.hosts.iter().any(is_pending) {
                 break;
             }
             self.turn(launcher, children);
         }
         if self.closing.is_some() {
-            return self.hosts.iter_mut().for_each(HostLink::close);
+            return self.hosts.iter_mut().for_each(HostLink::kill);
         }
         if !self.report_faults() {
             self.start_ranks();
@@ -203,11 +198,10 @@ impl Monitor {
             .collect();
         let is_one_machine = addresses::are_one_machine(&hellos.iter().collect::<Vec<_>>());
         let known: Vec<_> = hellos.iter().map(addresses::known).collect();
-        let silence = Duration::from_millis(self.plan.setup.silence_ms);
         for (at, hello) in hellos.iter().enumerate() {
             let others = known.iter().enumerate().filter(|(other, _)| *other != at);
             let peers = others.filter_map(|(_, address)| *address).collect();
-            self.hosts[at].run(Frame::Start(Start { peers, is_one_machine }), silence);
+            self.hosts[at].run(Frame::Start(Start { peers, is_one_machine }));
             if at > 0 {
                 // Input is for rank 0. The first ranks of other hosts read an empty one.
                 self.hosts[at].send(&Frame::Closed(Stream::Input));
@@ -273,8 +267,7 @@ impl Monitor {
         if self.hosts.first().is_some_and(|host| host.input_room() > 0) {
             fds.extend(self.input.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
         }
-        let late = self.since.and_then(|since| since.checked_add(self.plan.init_timeout));
-        let deadlines = [self.next_deadline(), late, self.settle_at];
+        let deadlines = [self.next_deadline(), self.late_at(), self.settle_at];
         let deadlines =
             deadlines.into_iter().flatten().chain(self.hosts.iter().filter_map(HostLink::next_deadline));
         let mut most = deadlines.min().map(|at| at.saturating_duration_since(Instant::now()));
@@ -308,6 +301,10 @@ impl Monitor {
         if !crate::signals::ends(signal) {
             return self.signal_hosts(number, false);
         }
+        if !self.hosts.iter().any(HostLink::has_started) {
+            // No rank has a status that tells of the signal.
+            self.result.handle_own(128 | number);
+        }
         // A second signal kills the ranks at once.
         if self.closing.is_some() { self.kill_hosts() } else { self.close(signal, false) }
     }
@@ -333,7 +330,11 @@ impl Monitor {
     /// Kills all ranks, and the remote shells a moment later.
     fn kill_hosts(&mut self) {
         if self.has_killed {
-            return self.hosts.iter_mut().for_each(HostLink::kill);
+            for (at, host) in (0..).zip(&mut self.hosts).filter(|(_, host)| host.is_running()) {
+                self.result.handle_end(at, ExitStatus::Killed(Signal::KILL.as_raw() as u8));
+                host.kill();
+            }
+            return;
         }
         warn!(target: "mpjdev::job", "remaining ranks are killed");
         self.has_killed = true;
@@ -345,10 +346,14 @@ impl Monitor {
         self.closing.or_else(|| self.begun.checked_add(self.plan.timeout?))
     }
 
+    /// The time at which late hosts are reported.
+    fn late_at(&self) -> Option<Instant> {
+        self.first_announced?.checked_add(self.plan.init_timeout)
+    }
+
     fn keep_time(&mut self) {
         let now = Instant::now();
-        if self.since.and_then(|since| since.checked_add(self.plan.init_timeout)).is_some_and(|at| at <= now)
-        {
+        if self.late_at().is_some_and(|at| at <= now) {
             self.report_late_hosts();
         }
         if self.settle_at.is_some_and(|at| at <= now) {
@@ -372,7 +377,7 @@ impl Monitor {
 
     /// Warns of hosts whose ranks delay the start.
     fn report_late_hosts(&mut self) {
-        self.since = None;
+        self.first_announced = None;
         let late = self.names(|at, host| host.is_running() && self.announced[at].is_none());
         if !self.has_formed && !late.is_empty() {
             let after = self.plan.init_timeout.as_secs_f64();

@@ -141,7 +141,8 @@ pub fn run(plan: Plan) -> io::Result<u8> {
         stream.set_nonblocking(true)?;
     }
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, notify)?;
-    let limit = limits::raise(plan.ranks, plan.network.is_some())?;
+    let listener = if plan.network.is_some() { limits::PER_LISTENER } else { 0 };
+    let limit = limits::raise(plan.ranks, "rank", limits::PER_RANK + listener)?;
     let mut monitor = Monitor {
         names: plan.names(),
         formation: Formation::of(&plan, exchange)?,
