@@ -1,8 +1,8 @@
 //! The `mpjdev` command.
 //!
 //! [`commands`] has one file for each command: arguments, files and exit statuses. [`inspect`] explains the
-//! octets of a message or of IMPI, [`job`] runs ranks, [`hosts`] runs them on several machines, and [`impi`]
-//! connects the sites of a job.
+//! octets of a message or of IMPI, [`job`] runs ranks, [`hosts`] runs them on several machines, [`impi`]
+//! connects the sites of a job, and [`profile`] shows what the ranks of a job have called.
 //!
 //! Exit statuses: 0 success, 1 a damaged message or a failed job, 2 wrong usage or an unreadable input.
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@ pub mod hosts;
 pub mod impi;
 pub mod inspect;
 pub mod job;
+pub mod profile;
 pub mod signals;
 
 use std::ffi::OsString;

@@ -127,6 +127,29 @@ macro_rules! dispatch {
     };
 }
 
+/// As `dispatch`, for operations that send a message. `$has_sent` tells whether one has.
+macro_rules! dispatch_counted {
+    ($(fn $name:ident(&self, $args:ident: $type:ty $(, $arg:ident: $more:ty)*) -> $result:ty, $has_sent:path;)*) => {
+        $(#[inline(always)]
+        fn $name(&self, $args: $type $(, $arg: $more)*) -> $result {
+            let (dest, message) = ($args.world, $args.message);
+            let result = match self {
+                AnyEngine::Packet(engine, _) => Engine::$name(engine, $args $(, $arg)*),
+                #[cfg(not(loom))]
+                AnyEngine::Mpi(engine) => Engine::$name(engine, $args $(, $arg)*),
+            };
+            if $has_sent(&result) {
+                mpjdev_profile::sent(dest, || operation::payload_len(message));
+            }
+            result
+        })*
+    };
+}
+
+fn has_sent(result: &Result<Option<SentAhead>, DeviceError>) -> bool {
+    matches!(result, Ok(Some(_)))
+}
+
 impl Engine for AnyEngine {
     type Posted = Posted;
 
@@ -174,11 +197,16 @@ impl Engine for AnyEngine {
         }
     }
 
+    // The profile counts the messages of every sending operation, of collective ones as well.
+    dispatch_counted! {
+        fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>, Result::is_ok;
+        fn isend(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>, Result::is_ok;
+        fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError>, has_sent;
+        fn send_collective(&self, args: SendArgs<'_>, is_end: bool) -> Result<Option<RequestId>, DeviceError>, Result::is_ok;
+    }
+
     dispatch! {
         // ---- Messages
-        fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
-        fn isend(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
-        fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError>;
         fn send_packed(&self, dest: u32);
         fn await_packed(
             &self,
@@ -237,7 +265,6 @@ impl Engine for AnyEngine {
         fn fail(&self, why: &str);
         fn leftovers(&self) -> (usize, usize);
         fn check_going(&self, is_end: bool) -> Result<(), DeviceError>;
-        fn send_collective(&self, args: SendArgs<'_>, is_end: bool) -> Result<Option<RequestId>, DeviceError>;
         fn receive_collective(
             &self,
             from: Selection<'_>,

@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
-use crate::operation::{Accept, Mode, Probed, Selection, SendArgs, SentAhead, StartedRecv};
+use crate::operation::{Accept, Mode, Probed, Selection, SendArgs, SentAhead, StartedRecv, payload_len};
 use crate::packet::PacketEngine;
 use crate::request::{Completed, RequestId};
 
@@ -515,6 +515,7 @@ impl Comm {
     #[inline(always)]
     fn status(&self, envelope: &Envelope, message: &Message) -> Status {
         let size = message.first_len() - mpjdev_buffer::layout::MESSAGE_OVERHEAD;
+        mpjdev_profile::received(envelope.source, || payload_len(message));
         Status { first: message.first_section(), ..self.seen(envelope, size) }
     }
 

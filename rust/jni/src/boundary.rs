@@ -185,7 +185,7 @@ macro_rules! signature {
 /// two. The body's parameter decides which type a raw argument is converted to.
 macro_rules! shell {
     // All arguments are handled: emit.
-    (@ $symbol:ident $body:path, $ret:ty, [$($raw:ident: $rawty:ty,)*] [$($name:ident = $value:expr,)*] []) => {
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($raw:ident: $rawty:ty,)*] [$($name:ident = $value:expr,)*] []) => {
         // SAFETY: the JVM looks up this name; nothing else in this library has it.
         #[allow(unsafe_code, reason = "written by the boundary's macro")]
         #[unsafe(no_mangle)]
@@ -194,55 +194,68 @@ macro_rules! shell {
         ) -> <$ret as $crate::boundary::Answer>::Raw {
             // SAFETY: the JVM passes the environment of the calling thread.
             let env = unsafe { $crate::boundary::Env::new(env) };
-            $crate::boundary::guard(env, #[inline(always)] |env| {
+            $crate::boundary::counted!($call $crate::boundary::guard(env, #[inline(always)] |env| {
                 // SAFETY: Java calls this method through `Native` alone, which passes an array's own length
                 // and element type, and keeps objects reachable during the call.
                 $(let $name = unsafe { $crate::boundary::Argument::from_raw(env, $value)? };)*
                 $body(env, $($name),*)
-            })
+            }))
         }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident/$t:ident: array, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret,
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident/$t:ident: array, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret,
             [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint, $t: ::jni::sys::jint,]
             [$($c)* $a = $crate::boundary::RawArray($a, $b, $t),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: bytes, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: bytes, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
             [$($c)* $a = $crate::boundary::RawArray($a, $b, 0),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: longs, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: longs, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
             [$($c)* $a = $crate::boundary::RawArray($a, $b, 5),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: ints, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: ints, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
             [$($c)* $a = $crate::boundary::RawInts($a, $b),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: objects, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: objects, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]
             [$($c)* $a = $crate::boundary::RawObjects($a, $b),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: status, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject,]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: status, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jobject,]
             [$($c)* $a = $crate::boundary::RawStatus($a),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: combiner, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject,]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: combiner, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jobject,]
             [$($c)* $a = $crate::boundary::RawCombiner($a),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: string, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jstring,]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: string, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jstring,]
             [$($c)* $a = $crate::boundary::RawText($a),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: direct, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: ::jni::sys::jobject,]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: direct, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jobject,]
             [$($c)* $a = $crate::boundary::RawDirect($a),] [$($rest)*] }
     };
-    (@ $symbol:ident $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: $kind:ident, $($rest:tt)*]) => {
-        $crate::boundary::shell! { @ $symbol $body, $ret, [$($r)* $a: $crate::boundary::rust_type!($kind),]
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident: $kind:ident, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: $crate::boundary::rust_type!($kind),]
             [$($c)* $a = $a,] [$($rest)*] }
     };
+}
+
+/// Runs a method as a call of the profile, if it is one.
+macro_rules! counted {
+    ([] $method:expr) => {
+        $method
+    };
+    ([$call:expr] $method:expr) => {{
+        let span = ::mpjdev_profile::Span::begin($call);
+        let raw = $method;
+        span.end();
+        raw
+    }};
 }
 
 /// The Rust type of a number or a result.
@@ -267,12 +280,13 @@ macro_rules! rust_type {
     };
 }
 
-/// Writes the shells of the native methods, and `TABLE` of their signatures.
+/// Writes the shells of the native methods, and `TABLE` of their signatures. A method that is a call of a
+/// program says which one after `as`, in terms of its raw arguments.
 macro_rules! natives {
-    ($( $name:literal $symbol:ident = $body:path, ($($arg:ident $(/ $more:ident)*: $kind:ident),*) -> $ret:ident; )*) => {
+    ($( $name:literal $symbol:ident = $body:path $(as $call:expr)?, ($($arg:ident $(/ $more:ident)*: $kind:ident),*) -> $ret:ident; )*) => {
         $(
             $crate::boundary::shell! {
-                @ $symbol $body, $crate::boundary::rust_type!($ret), [] [] [$($arg $(/ $more)*: $kind,)*]
+                @ $symbol [$($call)?] $body, $crate::boundary::rust_type!($ret), [] [] [$($arg $(/ $more)*: $kind,)*]
             }
         )*
 
@@ -283,4 +297,4 @@ macro_rules! natives {
     };
 }
 
-pub(crate) use {natives, rust_type, shell, signature};
+pub(crate) use {counted, natives, rust_type, shell, signature};

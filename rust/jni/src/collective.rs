@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 use mpjdev_engine::scratch::Scratch;
 use mpjdev_engine::{Comm, DeviceError};
+use mpjdev_profile::Call;
 use mpjdev_reduction::{Element, Operator};
 use mpjdev_schedule::{
     ChoiceError, Choices, Group, Operation, Schedule, allgather, allgatherv, allreduce, alltoall, alltoallv,
@@ -225,6 +226,26 @@ fn operator(op: i32) -> Answer<Operator> {
 fn element_of(array: &Array) -> Answer<Element> {
     let element = Element::from_code(array.element().code());
     element.ok_or_else(|| Fault::Unusable { what: "operation", why: "it cannot combine objects" }.into())
+}
+
+/// The call of the profile that moves blocks.
+pub(crate) fn call_of_blocks(how: i32) -> Call {
+    match how {
+        GATHER | GATHERV => Call::Gather,
+        SCATTER | SCATTERV => Call::Scatter,
+        ALLGATHER | ALLGATHERV => Call::Allgather,
+        _ => Call::Alltoall,
+    }
+}
+
+/// The call of the profile that reduces.
+pub(crate) fn call_of_reduction(how: i32) -> Call {
+    match how {
+        REDUCE => Call::Reduce,
+        ALLREDUCE => Call::Allreduce,
+        REDUCE_SCATTER => Call::ReduceScatter,
+        _ => Call::Scan,
+    }
 }
 
 /// The arguments that all reductions have.

@@ -16,6 +16,7 @@ mod comm;
 mod direct;
 mod error;
 mod handle;
+mod job;
 mod natives;
 mod requests;
 mod stats;

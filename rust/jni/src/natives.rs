@@ -1,12 +1,14 @@
 //! The native methods of `mpjdev.core.Native`, and the calls about the library itself.
 
+use mpjdev_profile::Call;
+
 use crate::boundary::{self, Env, natives};
 use crate::direct::{exchange, packing_unit, typed};
 use crate::error::{self, Failure};
-use crate::{buffer, collective, comm, direct, handle, requests, stats, topology, types, view};
+use crate::{buffer, collective, comm, direct, handle, job, requests, stats, topology, types, view};
 
 /// Raised together with `Native.ABI` when a method is removed or its signature changes.
-const ABI: i32 = 8;
+const ABI: i32 = 9;
 
 natives! {
     "abi" Java_mpjdev_core_Native_abi = abi, () -> int;
@@ -60,80 +62,80 @@ natives! {
     "patchElements" Java_mpjdev_core_Native_patchElements = buffer::patch_elements,
         (length: int, off: int, rank: int, exts: int, strs: int, indexes/ints: ints, elements/room: ints) -> void;
     "openRequests" Java_mpjdev_core_Native_openRequests = open_requests, () -> int;
-    "worldOfOne" Java_mpjdev_core_Native_worldOfOne = comm::world_of_one, () -> long;
-    "processWorld" Java_mpjdev_core_Native_processWorld = comm::process_world, () -> long;
+    "worldOfOne" Java_mpjdev_core_Native_worldOfOne = job::world_of_one, () -> long;
+    "processWorld" Java_mpjdev_core_Native_processWorld = job::process_world, () -> long;
     "selfComm" Java_mpjdev_core_Native_selfComm = comm::alone, (comm: long) -> long;
-    "localJob" Java_mpjdev_core_Native_localJob = comm::local_job, (worlds/length: longs, message_oriented: bool) -> void;
+    "localJob" Java_mpjdev_core_Native_localJob = job::local_job, (worlds/length: longs, message_oriented: bool) -> void;
     "rank" Java_mpjdev_core_Native_rank = comm::rank, (comm: long) -> int;
     "size" Java_mpjdev_core_Native_size = comm::size, (comm: long) -> int;
     "freeComm" Java_mpjdev_core_Native_freeComm = comm::free, (comm: long) -> void;
-    "finish" Java_mpjdev_core_Native_finish = comm::finish, (comm: long) -> void;
-    "usesMpi" Java_mpjdev_core_Native_usesMpi = comm::uses_mpi, () -> bool;
-    "endProcess" Java_mpjdev_core_Native_endProcess = comm::end_process, (why: string) -> void;
-    "endJob" Java_mpjdev_core_Native_endJob = comm::end_job, (status: int, why: string) -> void;
-    "abort" Java_mpjdev_core_Native_abort = comm::abort, (comm: long, why: string) -> void;
-    "send" Java_mpjdev_core_Native_send = comm::send, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> void;
-    "isend" Java_mpjdev_core_Native_isend = comm::isend, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> long;
-    "recv" Java_mpjdev_core_Native_recv = comm::recv, (comm: long, buffer: long, source: int, tag: int, out: status) -> long;
-    "recvFrom" Java_mpjdev_core_Native_recvFrom = comm::recv_from, (comm: long, buffer: long, source: int, tag: int) -> long;
-    "irecv" Java_mpjdev_core_Native_irecv = comm::irecv, (comm: long, buffer: long, source: int, tag: int) -> long;
-    "probe" Java_mpjdev_core_Native_probe = comm::probe, (comm: long, source: int, tag: int, out: status) -> long;
-    "iprobe" Java_mpjdev_core_Native_iprobe = comm::iprobe, (comm: long, source: int, tag: int, out: status) -> long;
+    "finish" Java_mpjdev_core_Native_finish = job::finish, (comm: long) -> void;
+    "usesMpi" Java_mpjdev_core_Native_usesMpi = job::uses_mpi, () -> bool;
+    "endProcess" Java_mpjdev_core_Native_endProcess = job::end_process, (why: string) -> void;
+    "endJob" Java_mpjdev_core_Native_endJob = job::end_job, (status: int, why: string) -> void;
+    "abort" Java_mpjdev_core_Native_abort = job::abort, (comm: long, why: string) -> void;
+    "send" Java_mpjdev_core_Native_send = comm::send as Call::Send, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> void;
+    "isend" Java_mpjdev_core_Native_isend = comm::isend as Call::Isend, (comm: long, buffer: long, dest: int, tag: int, synchronous: bool, flags: int) -> long;
+    "recv" Java_mpjdev_core_Native_recv = comm::recv as Call::Recv, (comm: long, buffer: long, source: int, tag: int, out: status) -> long;
+    "recvFrom" Java_mpjdev_core_Native_recvFrom = comm::recv_from as Call::Recv, (comm: long, buffer: long, source: int, tag: int) -> long;
+    "irecv" Java_mpjdev_core_Native_irecv = comm::irecv as Call::Irecv, (comm: long, buffer: long, source: int, tag: int) -> long;
+    "probe" Java_mpjdev_core_Native_probe = comm::probe as Call::Probe, (comm: long, source: int, tag: int, out: status) -> long;
+    "iprobe" Java_mpjdev_core_Native_iprobe = comm::iprobe as Call::Iprobe, (comm: long, source: int, tag: int, out: status) -> long;
     "probedCount" Java_mpjdev_core_Native_probedCount = comm::probed_count, (comm: long, source: int, tag: int) -> long;
-    "await" Java_mpjdev_core_Native_await = comm::wait, (request: long, nanos: long, out: status) -> long;
-    "test" Java_mpjdev_core_Native_test = comm::test, (request: long, out: status) -> long;
-    "awaitAny" Java_mpjdev_core_Native_awaitAny = comm::wait_any, (requests/length: longs, count: int, nanos: long) -> int;
-    "completeRequests" Java_mpjdev_core_Native_completeRequests = requests::complete,
+    "await" Java_mpjdev_core_Native_await = comm::wait as Call::Wait, (request: long, nanos: long, out: status) -> long;
+    "test" Java_mpjdev_core_Native_test = comm::test as Call::Test, (request: long, out: status) -> long;
+    "awaitAny" Java_mpjdev_core_Native_awaitAny = comm::wait_any as Call::Waitany, (requests/length: longs, count: int, nanos: long) -> int;
+    "completeRequests" Java_mpjdev_core_Native_completeRequests = requests::complete as requests::call(how, blocking),
         (requests/length: longs, arrays/array_count: objects, results/room: longs, how: int, blocking: bool) -> int;
     "cancel" Java_mpjdev_core_Native_cancel = comm::cancel, (request: long) -> bool;
     "incompleteRequests" Java_mpjdev_core_Native_incompleteRequests = requests::incomplete, (comm: long) -> long;
     "freeRequest" Java_mpjdev_core_Native_freeRequest = comm::free_request, (request: long) -> void;
-    "sendArray" Java_mpjdev_core_Native_sendArray = direct::send,
+    "sendArray" Java_mpjdev_core_Native_sendArray = direct::send as Call::Send,
         (comm: long, array/length/element: array, off: int, count: int, dest: int, tag: int, synchronous: bool) -> void;
-    "recvArray" Java_mpjdev_core_Native_recvArray = direct::recv,
+    "recvArray" Java_mpjdev_core_Native_recvArray = direct::recv as Call::Recv,
         (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int, out: status) -> long;
-    "recvArrayFrom" Java_mpjdev_core_Native_recvArrayFrom = direct::recv_from,
+    "recvArrayFrom" Java_mpjdev_core_Native_recvArrayFrom = direct::recv_from as Call::Recv,
         (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
-    "isendArray" Java_mpjdev_core_Native_isendArray = direct::isend,
+    "isendArray" Java_mpjdev_core_Native_isendArray = direct::isend as Call::Isend,
         (comm: long, array/length/element: array, off: int, count: int, dest: int, tag: int, synchronous: bool) -> long;
-    "irecvArray" Java_mpjdev_core_Native_irecvArray = direct::irecv,
+    "irecvArray" Java_mpjdev_core_Native_irecvArray = direct::irecv as Call::Irecv,
         (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int, out: status) -> long;
-    "awaitArray" Java_mpjdev_core_Native_awaitArray = direct::wait,
+    "awaitArray" Java_mpjdev_core_Native_awaitArray = direct::wait as Call::Wait,
         (request: long, array/length/element: array, nanos: long, out: status) -> long;
-    "testArray" Java_mpjdev_core_Native_testArray = direct::test, (request: long, array/length/element: array, out: status) -> long;
-    "sendrecvArray" Java_mpjdev_core_Native_sendrecvArray = exchange::sendrecv,
+    "testArray" Java_mpjdev_core_Native_testArray = direct::test as Call::Test, (request: long, array/length/element: array, out: status) -> long;
+    "sendrecvArray" Java_mpjdev_core_Native_sendrecvArray = exchange::sendrecv as Call::Sendrecv,
         (comm: long, from/from_length/from_element: array, from_off: int, send_count: int, dest: int, send_tag: int,
          to/to_length/to_element: array, to_off: int, recv_count: int, source: int, recv_tag: int, out: status) -> long;
-    "sendGathered" Java_mpjdev_core_Native_sendGathered = direct::send_gathered,
+    "sendGathered" Java_mpjdev_core_Native_sendGathered = direct::send_gathered as Call::Send,
         (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, dest: int, tag: int) -> void;
-    "isendGathered" Java_mpjdev_core_Native_isendGathered = direct::isend_gathered,
+    "isendGathered" Java_mpjdev_core_Native_isendGathered = direct::isend_gathered as Call::Isend,
         (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, dest: int, tag: int) -> long;
-    "recvScattered" Java_mpjdev_core_Native_recvScattered = direct::recv_scattered,
+    "recvScattered" Java_mpjdev_core_Native_recvScattered = direct::recv_scattered as Call::Recv,
         (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, source: int, tag: int,
          out: status) -> long;
-    "irecvScattered" Java_mpjdev_core_Native_irecvScattered = direct::irecv_scattered,
+    "irecvScattered" Java_mpjdev_core_Native_irecvScattered = direct::irecv_scattered as Call::Irecv,
         (comm: long, array/length/element: array, count: int, offs: int, indexes/ints: ints, source: int, tag: int) -> long;
-    "sendPatch" Java_mpjdev_core_Native_sendPatch = direct::send_patch,
+    "sendPatch" Java_mpjdev_core_Native_sendPatch = direct::send_patch as Call::Send,
         (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
          dest: int, tag: int) -> void;
-    "isendPatch" Java_mpjdev_core_Native_isendPatch = direct::isend_patch,
+    "isendPatch" Java_mpjdev_core_Native_isendPatch = direct::isend_patch as Call::Isend,
         (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
          dest: int, tag: int) -> long;
-    "recvPatch" Java_mpjdev_core_Native_recvPatch = direct::recv_patch,
+    "recvPatch" Java_mpjdev_core_Native_recvPatch = direct::recv_patch as Call::Recv,
         (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
          source: int, tag: int, out: status) -> long;
-    "irecvPatch" Java_mpjdev_core_Native_irecvPatch = direct::irecv_patch,
+    "irecvPatch" Java_mpjdev_core_Native_irecvPatch = direct::irecv_patch as Call::Irecv,
         (comm: long, array/length/element: array, off: int, rank: int, exts: int, strs: int, indexes/ints: ints,
          source: int, tag: int) -> long;
-    "sendrecvIndexed" Java_mpjdev_core_Native_sendrecvIndexed = exchange::sendrecv_indexed,
+    "sendrecvIndexed" Java_mpjdev_core_Native_sendrecvIndexed = exchange::sendrecv_indexed as Call::Sendrecv,
         (comm: long, from/from_length/from_element: array, send_count: int, from_offs: int, from_indexes/from_ints: ints,
          dest: int, send_tag: int, to/to_length/to_element: array, recv_count: int, to_offs: int,
          to_indexes/to_ints: ints, source: int, recv_tag: int, out: status) -> long;
-    "sendrecvPatch" Java_mpjdev_core_Native_sendrecvPatch = exchange::sendrecv_patch,
+    "sendrecvPatch" Java_mpjdev_core_Native_sendrecvPatch = exchange::sendrecv_patch as Call::Sendrecv,
         (comm: long, from/from_length/from_element: array, from_off: int, from_rank: int, from_exts: int, from_strs: int,
          from_indexes/from_ints: ints, dest: int, send_tag: int, to/to_length/to_element: array, to_off: int, to_rank: int,
          to_exts: int, to_strs: int, to_indexes/to_ints: ints, source: int, recv_tag: int, out: status) -> long;
-    "barrier" Java_mpjdev_core_Native_barrier = comm::barrier, (comm: long) -> void;
+    "barrier" Java_mpjdev_core_Native_barrier = comm::barrier as Call::Barrier, (comm: long) -> void;
     "startBarrier" Java_mpjdev_core_Native_startBarrier = comm::start_barrier, (comm: long) -> long;
     "startDup" Java_mpjdev_core_Native_startDup = comm::start_dup, (comm: long) -> long;
     "startCreate" Java_mpjdev_core_Native_startCreate = comm::start_create, (comm: long, ids/length: ints) -> long;
@@ -141,17 +143,17 @@ natives! {
     "startIntercomm" Java_mpjdev_core_Native_startIntercomm = comm::start_intercomm,
         (comm: long, leader: int, peer: long, remote_leader: int, tag: int) -> long;
     "startMerge" Java_mpjdev_core_Native_startMerge = comm::start_merge, (comm: long, high: bool) -> long;
-    "advance" Java_mpjdev_core_Native_advance = comm::advance, (operation: long, blocking: bool) -> long;
+    "advance" Java_mpjdev_core_Native_advance = comm::advance as Call::Create, (operation: long, blocking: bool) -> long;
     "freeOperation" Java_mpjdev_core_Native_freeOperation = comm::free_operation, (operation: long) -> void;
-    "bcast" Java_mpjdev_core_Native_bcast = collective::bcast_items,
+    "bcast" Java_mpjdev_core_Native_bcast = collective::bcast_items as Call::Bcast,
         (comm: long, datatype: long, array/length/element: array, off: int, count: int, root: int) -> void;
-    "moveBlocks" Java_mpjdev_core_Native_moveBlocks = collective::move_blocks,
+    "moveBlocks" Java_mpjdev_core_Native_moveBlocks = collective::move_blocks as collective::call_of_blocks(how),
         (comm: long, how: int, root: int, send_type: long, from/from_length/from_element: array,
          send_blocks/send_ints: ints, recv_type: long, to/to_length/to_element: array, recv_blocks/recv_ints: ints) -> void;
-    "reduce" Java_mpjdev_core_Native_reduce = collective::reduce_items,
+    "reduce" Java_mpjdev_core_Native_reduce = collective::reduce_items as collective::call_of_reduction(how),
         (comm: long, how: int, root: int, op: int, datatype: long, from/from_length/from_element: array, from_off: int,
          to/to_length/to_element: array, to_off: int, count: int, counts/counts_length: ints) -> void;
-    "reduceWith" Java_mpjdev_core_Native_reduceWith = collective::reduce_with,
+    "reduceWith" Java_mpjdev_core_Native_reduceWith = collective::reduce_with as collective::call_of_reduction(how),
         (comm: long, how: int, root: int, commutative: bool, datatype: long,
          from/from_length/from_element: array, from_off: int, to/to_length/to_element: array, to_off: int, count: int,
          counts/counts_length: ints, combiner: combiner, low/low_length/low_element: array,
@@ -167,21 +169,21 @@ natives! {
     "typeElements" Java_mpjdev_core_Native_typeElements = types::elements,
         (datatype: long, off: int, count: int, length: int, out/room: ints) -> int;
     "freeType" Java_mpjdev_core_Native_freeType = types::free, (datatype: long) -> void;
-    "sendTyped" Java_mpjdev_core_Native_sendTyped = typed::send,
+    "sendTyped" Java_mpjdev_core_Native_sendTyped = typed::send as Call::Send,
         (comm: long, datatype: long, array/length/element: array, off: int, count: int, dest: int, tag: int,
          synchronous: bool) -> void;
-    "isendTyped" Java_mpjdev_core_Native_isendTyped = typed::isend,
+    "isendTyped" Java_mpjdev_core_Native_isendTyped = typed::isend as Call::Isend,
         (comm: long, datatype: long, array/length/element: array, off: int, count: int, dest: int, tag: int,
          synchronous: bool) -> long;
-    "recvTyped" Java_mpjdev_core_Native_recvTyped = typed::recv,
+    "recvTyped" Java_mpjdev_core_Native_recvTyped = typed::recv as Call::Recv,
         (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int,
          out: status) -> long;
-    "recvTypedFrom" Java_mpjdev_core_Native_recvTypedFrom = typed::recv_from,
+    "recvTypedFrom" Java_mpjdev_core_Native_recvTypedFrom = typed::recv_from as Call::Recv,
         (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
-    "irecvTyped" Java_mpjdev_core_Native_irecvTyped = typed::irecv,
+    "irecvTyped" Java_mpjdev_core_Native_irecvTyped = typed::irecv as Call::Irecv,
         (comm: long, datatype: long, array/length/element: array, off: int, count: int, source: int, tag: int,
          out: status) -> long;
-    "sendrecvTyped" Java_mpjdev_core_Native_sendrecvTyped = typed::sendrecv,
+    "sendrecvTyped" Java_mpjdev_core_Native_sendrecvTyped = typed::sendrecv as Call::Sendrecv,
         (comm: long, from_type: long, from/from_length/from_element: array, from_off: int, send_count: int, dest: int,
          send_tag: int, to_type: long, to/to_length/to_element: array, to_off: int, recv_count: int, source: int,
          recv_tag: int, out: status) -> long;
@@ -222,7 +224,7 @@ natives! {
         (size: int, index/nodes: ints, edges/edge_count: ints) -> int;
     "markCounts" Java_mpjdev_core_Native_markCounts = stats::mark, () -> void;
     "counts" Java_mpjdev_core_Native_counts = stats::since_mark, () -> text;
-    "printStats" Java_mpjdev_core_Native_printStats = stats::print, () -> void;
+    "reportEnd" Java_mpjdev_core_Native_reportEnd = stats::report_end, () -> void;
     "failureNames" Java_mpjdev_core_Native_failureNames = failure_names, () -> text;
     "constants" Java_mpjdev_core_Native_constants = constants, () -> text;
     "panic" Java_mpjdev_core_Native_panic = panic, (handle: long, text: string) -> void;

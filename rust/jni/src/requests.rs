@@ -1,6 +1,7 @@
 //! Calls about several requests: their completion, and those that a rank has left.
 
 use mpjdev_engine::{Comm, DeviceError, Done};
+use mpjdev_profile::Call;
 
 use crate::array::Array;
 use crate::boundary::{Env, ObjectArray, put_exception};
@@ -21,6 +22,18 @@ const SOME: i32 = 2;
 /// The constants that Java has as well.
 pub(crate) const CONSTANTS: [(&str, i64); 4] =
     [("FAILED", FAILED), ("ALL", ALL as i64), ("ANY", ANY as i64), ("SOME", SOME as i64)];
+
+/// The call of the profile.
+pub(crate) fn call(how: i32, blocking: bool) -> Call {
+    match (how, blocking) {
+        (ALL, true) => Call::Waitall,
+        (ALL, false) => Call::Testall,
+        (SOME, true) => Call::Waitsome,
+        (SOME, false) => Call::Testsome,
+        (_, true) => Call::Waitany,
+        (_, false) => Call::Testany,
+    }
+}
 
 /// The requests of a call that are not zero.
 struct Batch {

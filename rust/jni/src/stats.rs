@@ -1,5 +1,6 @@
-//! Statistics of this process's rank, for `MPJDEV_STATS` and for the benchmark's programs.
+//! Statistics of this process's rank, for `MPJDEV_STATS` and for the benchmark's programs, and its profile.
 
+use mpjdev_engine::Comm;
 use mpjdev_engine::lock_order::{LockRank, Mutex};
 use mpjdev_engine::stats::Datagrams;
 
@@ -29,12 +30,27 @@ pub(crate) fn since_mark(_: &mut Env) -> Result<String, Failure> {
     Ok(counted().zip(mark).map_or_else(String::new, |(now, mark)| now.since(&mark).words()))
 }
 
-/// Writes the statistics of the process's rank to standard error, if the environment asks for it and they
-/// were not written yet.
+/// Reports what the process's rank has counted: statistics to standard error, unless they were printed
+/// before, and its profile to its file. The environment asks for either.
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
-pub(crate) fn print(_: &mut Env) -> Result<(), Failure> {
+pub(crate) fn report_end(_: &mut Env) -> Result<(), Failure> {
     if let Some(rank) = handle::process_rank() {
         rank.print_stats();
     }
+    write_profile();
     Ok(())
+}
+
+/// Begins the profile of the process's rank. A rank runs without one if it cannot begin.
+pub(crate) fn start_profile(world: &Comm) {
+    if let Err(error) = mpjdev_profile::start(world.world_rank(), world.size() as u32) {
+        eprintln!("mpjdev: no profile of rank {}: {error}", world.world_rank());
+    }
+}
+
+/// Writes the profile of the process's rank so far.
+pub(crate) fn write_profile() {
+    if let Err(error) = mpjdev_profile::write() {
+        eprintln!("mpjdev: the profile of this rank is lost: {error}");
+    }
 }

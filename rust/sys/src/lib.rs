@@ -27,6 +27,8 @@ pub mod segment;
 pub mod stream;
 pub mod thread_cache;
 #[cfg(not(loom))]
+pub mod ticks;
+#[cfg(not(loom))]
 pub mod tunnel;
 pub mod wake_request;
 

@@ -4,12 +4,13 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use thiserror::Error;
 
+use super::profile::ProfileOptions;
 use crate::hosts::allocation::{self, Allocation, AllocationError, System};
 use crate::hosts::hello::Setup;
 use crate::hosts::host_list::{Host, HostListError, parse_hostfile, parse_hosts};
@@ -77,6 +78,7 @@ pub(super) struct Request<'a> {
     pub(super) program: &'a [OsString],
     /// Variables for the ranks.
     pub(super) exports: &'a [(OsString, OsString)],
+    pub(super) profile: &'a ProfileOptions,
     /// Addresses that ranks may listen at.
     pub(super) addresses: &'a [IpAddr],
     /// Further options, in the words of `mpjdev run`.
@@ -209,7 +211,7 @@ impl HostOptions {
         let folder = env::current_dir().map_err(here("the working directory"))?;
         let setup = Setup {
             words: texts(request.program)?,
-            variables: variables(request.exports)?,
+            variables: variables(request.exports, request.profile.variables_of_hosts())?,
             folder: text(folder.into_os_string())?,
             class_path: entries(&program)?,
             needs_java: program.is_java,
@@ -232,6 +234,7 @@ impl HostOptions {
             grace: request.grace,
             init_timeout: request.init_timeout,
             keep_going: request.keep_going,
+            profiles: request.profile.folder().map(Path::to_owned),
             is_verbose: self.verbose,
         })
     }
@@ -279,14 +282,17 @@ fn entries(program: &Program) -> Result<Vec<String>, HostsError> {
 }
 
 /// Variables for the ranks: those of `-x`, and ours of this environment.
-fn variables(exports: &[(OsString, OsString)]) -> Result<Vec<(String, String)>, HostsError> {
+fn variables(
+    exports: &[(OsString, OsString)],
+    own: Vec<(OsString, OsString)>,
+) -> Result<Vec<(String, String)>, HostsError> {
     let is_ours = |name: &OsString| {
         let name = name.to_string_lossy();
         FORWARDED.iter().any(|begin| name.starts_with(begin)) && !KEPT.contains(&&*name)
     };
     let inherited = env::vars_os().filter(|(name, _)| is_ours(name));
     let class_path = env::var_os("CLASSPATH").map(|path| ("CLASSPATH".into(), path));
-    let all = inherited.chain(class_path).chain(exports.iter().cloned());
+    let all = inherited.chain(class_path).chain(exports.iter().cloned()).chain(own);
     all.map(|(name, value)| Ok((text(name)?, text(value)?))).collect()
 }
 

@@ -10,7 +10,7 @@ use mpjdev_proto::impi::startup::{Failure, Limits, Server, ServerSettings, Setti
 use thiserror::Error;
 
 use super::Text;
-use super::run::seconds;
+use super::values::seconds;
 use crate::impi::auth;
 use crate::impi::server::{Ending, ServerDriver, print_line};
 

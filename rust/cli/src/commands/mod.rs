@@ -6,7 +6,9 @@ pub mod impi_server;
 pub mod inspect;
 pub mod machine;
 pub mod mpi_info;
+pub mod profile;
 pub mod run;
+mod values;
 pub mod words;
 
 use std::ffi::OsString;
@@ -38,6 +40,8 @@ pub enum Command {
     Inspect(inspect::Inspect),
     /// Print the C MPI that ranks find on this machine, and its abilities
     MpiInfo(mpi_info::MpiInfo),
+    /// Make table and page from the profiles that ranks have written
+    Profile(profile::Profile),
     /// Run the ranks of a program as processes of this machine; also called mpjrun
     Run(Box<run::Run>),
 }
@@ -70,6 +74,7 @@ impl Command {
             Command::ImpiServer(server) => server.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::MpiInfo(info) => info.run(),
+            Command::Profile(profile) => profile.run(),
             Command::Run(run) => run.run(args, is_monitor),
         }
     }

@@ -1,6 +1,5 @@
 //! `mpjdev run`, also called `mpjrun`: the launcher of a program's ranks as processes of this machine.
 
-use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -17,6 +16,8 @@ use thiserror::Error;
 
 use super::host_options::{HostOptions, HostsError, Request};
 use super::machine::{LIBRARY_JAR, Machine, own_file};
+use super::profile::ProfileOptions;
+use super::values::{seconds, variable};
 use super::{Text, words};
 use crate::hosts::{self, plan::HostsPlan};
 use crate::impi::auth;
@@ -99,6 +100,9 @@ pub struct Run {
 
     #[command(flatten)]
     hosts: HostOptions,
+
+    #[command(flatten)]
+    profile: ProfileOptions,
 
     /// Begin each line of output with its rank in brackets
     #[arg(long)]
@@ -297,7 +301,12 @@ impl Run {
                 AnyPlan::Hosts(plan) if self.hosts.dry_run => return Ok(print(&plan.shown())),
                 AnyPlan::Hosts(plan) if is_monitor => hosts::monitor::run(*plan),
                 AnyPlan::Ranks(plan) if is_monitor => monitor::run(*plan),
-                AnyPlan::Hosts(_) | AnyPlan::Ranks(_) => launcher::run(args),
+                AnyPlan::Hosts(_) | AnyPlan::Ranks(_) => {
+                    self.profile.prepare().map_err(|error| (super::UNUSABLE, error.to_string()))?;
+                    let result = launcher::run(args);
+                    self.profile.report();
+                    result
+                }
             };
             result.map_err(|error| (1, error.to_string()))
         });
@@ -325,6 +334,7 @@ impl Run {
             ranks: self.ranks,
             program: &self.program,
             exports: &self.export,
+            profile: &self.profile,
             addresses: &self.address,
             words: self.words_for_host(),
             connect_time: self.connect_timeout.unwrap_or(network::CONNECT_TIME),
@@ -416,7 +426,7 @@ impl Run {
             host: self.host(),
             sites: self.sites.map(|_| self.sites_plan(ranks, args)),
             report_pipe: self.report_pipe.clone(),
-            exports: self.export.clone(),
+            exports: self.export.iter().cloned().chain(self.profile.variables()).collect(),
         })
     }
 
@@ -480,7 +490,8 @@ impl Run {
 
     fn sites_plan(&self, ranks: u32, args: &[OsString]) -> SitesPlan {
         let dialect = if self.dialect == Some(Text::Draft) { "draft" } else { "final" };
-        SitesPlan { ranks, dialect, words: words::of_site(args) }
+        let words = self.profile.words_for_site().into_iter().chain(words::of_site(args));
+        SitesPlan { ranks, dialect, words: words.collect() }
     }
 }
 
@@ -496,20 +507,6 @@ enum AnyPlan {
 /// Prints a text on standard output, and returns the exit status.
 fn print(text: &str) -> u8 {
     u8::from(io::stdout().write_all(text.as_bytes()).is_err())
-}
-
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(number).map_err(|e| e.to_string())
-}
-
-/// `NAME=VALUE`, or `NAME` with the value of this process's environment.
-fn variable(text: &str) -> Result<(OsString, OsString), String> {
-    let (name, value) = match text.split_once('=') {
-        Some((name, value)) => (name, value.into()),
-        None => (text, env::var_os(text).ok_or_else(|| format!("{text} is not set here"))?),
-    };
-    if name.is_empty() { Err("a variable needs a name".to_owned()) } else { Ok((name.into(), value)) }
 }
 
 #[cfg(test)]
@@ -551,6 +548,8 @@ mod tests {
             "stage",
             "interface",
             "at_once",
+            "profile",
+            "trace",
             "dry_run",
             "verbose",
             "timeout",
@@ -579,13 +578,5 @@ mod tests {
             let is_known = own.contains(&id) || forwarded.iter().any(|(known, _)| *known == id);
             assert!(is_known, "add {id} to Run::words_for_host and to this test, or to the launcher's own");
         }
-    }
-
-    #[test]
-    fn variable_without_a_value_takes_that_of_the_environment() {
-        assert_eq!(variable("A=b=c"), Ok(("A".into(), "b=c".into())));
-        assert!(variable("PATH").is_ok_and(|(_, value)| !value.is_empty()));
-        assert!(variable("MPJDEV_NO_SUCH_VARIABLE").is_err());
-        assert!(variable("=x").is_err());
     }
 }

@@ -34,6 +34,7 @@ pub(super) const WITH_VALUE: &[&str] = &[
     "--launcher",
     "--interface",
     "--at-once",
+    "--profile",
     "--report-pipe",
     "-np",
 ];
@@ -81,7 +82,7 @@ pub fn known(mut args: Vec<OsString>) -> Vec<OsString> {
 /// The part of the command line that all sites share: the words of `run` without the command's name and
 /// without the options of the launcher that starts all sites.
 pub(super) fn of_site(args: &[OsString]) -> Vec<OsString> {
-    const OWN: [&str; 2] = ["--sites", "--timeout"];
+    const OWN: [&str; 4] = ["--sites", "--timeout", "--profile", "--trace"];
     let words = args.get(1..).unwrap_or_default();
     let is_own = |word: &OsString| {
         let name = word.to_str().map(|word| word.split_once('=').map_or(word, |(name, _)| name));
@@ -133,5 +134,6 @@ mod tests {
         assert_eq!(line, words("-n 3 --connect-timeout 5 x"));
         assert_eq!(of("run -n2 --sites=2 --timeout=1 -cp x Main"), words("-n2 -cp x Main"));
         assert_eq!(of("run --sites 2 -n 2 -- --sites"), words("-n 2 -- --sites"));
+        assert_eq!(of("run --trace --sites 2 --profile d -n 2 Main --trace"), words("-n 2 Main --trace"));
     }
 }

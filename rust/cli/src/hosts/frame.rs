@@ -33,10 +33,15 @@ pub enum Stream {
     Error,
     /// The staged file that was named last, to the agent.
     File,
+    /// The profiles of the host's ranks, one on each line, to the launcher.
+    Profiles,
 }
 
 impl Stream {
-    const ALL: [Stream; 4] = [Stream::Input, Stream::Output, Stream::Error, Stream::File];
+    /// Number of streams.
+    pub const COUNT: usize = 5;
+    const ALL: [Stream; Stream::COUNT] =
+        [Stream::Input, Stream::Output, Stream::Error, Stream::File, Stream::Profiles];
 
     /// Its number, also an index.
     #[must_use]
@@ -287,6 +292,7 @@ mod tests {
             Frame::End(137),
             Frame::Data(Stream::Error, Bytes::from(vec![7; DATA_MAX])),
             Frame::Data(Stream::Input, Bytes::new()),
+            Frame::Data(Stream::Profiles, Bytes::from_static(b"{}\n")),
             Frame::Closed(Stream::Output),
             Frame::Credit(Stream::File, u32::MAX),
             Frame::Heartbeat,
@@ -320,7 +326,7 @@ mod tests {
         for octets in [
             &[kind::SIGNAL, 0, 0, 0, 0][..],
             &[kind::DATA, 0, 0, 0, 0],
-            &[kind::DATA, 0, 0, 0, 1, 4],
+            &[kind::DATA, 0, 0, 0, 1, 5],
             &[kind::CREDIT, 0, 0, 0, 2, 0, 1],
             &[kind::SETUP, 0, 0, 0, 2, b'[', b']'],
         ] {

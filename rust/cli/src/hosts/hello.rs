@@ -20,6 +20,8 @@ pub struct Setup {
     pub class_path: Vec<String>,
     /// Whether the program is started by `java`.
     pub needs_java: bool,
+    /// Whether the ranks write profiles, which the agent sends at their end.
+    pub profiles: bool,
     /// Number of staged files that follow.
     pub files: u32,
     /// Milliseconds without a frame after which the other end is lost.

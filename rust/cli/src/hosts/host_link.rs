@@ -66,6 +66,8 @@ pub enum HostEvent {
     Output(Bytes),
     /// Whole lines of error output.
     Error(Bytes),
+    /// Octets of the profiles of the host's ranks.
+    Profiles(Bytes),
     /// Rank 0 reads no more input.
     InputClosed,
     /// All ranks have ended.
@@ -395,6 +397,10 @@ impl HostLink {
             (Frame::Data(Stream::Error, octets), HostState::Running) => {
                 self.unacknowledged[1] += octets.len();
                 events.push(HostEvent::Error(self.lines[1].handle_octets(&octets)));
+            }
+            (Frame::Data(Stream::Profiles, octets), HostState::Running) => {
+                self.channel.consume(Stream::Profiles, octets.len());
+                events.push(HostEvent::Profiles(octets));
             }
             (Frame::Closed(Stream::Input), HostState::Running) => events.push(HostEvent::InputClosed),
             (Frame::End(status), HostState::Running) => {

@@ -57,6 +57,8 @@ pub struct HostsPlan {
     pub init_timeout: Duration,
     /// Whether the other ranks continue when one fails.
     pub keep_going: bool,
+    /// The folder for the profiles of the ranks, if they write any.
+    pub profiles: Option<PathBuf>,
     /// Whether to print what each host is.
     pub is_verbose: bool,
 }
@@ -112,6 +114,7 @@ impl HostsPlan {
         let words = own.into_iter().chain(self.options.iter().cloned()).chain(program.iter().cloned());
         Setup {
             host: share.host.clone(),
+            profiles: self.profiles.is_some(),
             words: words.collect(),
             files: stage.map_or(0, |stage| stage.sources.len() as u32),
             ..self.setup.clone()

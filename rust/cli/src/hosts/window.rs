@@ -16,12 +16,12 @@ const HEARTBEATS: u32 = 8;
 /// The credit that the receivers of this end's streams have granted.
 #[derive(Debug)]
 pub struct SendCredit {
-    left: [u32; 4],
+    left: [u32; Stream::COUNT],
 }
 
 impl Default for SendCredit {
     fn default() -> SendCredit {
-        SendCredit { left: [CREDIT; 4] }
+        SendCredit { left: [CREDIT; Stream::COUNT] }
     }
 }
 
@@ -50,14 +50,14 @@ impl SendCredit {
 #[derive(Debug)]
 pub struct ReceiveCredit {
     /// Octets that may arrive.
-    granted: [u32; 4],
+    granted: [u32; Stream::COUNT],
     /// Octets that were consumed since the last grant.
-    consumed: [u32; 4],
+    consumed: [u32; Stream::COUNT],
 }
 
 impl Default for ReceiveCredit {
     fn default() -> ReceiveCredit {
-        ReceiveCredit { granted: [CREDIT; 4], consumed: [0; 4] }
+        ReceiveCredit { granted: [CREDIT; Stream::COUNT], consumed: [0; Stream::COUNT] }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod hosts;
 mod job;
+mod profile;
 mod terminal;
 
 use std::fs;

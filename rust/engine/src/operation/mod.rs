@@ -18,7 +18,7 @@ pub(crate) use fast_recv::FastRecv;
 pub use last_barrier::LastBarrier;
 pub use mode::Mode;
 pub use probed::Probed;
-pub(crate) use received_message::{damaged, lengths, physical, received};
+pub(crate) use received_message::{damaged, lengths, payload_len, physical, received};
 pub(crate) use selection::Selection;
 pub(crate) use send_args::SendArgs;
 pub use sent_ahead::SentAhead;

@@ -1,5 +1,6 @@
-//! A message that has arrived at a receive: its checks, and its errors with the sender.
+//! A message that has arrived at a receive: its length, its checks, and its errors with the sender.
 
+use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{BufferError, Message, Slab};
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_proto::send_policy::{LengthError, check_first};
@@ -10,6 +11,12 @@ use crate::request::Completed;
 /// The result of a receive.
 pub(crate) fn received(envelope: Envelope, message: Message) -> Completed {
     Completed { envelope: Some(envelope), message: Some(message) }
+}
+
+/// Octets of a message with the headers of its sections.
+#[inline(always)]
+pub(crate) fn payload_len(message: &Message) -> usize {
+    message.first_len().saturating_sub(MESSAGE_OVERHEAD) + message.secondary_len()
 }
 
 /// A checked message of its physical messages.

@@ -59,8 +59,8 @@ final class Ranks {
         } catch (RuntimeException e) {
             throw Errors.rank(e);
         }
-        if (System.getenv("MPJDEV_STATS") != null) {
-            ProcessEnd.printStats();
+        if (System.getenv("MPJDEV_STATS") != null || System.getenv("MPJDEV_PROFILE") != null) {
+            ProcessEnd.report();
         }
         if (Native.usesMpi()) {
             ProcessEnd.endMpi(process.handle());

@@ -258,8 +258,8 @@ public final class MPI {
             return loader.join();
         }
         long world = Native.processWorld();
-        if (System.getenv("MPJDEV_STATS") != null) {
-            ProcessEnd.printStats();
+        if (System.getenv("MPJDEV_STATS") != null || System.getenv("MPJDEV_PROFILE") != null) {
+            ProcessEnd.report();
         }
         if (Native.usesMpi()) {
             ProcessEnd.endMpi(world);

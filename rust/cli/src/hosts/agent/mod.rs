@@ -9,6 +9,7 @@
 //! does (see [`launcher_link`]).
 
 mod host_check;
+mod profiles;
 mod ranks;
 
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ use super::frame::{Frame, ShellLine, Stream};
 use super::hello::{Setup, StagedFile, Start};
 use super::remote_command::STAGED;
 use crate::job::{descendants, launcher_link};
+use profiles::Profiles;
 use ranks::Ranks;
 
 /// Time for the monitor to end when the launcher is lost. Then it is killed.
@@ -81,6 +83,8 @@ struct Agent {
     files_left: u32,
     arriving: Option<Arriving>,
     ranks: Option<Ranks>,
+    /// The profiles of the ranks, if they write any.
+    profiles: Option<Profiles>,
     has_ended: bool,
 }
 
@@ -120,6 +124,7 @@ fn serve(staged: Option<PathBuf>) -> Result<(), AgentError> {
         files_left: 0,
         arriving: None,
         ranks: None,
+        profiles: None,
         has_ended: false,
     };
     let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -244,14 +249,19 @@ impl Agent {
             return Err(AgentError::Order("no setup before the start"));
         };
         let address = host_check::announced(setup, start)?;
-        self.ranks = Some(Ranks::start(setup, address, self.staged.as_deref())?);
+        let staged = self.staged.as_deref();
+        self.profiles = setup.profiles.then(|| Profiles::create(staged)).transpose()?;
+        let profiles = self.profiles.as_ref().map(Profiles::folder);
+        self.ranks = Some(Ranks::start(setup, address, staged, profiles)?);
         Ok(())
     }
 
     /// Moves octets between the monitor and the launcher, and reports the end of the monitor.
     fn serve_ranks(&mut self) {
         let Some(ranks) = self.ranks.as_mut().filter(|_| !self.has_ended) else { return };
-        if let Some(status) = ranks.advance(&mut self.channel) {
+        if let Some(status) = ranks.advance(&mut self.channel)
+            && self.profiles.as_mut().is_none_or(|profiles| profiles.send(&mut self.channel))
+        {
             self.channel.send(&Frame::End(status));
             self.has_ended = true;
         }

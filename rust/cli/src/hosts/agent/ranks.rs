@@ -50,11 +50,16 @@ pub(super) struct Ranks {
 
 impl Ranks {
     /// Starts the monitor. The ranks announce `address`. `staged` is the folder with the copied files, if the
-    /// launcher has copied any.
+    /// launcher has copied any, and `profiles` the one for profiles, if the ranks write any.
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn start(setup: &Setup, address: IpAddr, staged: Option<&Path>) -> io::Result<Ranks> {
+    pub(super) fn start(
+        setup: &Setup,
+        address: IpAddr,
+        staged: Option<&Path>,
+        profiles: Option<&Path>,
+    ) -> io::Result<Ranks> {
         let (reports, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&reports, true)?;
         let path = format!("/proc/{}/fd/{}", getpid().as_raw_nonzero(), writer.as_raw_fd());
@@ -68,6 +73,7 @@ impl Ranks {
         let words: Vec<_> = words.into_iter().map(Into::into).collect();
         let mut command = Command::new("/proc/self/exe");
         command.envs(setup.variables.iter().map(|(name, value)| (name, value)));
+        command.envs(profiles.map(|folder| (mpjdev_profile::VARIABLE, folder)));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let StartedMonitor { signals, mut child, input } =
             start_monitor(command, &words, Some(theirs.into()))?;

@@ -6,6 +6,7 @@
 
 mod failures;
 mod formation;
+mod profile_files;
 
 use std::ffi::OsString;
 use std::io;
@@ -31,6 +32,7 @@ use crate::job::launcher_link::{Grants, drain, receive_grants, signals};
 use crate::job::output::Sink;
 use crate::job::root_cause::RootCause;
 use crate::job::{descendants, limits};
+use profile_files::ProfileFiles;
 
 /// The status of a job that took too long, as in timeout(1).
 const TIMED_OUT: u8 = 124;
@@ -67,6 +69,7 @@ struct Monitor {
     /// Streams of this process whose reader has closed them.
     closed: Vec<Stream>,
     is_settled: bool,
+    profiles: ProfileFiles,
     closing: Option<Instant>,
     has_killed: bool,
     has_launcher: bool,
@@ -104,6 +107,7 @@ pub fn run(plan: HostsPlan) -> io::Result<u8> {
         settle_at: None,
         closed: Vec::new(),
         is_settled: false,
+        profiles: ProfileFiles::new(&plan),
         closing: None,
         has_killed: false,
         has_launcher: true,
@@ -457,11 +461,18 @@ impl Monitor {
         match event {
             HostEvent::Output(lines) => self.out.put(lines),
             HostEvent::Error(lines) => self.err.put(lines),
+            HostEvent::Profiles(octets) => self.store_profiles(at, &octets),
             HostEvent::InputClosed => self.input = None,
             HostEvent::Exchange(line) => self.handle_exchange(at, &line),
             HostEvent::Failure(line) => self.handle_failure(at, &line),
             HostEvent::Ended(status) => self.handle_end(at, status),
             HostEvent::Lost(why) => self.handle_loss(at, &why),
+        }
+    }
+
+    fn store_profiles(&mut self, at: usize, octets: &[u8]) {
+        if let Err(error) = self.profiles.store(at, octets) {
+            self.print_line(&format!("the profiles of {} are lost: {error}", self.hosts[at].name));
         }
     }
 

@@ -10,7 +10,7 @@ use super::failure::{FAILURE_MAX, failure};
 use super::{CHUNK, DataRun, ELEMENTS, SHORT, elements_of, swap};
 use crate::comm::Status;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv};
+use crate::operation::{Accept, FastRecv, payload_len};
 use crate::packet::PacketEngine;
 
 use super::Posted;
@@ -229,7 +229,11 @@ impl DataRun<'_> {
             let accept = Accept::Packing;
             let received = PacketEngine::try_recv_yielding(packet, selector, capacity, accept, &mut place);
             match received {
-                FastRecv::Done(_) => return place.take().ok_or(DeviceError::NoSuchRequest),
+                FastRecv::Done(envelope) => {
+                    let message = place.take().ok_or(DeviceError::NoSuchRequest)?;
+                    mpjdev_profile::received(envelope.source, || payload_len(&message));
+                    return Ok(message);
+                }
                 FastRecv::Failed(error) => return Err(*error),
                 _ => {}
             }

@@ -56,7 +56,7 @@ public final class Native {
      * Version of the native interface. It is raised on both sides when a method is removed or its signature
      * changes.
      */
-    static final int ABI = 8;
+    static final int ABI = 9;
 
     static {
         if (!SharedLibrary.load()) {
@@ -397,9 +397,9 @@ public final class Native {
 
     /**
      * Prints the statistics of the rank of this process to standard error, once, if {@code MPJDEV_STATS} asks
-     * for them.
+     * for them, and writes its profile, if {@code MPJDEV_PROFILE} names a folder.
      */
-    public static native void printStats();
+    public static native void reportEnd();
 
     // ---- Messages
 

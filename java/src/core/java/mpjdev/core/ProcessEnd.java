@@ -3,22 +3,22 @@ package mpjdev.core;
 import java.lang.Thread.UncaughtExceptionHandler;
 
 /**
- * The end of a process that is a rank: it prints statistics and finalises a C MPI. Internal.
+ * The end of a process that is a rank: it reports what was counted and finalises a C MPI. Internal.
  *
  * <p>All processes of a job finalise an MPI together, once. The end of a rank cannot do that, because a
- * process may become a rank again after it. A rank under mpjrun without statistics does not load this class.
+ * process may become a rank again after it. A rank under mpjrun that counts nothing does not load this class.
  */
 public final class ProcessEnd {
-    private static boolean printsStats;
+    private static boolean reports;
     private static boolean endsMpi;
 
     private ProcessEnd() {}
 
-    /** Makes the process print its statistics, also if it ends without finish. */
-    public static synchronized void printStats() {
-        if (!printsStats) {
-            printsStats = true;
-            Runtime.getRuntime().addShutdownHook(new Thread(Native::printStats, "mpjdev-stats"));
+    /** Makes the process report its statistics and its profile, also if it ends without finish. */
+    public static synchronized void report() {
+        if (!reports) {
+            reports = true;
+            Runtime.getRuntime().addShutdownHook(new Thread(Native::reportEnd, "mpjdev-stats"));
         }
     }
 
