@@ -1,9 +1,12 @@
-//! Jobs whose ranks are threads of one test, over each transport. A rank behaves as a process of its own.
+//! Jobs whose ranks are threads of one test, over each transport: a rank behaves as a process of its own.
+//! Machines that network namespaces simulate.
 //!
 //! No product code uses them. [`mpjdev_bootstrap::job::local`] makes the jobs of `runThreads`.
 #![forbid(unsafe_code)]
 
+pub mod cluster;
 mod datagrams;
+pub mod machines;
 
 use std::sync::Arc;
 

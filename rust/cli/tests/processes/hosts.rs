@@ -3,24 +3,38 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster::Cluster;
-use crate::{Ended, ended, lines, own};
+use mpjdev_testing::cluster::Cluster;
+
+use crate::{DEADLINE, Ended, ended, lines, own, skip};
+
+/// A cluster; the test is skipped if the system refuses.
+fn cluster(hosts: usize) -> Cluster {
+    Cluster::new(hosts, &[]).unwrap_or_else(|why| skip(why))
+}
+
+/// The command of a launcher on the hub of a cluster.
+fn launcher(cluster: &Cluster, hosts: &str) -> Command {
+    let mut command = cluster.launcher(Path::new(env!("CARGO_BIN_EXE_mpjdev")), hosts);
+    command.args(["--timeout", DEADLINE]);
+    command
+}
 
 /// Runs a part on these hosts.
 fn job(cluster: &Cluster, hosts: &str, options: &[&str], part: &str) -> Ended {
     let ended =
-        ended(cluster.launcher(hosts).args(options).arg(own()).arg(part).output().expect("it starts"));
+        ended(launcher(cluster, hosts).args(options).arg(own()).arg(part).output().expect("it starts"));
     cluster.await_end();
     ended
 }
 
 fn hosts_run_a_job_with_the_lines_of_all_ranks() {
-    let cluster = Cluster::new(4);
+    let cluster = cluster(4);
     for (hosts, tags) in [
         ("h0:2,h1:2", ["0@h0", "1@h0", "2@h1", "3@h1"]),
         ("h0:1,h1:3", ["0@h0", "1@h1", "2@h1", "3@h1"]),
@@ -38,7 +52,7 @@ fn hosts_run_a_job_with_the_lines_of_all_ranks() {
 }
 
 fn ranks_announce_the_address_of_the_route_to_the_other_hosts() {
-    let cluster = Cluster::new(2);
+    let cluster = cluster(2);
     for (hosts, address) in [
         ("h0,h1", "h0 at 198.18.0.10, h1 at 198.18.0.11"),
         ("six0,six1", "six0 at fd00:6d70::10, six1 at fd00:6d70::11"),
@@ -55,9 +69,9 @@ fn ranks_announce_the_address_of_the_route_to_the_other_hosts() {
 
 /// No rank starts, and all faults are in one message.
 fn hosts_that_cannot_take_part_are_all_named() {
-    let cluster = Cluster::new(3);
+    let cluster = cluster(3);
     cluster.refuse_key(1);
-    let mut command = cluster.launcher("h0,h1,h2,gone,no-such-host");
+    let mut command = launcher(&cluster, "h0,h1,h2,gone,no-such-host");
     let (status, out, err) = ended(command.arg("app.Main").output().expect("it starts"));
     cluster.await_end();
     assert_eq!((status, out.as_str()), (1, ""), "{err}");
@@ -73,7 +87,7 @@ fn hosts_that_cannot_take_part_are_all_named() {
 }
 
 fn folder_that_a_host_lacks_is_named() {
-    let cluster = Cluster::new(2);
+    let cluster = cluster(2);
     // The hosts share the file system; this host has another one at the place of the folder.
     let folder = cluster.path("work");
     fs::create_dir(&folder).expect("our folder");
@@ -150,8 +164,8 @@ fn kill(pid: i32) {
 
 /// Nothing reports that the link is cut.
 fn cut_link_ends_the_job_and_names_the_host() {
-    let cluster = Cluster::new(2);
-    let mut command = cluster.launcher("h0:2,h1:2");
+    let cluster = cluster(2);
+    let mut command = launcher(&cluster, "h0:2,h1:2");
     command.args(["--peer-timeout", "4"]);
     let mut job = Running::new(command, "needs-the-other-site");
     assert_eq!(job.await_lines(4), ["met\n"; 4]);
@@ -169,8 +183,8 @@ fn cut_link_ends_the_job_and_names_the_host() {
 }
 
 fn killed_server_process_ends_the_job_and_names_the_host() {
-    let cluster = Cluster::new(2);
-    let mut job = Running::new(cluster.launcher("h0:2,h1:2"), "needs-the-other-site");
+    let cluster = cluster(2);
+    let mut job = Running::new(launcher(&cluster, "h0:2,h1:2"), "needs-the-other-site");
     assert_eq!(job.await_lines(4), ["met\n"; 4]);
     let processes = cluster.processes(1);
     let server = processes.iter().find(|(_, line)| line.starts_with("sshd: ")).expect("a connection");
@@ -182,7 +196,7 @@ fn killed_server_process_ends_the_job_and_names_the_host() {
 }
 
 fn nothing_is_left_when_launcher_agent_or_monitor_is_killed() {
-    let cluster = Cluster::new(2);
+    let cluster = cluster(2);
     type Victim = fn(&Cluster, &Running) -> i32;
     let victims: [(&str, Victim); 3] = [
         ("launcher", |_, job| job.child.id() as i32),
@@ -190,7 +204,7 @@ fn nothing_is_left_when_launcher_agent_or_monitor_is_killed() {
         ("monitor", |cluster, _| process(cluster, " __monitor ")),
     ];
     for (victim, pid) in victims {
-        let mut job = Running::new(cluster.launcher("h0:2,h1:2"), "needs-the-other-site");
+        let mut job = Running::new(launcher(&cluster, "h0:2,h1:2"), "needs-the-other-site");
         assert_eq!(job.await_lines(4), ["met\n"; 4], "{victim}");
         kill(pid(&cluster, &job));
         if victim != "launcher" {
@@ -210,7 +224,7 @@ fn process(cluster: &Cluster, part: &str) -> i32 {
 }
 
 fn failed_rank_is_named_with_its_host() {
-    let cluster = Cluster::new(2);
+    let cluster = cluster(2);
     let (status, _, err) = job(&cluster, "h0:1,h1:2", &[], "killed");
     assert_eq!(status, 137, "{err}");
     assert!(
@@ -221,7 +235,7 @@ fn failed_rank_is_named_with_its_host() {
 
 /// The hosts have no Java; a script stands for it and shows that the class path has arrived.
 fn staged_class_path_arrives_and_is_removed() {
-    let cluster = Cluster::new(2);
+    let cluster = cluster(2);
     let folder = cluster.path("classes");
     fs::create_dir_all(format!("{folder}/app")).expect("our folder");
     fs::write(format!("{folder}/app/Main.class"), "class of both hosts\n").expect("our file");
@@ -231,7 +245,7 @@ fn staged_class_path_arrives_and_is_removed() {
     let java = "#!/bin/sh\nwhile [ \"$1\" != -cp ]; do shift; done\ncp=${2%%:*}\necho \"$cp\"\ncat \"$cp/app/Main.class\"\n";
     fs::write(format!("{jdk}/bin/java"), java).expect("our file");
     fs::set_permissions(format!("{jdk}/bin/java"), fs::Permissions::from_mode(0o755)).expect("our file");
-    let mut command = cluster.launcher("localhost:1,h1:2");
+    let mut command = launcher(&cluster, "localhost:1,h1:2");
     command.args(["--stage", "-x", &format!("JAVA_HOME={jdk}"), "-cp", &folder, "app.Main"]);
     let (status, out, err) = ended(command.output().expect("it starts"));
     cluster.await_end();

@@ -2,7 +2,6 @@
 //! runs the tests, each of which starts it again under `mpjdev run`. With a launcher it plays the part that
 //! its argument names.
 
-mod cluster;
 mod connected;
 mod datagrams;
 mod hosts;

@@ -1,7 +1,7 @@
 //! Machines with sshd, simulated by network namespaces that a bridge connects. Each has addresses, keys and
 //! a PATH of its own.
 //!
-//! They need root, `ip` (iproute2) and sshd (openssh-server); tests are skipped elsewhere.
+//! They need root, `ip` (iproute2) and sshd (openssh-server).
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::namespaces::{add_addresses, make_hub, make_machine, name, port, run};
-use crate::skip;
+use crate::machines::{add_addresses, make_hub, make_machine, name, port, run};
 
 const SSHD: &str = "/usr/sbin/sshd";
 /// Maximum time for a server to listen, and for processes to end.
@@ -19,31 +18,34 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const ALIAS: &str = "mpjdev-test-host";
 
 /// One hub, where launchers run, and some hosts. They are removed on drop.
-pub(crate) struct Cluster {
+#[derive(Debug)]
+pub struct Cluster {
     name: String,
     folder: PathBuf,
     servers: Vec<Child>,
 }
 
 impl Cluster {
-    /// A cluster of this many hosts, named h0, h1 and so on. Skips the test if the system refuses.
-    pub(crate) fn new(hosts: usize) -> Cluster {
+    /// A cluster of this many hosts, named h0, h1 and so on. A remote shell finds these commands besides
+    /// those of a small system.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn new(hosts: usize, commands: &[&str]) -> Result<Cluster, String> {
         let name = name();
         let folder = std::env::temp_dir().join(&name);
         let mut cluster = Cluster { name, folder, servers: Vec::new() };
-        if let Err(why) = cluster.make(hosts) {
-            skip(why);
-        }
-        cluster
+        cluster.make(hosts, commands)?;
+        Ok(cluster)
     }
 
-    fn make(&mut self, hosts: usize) -> Result<(), String> {
+    fn make(&mut self, hosts: usize, commands: &[&str]) -> Result<(), String> {
         if !Path::new(SSHD).exists() {
             return Err(format!("no {SSHD} (Debian: apt-get install openssh-server)"));
         }
         let hub = self.hub();
         make_hub(&hub, &["198.18.0.1/24", "fd00:6d70::1/64"])?;
-        self.make_keys(hosts)?;
+        self.make_keys(hosts, commands)?;
         for host in 0..hosts {
             let machine = self.host(host);
             let addresses = [format!("{}/24", address(host)), format!("fd00:6d70::{}/64", 10 + host)];
@@ -57,7 +59,7 @@ impl Cluster {
     }
 
     /// The keys of server and client, the client's configuration, and a PATH without Java for each host.
-    fn make_keys(&self, hosts: usize) -> Result<(), String> {
+    fn make_keys(&self, hosts: usize, commands: &[&str]) -> Result<(), String> {
         let failed = |error: std::io::Error| error.to_string();
         fs::create_dir(&self.folder).map_err(failed)?;
         fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o755)).map_err(failed)?;
@@ -80,7 +82,8 @@ impl Cluster {
         config += "Host gone\n  HostName 198.18.0.99\n";
         fs::write(self.path("config"), config).map_err(failed)?;
         fs::create_dir(self.folder.join("bin")).map_err(failed)?;
-        for tool in ["sh", "uname", "mktemp", "mkdir", "head", "chmod", "rm", "cat", "ls", "sleep"] {
+        let system = ["sh", "uname", "mktemp", "mkdir", "head", "chmod", "rm", "cat", "ls", "sleep"];
+        for tool in system.iter().chain(commands) {
             let found = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(tool));
             let found = found.iter().find(|file| file.exists()).ok_or_else(|| format!("no {tool}"))?;
             symlink(found, self.folder.join("bin").join(tool)).map_err(failed)?;
@@ -134,39 +137,57 @@ impl Cluster {
     }
 
     /// The path of a file of this cluster.
-    pub(crate) fn path(&self, name: &str) -> String {
+    ///
+    /// # Panics
+    /// The folder of temporary files has a name that is not UTF-8.
+    pub fn path(&self, name: &str) -> String {
         self.folder.join(name).to_str().expect("UTF-8").to_owned()
     }
 
-    /// The command of a launcher on the hub, which starts agents by ssh.
-    pub(crate) fn launcher(&self, hosts: &str) -> Command {
+    /// The command that reaches the hosts.
+    #[must_use]
+    pub fn shell(&self) -> String {
+        format!("ssh -F {}", self.path("config"))
+    }
+
+    /// A command on the hub.
+    #[must_use]
+    pub fn on_hub(&self, program: &Path) -> Command {
         let mut command = Command::new("ip");
-        command.args([
-            "netns",
-            "exec",
-            &self.hub(),
-            env!("CARGO_BIN_EXE_mpjdev"),
-            "run",
-            "--timeout",
-            crate::DEADLINE,
-        ]);
-        command.args(["--launcher", &format!("ssh -F {}", self.path("config")), "--hosts", hosts]);
+        command.args(["netns", "exec", &self.hub()]).arg(program);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
+    /// The command of a launcher of ours on the hub, which starts agents by ssh. Options and program follow.
+    #[must_use]
+    pub fn launcher(&self, program: &Path, hosts: &str) -> Command {
+        let mut command = self.on_hub(program);
+        command.args(["run", "--launcher", &self.shell(), "--hosts", hosts]);
+        command
+    }
+
     /// Cuts the link of a host.
-    pub(crate) fn cut(&self, host: usize) {
+    ///
+    /// # Panics
+    /// The link is gone.
+    pub fn cut(&self, host: usize) {
         run("ip", &["-n", &self.hub(), "link", "set", &port(host), "down"]).expect("it is there");
     }
 
     /// Refuses the key of the launcher on a host.
-    pub(crate) fn refuse_key(&self, host: usize) {
+    ///
+    /// # Panics
+    /// The file is gone.
+    pub fn refuse_key(&self, host: usize) {
         fs::write(self.path(&format!("authorized{host}")), "").expect("our file");
     }
 
     /// The command lines of the processes of a host, without the server's.
-    pub(crate) fn processes(&self, host: usize) -> Vec<(i32, String)> {
+    ///
+    /// # Panics
+    /// `ip` is gone.
+    pub fn processes(&self, host: usize) -> Vec<(i32, String)> {
         let output =
             Command::new("ip").args(["netns", "pids", &self.host(host)]).output().expect("it has run before");
         let text = String::from_utf8(output.stdout).expect("UTF-8");
@@ -182,7 +203,10 @@ impl Cluster {
     }
 
     /// Waits until no process is left on any host. Those of sshd itself belong to the host.
-    pub(crate) fn await_end(&self) {
+    ///
+    /// # Panics
+    /// Some are left after a deadline.
+    pub fn await_end(&self) {
         let begun = Instant::now();
         loop {
             let left: Vec<_> = (0..self.servers.len()).flat_map(|host| self.processes(host)).collect();
