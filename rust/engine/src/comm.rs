@@ -416,6 +416,7 @@ impl Comm {
         if let FastRecv::Failed(error) = fast {
             return Err(*error);
         }
+        mpjdev_profile::take_time();
         let selection = self.selection(from)?;
         let (envelope, message) =
             self.engine.recv_posted(fast, selection, capacity, accept, spare, wait_control)?;
@@ -499,6 +500,7 @@ impl Comm {
         deadline: Option<Instant>,
         wait_control: &mut dyn WaitControl,
     ) -> Result<Done, DeviceError> {
+        mpjdev_profile::take_time();
         let completed = self.engine.wait(id, deadline, wait_control)?;
         Ok(self.done(completed))
     }

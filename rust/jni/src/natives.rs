@@ -225,6 +225,7 @@ natives! {
     "markCounts" Java_mpjdev_core_Native_markCounts = stats::mark, () -> void;
     "counts" Java_mpjdev_core_Native_counts = stats::since_mark, () -> text;
     "reportEnd" Java_mpjdev_core_Native_reportEnd = stats::report_end, () -> void;
+    "pauseProfile" Java_mpjdev_core_Native_pauseProfile = stats::pause_profile, (paused: bool) -> void;
     "failureNames" Java_mpjdev_core_Native_failureNames = failure_names, () -> text;
     "constants" Java_mpjdev_core_Native_constants = constants, () -> text;
     "panic" Java_mpjdev_core_Native_panic = panic, (handle: long, text: string) -> void;

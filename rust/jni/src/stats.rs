@@ -48,6 +48,13 @@ pub(crate) fn start_profile(world: &Comm) {
     }
 }
 
+/// Stops to count the calls of the process's rank, or counts them again.
+#[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
+pub(crate) fn pause_profile(_: &mut Env, is_paused: bool) -> Result<(), Failure> {
+    mpjdev_profile::pause(is_paused);
+    Ok(())
+}
+
 /// Writes the profile of the process's rank so far.
 pub(crate) fn write_profile() {
     if let Err(error) = mpjdev_profile::write() {

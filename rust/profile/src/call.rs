@@ -61,11 +61,12 @@ impl Call {
         self as u8 >= Call::Barrier as u8
     }
 
-    /// Whether a function of the program, which may make calls, can run inside of the call.
+    /// Whether the call takes some nanoseconds if it does not wait and its message is short.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(crate) fn has_upcalls(self) -> bool {
-        matches!(self, Call::Reduce | Call::Allreduce | Call::ReduceScatter | Call::Scan)
+    pub(crate) fn may_be_short(self) -> bool {
+        use Call::{Iprobe, Irecv, Isend, Recv, Send, Test};
+        matches!(self, Send | Isend | Recv | Irecv | Iprobe | Test)
     }
 }
 

@@ -22,9 +22,9 @@ mod totals;
 pub use call::Call;
 pub use rank_profile::{ProfileError, RankProfile};
 #[cfg(not(loom))]
-pub use session::{start, write};
+pub use session::{pause, start, write};
 #[cfg(not(loom))]
-pub use span::{Span, received, sent};
+pub use span::{Span, received, sent, take_time};
 
 /// The variable that names the folder for the files of the ranks.
 pub const VARIABLE: &str = "MPJDEV_PROFILE";
@@ -40,8 +40,11 @@ mod model {
     /// Notes a message that was sent.
     pub fn sent(_: u32, _: impl FnOnce() -> usize) {}
 
+    /// Times the call of this thread.
+    pub fn take_time() {}
+
     /// Notes a message that was received.
     pub fn received(_: u32, _: impl FnOnce() -> usize) {}
 }
 #[cfg(loom)]
-pub use model::{received, sent};
+pub use model::{received, sent, take_time};

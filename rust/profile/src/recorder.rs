@@ -58,14 +58,14 @@ pub(crate) struct Recorder {
     keeps_events: bool,
     /// Ticks at the first call.
     pub(crate) begun: u64,
-    pub(crate) in_calls: AtomicU64,
     /// Ticks at the begin of the call in progress, 0 without one, and its number.
-    pub(crate) current: AtomicU64,
+    current: AtomicU64,
     current_call: AtomicU8,
     /// By call, and by peer with one more for no peer.
     pub(crate) calls: [OnceLock<Box<[Count]>>; Call::ALL.len()],
     pub(crate) peers: OnceLock<Box<[Messages]>>,
     pub(crate) sizes: [AtomicU64; SIZES],
+    short_ticks: [AtomicU64; Call::ALL.len()],
     /// Ticks that a call must exceed to be one of the longest.
     long_from: AtomicU64,
     pub(crate) longest: Mutex<Vec<Single>>,
@@ -89,12 +89,12 @@ impl Recorder {
             size,
             keeps_events,
             begun,
-            in_calls: AtomicU64::new(0),
             current: AtomicU64::new(0),
             current_call: AtomicU8::new(0),
             calls: [const { OnceLock::new() }; Call::ALL.len()],
             peers: OnceLock::new(),
             sizes: [const { AtomicU64::new(0) }; SIZES],
+            short_ticks: [const { AtomicU64::new(0) }; Call::ALL.len()],
             long_from: AtomicU64::new(0),
             longest: Mutex::new(LockRank::Leaf, Vec::new()),
             events: Mutex::new(LockRank::Leaf, Vec::new()),
@@ -107,15 +107,24 @@ impl Recorder {
         self.peers.get_or_init(|| filled(self.size)).get(peer as usize)
     }
 
+    /// Counts a call that has no time of its own.
     #[inline(always)]
-    pub(crate) fn note_call(
-        &self,
-        call: Call,
-        peer: u32,
-        begin: u64,
-        ticks: u64,
-        (sent, received): (u64, u64),
-    ) {
+    pub(crate) fn note_untimed(&self, call: Call, peer: u32, octets: (u64, u64)) {
+        self.note(call, peer, self.short_ticks(call), octets);
+    }
+
+    /// Counts a call.
+    pub(crate) fn note_timed(&self, call: Call, peer: u32, begin: u64, ticks: u64, octets: (u64, u64)) {
+        self.note(call, peer, ticks, octets);
+        if ticks > self.long_from.load(Relaxed) || self.keeps_events {
+            let peer = Some(peer).filter(|peer| (*peer as usize) < self.size);
+            let (sent, received) = octets;
+            self.keep(Single { thread: self.number, call, peer, begin, ticks, sent, received });
+        }
+    }
+
+    #[inline(always)]
+    fn note(&self, call: Call, peer: u32, ticks: u64, (sent, received): (u64, u64)) {
         let counts = self.calls[call as usize].get_or_init(|| filled(self.size + 1));
         if let Some(count) = counts.get((peer as usize).min(self.size)) {
             add(&count.calls, 1);
@@ -123,13 +132,31 @@ impl Recorder {
             add(&count.sent, sent);
             add(&count.received, received);
         }
-        add(&self.in_calls, ticks);
-        if ticks > self.long_from.load(Relaxed) || self.keeps_events {
-            let peer = Some(peer).filter(|peer| (*peer as usize) < self.size);
-            self.keep(Single { thread: self.number, call, peer, begin, ticks, sent, received });
-        }
     }
 
+    /// Ticks from which the call in progress is timed; 0 if it is not.
+    #[inline(always)]
+    pub(crate) fn begun_at(&self) -> u64 {
+        self.current.load(Relaxed)
+    }
+
+    /// Ticks of the last short call of this name that was timed; 0 if none was.
+    #[inline(always)]
+    pub(crate) fn short_ticks(&self, call: Call) -> u64 {
+        self.short_ticks[call as usize].load(Relaxed)
+    }
+
+    pub(crate) fn set_short_ticks(&self, call: Call, ticks: u64) {
+        self.short_ticks[call as usize].store(ticks, Relaxed);
+    }
+
+    /// Whether a short call of this name needs no time of its own.
+    #[inline(always)]
+    pub(crate) fn may_stay_untimed(&self, call: Call) -> bool {
+        self.short_ticks(call) != 0 && !self.keeps_events
+    }
+
+    /// Begins a call, which is timed from these ticks on, or not for 0.
     #[inline(always)]
     pub(crate) fn begin(&self, call: Call, begin: u64) {
         self.current_call.store(call as u8, Relaxed);
@@ -174,24 +201,26 @@ mod tests {
     #[test]
     fn call_counts_under_its_peer_or_under_none() {
         let recorder = recorder(2);
-        recorder.note_call(Call::Recv, 1, 0, 5, (0, 8));
-        recorder.note_call(Call::Recv, 1, 0, 7, (0, 8));
-        recorder.note_call(Call::Recv, NONE, 0, 1, (0, 0));
+        recorder.note_timed(Call::Recv, 1, 1, 5, (0, 8));
+        recorder.set_short_ticks(Call::Recv, 7);
+        recorder.note_untimed(Call::Recv, 1, (0, 8));
+        recorder.note_timed(Call::Recv, NONE, 2, 1, (0, 0));
         let counts = recorder.calls[Call::Recv as usize].get().expect("counts");
         let shown = |at: usize| {
             let Count { calls, ticks, received, .. } = &counts[at];
             (calls.load(Relaxed), ticks.load(Relaxed), received.load(Relaxed))
         };
         assert_eq!([shown(0), shown(1), shown(2)], [(0, 0, 0), (2, 12, 16), (1, 1, 0)]);
-        assert_eq!(recorder.in_calls.load(Relaxed), 13);
     }
 
     #[test]
     fn longest_calls_are_kept_in_their_order() {
         let recorder = recorder(1);
         for ticks in (1..=100).chain((1..=100).rev()) {
-            recorder.note_call(Call::Send, 0, 0, ticks, (0, 0));
+            recorder.note_timed(Call::Send, 0, 1, ticks, (0, 0));
         }
+        recorder.set_short_ticks(Call::Send, 1000);
+        recorder.note_untimed(Call::Send, 0, (0, 0));
         let longest: Vec<u64> = recorder.longest.lock().iter().map(|single| single.ticks).collect();
         assert_eq!(longest, [100, 100, 99, 99, 98, 98, 97, 97, 96, 96]);
     }
@@ -204,7 +233,7 @@ mod tests {
         let Some(Single { call, begin, ticks, .. }) = recorder.current(50) else { panic!("none") };
         assert_eq!((call, begin, ticks), (Call::Recv, 20, 30));
         assert!(recorder.current(10).is_none(), "it has begun later");
-        recorder.current.store(0, Relaxed);
+        recorder.begin(Call::Recv, 0);
         assert!(recorder.current(50).is_none());
     }
 

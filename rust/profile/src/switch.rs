@@ -20,6 +20,11 @@ pub(crate) fn turn_on(events: u64) {
     IS_ON.store(true, Relaxed);
 }
 
+/// Stops to count calls, or counts them again.
+pub(crate) fn pause(is_paused: bool) {
+    IS_ON.store(!is_paused, Relaxed);
+}
+
 /// Whether there is room for another single call.
 pub(crate) fn take_event() -> bool {
     let taken = EVENTS_LEFT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));

@@ -37,7 +37,6 @@ pub(crate) struct Totals {
     /// Messages and octets sent, messages and octets received.
     peers: BTreeMap<usize, Counted>,
     sizes: [u64; SIZES],
-    in_calls: u64,
     /// Ticks from the first call of each thread to its end.
     threads: u64,
     longest: Vec<Single>,
@@ -50,7 +49,6 @@ impl Default for Totals {
             calls: BTreeMap::new(),
             peers: BTreeMap::new(),
             sizes: [0; SIZES],
-            in_calls: 0,
             threads: 0,
             longest: Vec::new(),
             events: Vec::new(),
@@ -81,11 +79,9 @@ impl Totals {
             add(&mut totals.peers, peer, counted.map(|count| count.load(Relaxed)));
         }
         totals.sizes = std::array::from_fn(|size| recorder.sizes[size].load(Relaxed));
-        totals.in_calls = recorder.in_calls.load(Relaxed);
         // A rank that is ended waits in it.
         if let Some(current) = recorder.current(now) {
             add(&mut totals.calls, (current.call as usize, usize::MAX), [1, current.ticks, 0, 0]);
-            totals.in_calls += current.ticks;
             totals.longest.push(current);
         }
         totals.threads = now.saturating_sub(recorder.begun);
@@ -98,7 +94,6 @@ impl Totals {
         other.calls.into_iter().for_each(|(key, more)| add(&mut self.calls, key, more));
         other.peers.into_iter().for_each(|(key, more)| add(&mut self.peers, key, more));
         self.sizes.iter_mut().zip(other.sizes).for_each(|(sum, more)| *sum += more);
-        self.in_calls += other.in_calls;
         self.threads += other.threads;
         self.longest.extend(other.longest);
         self.longest.sort_by_key(|single| std::cmp::Reverse(single.ticks));
@@ -108,6 +103,7 @@ impl Totals {
 
     /// The counts in the form of the file.
     pub(crate) fn profile(self, ranks: u32, clock: &Clock) -> RankProfile {
+        let in_calls = self.calls.values().map(|[_, ticks, ..]| ticks).sum();
         let calls = self.calls.into_iter().map(|((call, peer), [count, ticks, sent, received])| CallCount {
             call: Call::ALL[call].name().to_owned(),
             peer: u32::try_from(peer).ok().filter(|peer| *peer < ranks),
@@ -137,7 +133,7 @@ impl Totals {
             version: VERSION,
             ranks,
             thread_ns: clock.time(self.threads),
-            calls_ns: clock.time(self.in_calls),
+            calls_ns: clock.time(in_calls),
             calls: calls.collect(),
             peers: peers.collect(),
             sizes: self.sizes[..used].to_vec(),

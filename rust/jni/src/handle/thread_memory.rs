@@ -96,6 +96,10 @@ impl ThreadMemory {
                 && slab.is_exclusive()
                 && !(slab.is_private() && IS_SHARED.load(Relaxed))
         };
+        if !is_short {
+            // It is packed next.
+            mpjdev_profile::take_time();
+        }
         if !slot.as_ref().is_some_and(fits) {
             refill(slot, &self.source, len.max(INLINE_MAX))?;
         }
