@@ -16,6 +16,7 @@
 //! | [`figures`], [`targets`], [`series`], [`budget`] | targets and their run; cliffs; costs of one message |
 //! | [`relay`], [`netem`] | impaired networks between sockets, and between network namespaces |
 //! | [`stream`], [`ends`], [`pairs`], [`goodput`] | streams and messages through an impaired network |
+//! | [`profile`], [`hosts`] | costs of whole jobs: counting of calls, start on hosts |
 //! | [`report`], [`counters`], [`page`], [`chart`] | tables, Markdown, SVG |
 #![forbid(unsafe_code)]
 
@@ -36,6 +37,7 @@ pub mod ends;
 pub mod environment;
 pub mod figures;
 pub mod goodput;
+pub mod hosts;
 pub mod impaired;
 pub mod installation;
 pub mod loops;
@@ -47,6 +49,7 @@ pub mod page;
 pub mod pairs;
 pub mod peer;
 mod plain;
+pub mod profile;
 pub mod protocol;
 pub mod rank;
 pub mod relay;

@@ -170,7 +170,7 @@ impl Cluster {
     /// Cuts the link of a host.
     ///
     /// # Panics
-    /// The link is gone.
+    /// There is no such host.
     pub fn cut(&self, host: usize) {
         run("ip", &["-n", &self.hub(), "link", "set", &port(host), "down"]).expect("it is there");
     }
@@ -178,7 +178,7 @@ impl Cluster {
     /// Refuses the key of the launcher on a host.
     ///
     /// # Panics
-    /// The file is gone.
+    /// There is no such host.
     pub fn refuse_key(&self, host: usize) {
         fs::write(self.path(&format!("authorized{host}")), "").expect("our file");
     }
@@ -186,7 +186,7 @@ impl Cluster {
     /// The command lines of the processes of a host, without the server's.
     ///
     /// # Panics
-    /// `ip` is gone.
+    /// `ip` cannot be run.
     pub fn processes(&self, host: usize) -> Vec<(i32, String)> {
         let output =
             Command::new("ip").args(["netns", "pids", &self.host(host)]).output().expect("it has run before");

@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod collectives;
 pub mod contestants;
+pub mod jobs;
 pub mod measure;
 pub mod net;
 pub mod rank;
@@ -57,6 +58,10 @@ pub enum Command {
     /// Measure streams and messages through an impaired network: the system's TCP, mpjdev over UDP, and the
     /// U-Net protocol of 1997
     Goodput(Measure),
+    /// Measure the cost of counting calls for mpjrun --profile
+    Profile(jobs::Profile),
+    /// Compare the start and end of a job on simulated hosts with mpirun of Open MPI
+    Hosts(jobs::Hosts),
     /// Write a page of docs/performance from saved results
     Report(report::Report),
     /// Impaired networks
@@ -83,6 +88,8 @@ impl Command {
             Command::Budget(budget) => budget.run(),
             Command::Figures(measure) => measure.run(Workload::Figures),
             Command::Goodput(measure) => measure.run(Workload::Goodput),
+            Command::Profile(profile) => profile.run(),
+            Command::Hosts(hosts) => hosts.run(),
             Command::Report(report) => report.run(),
             Command::Net(net) => net.run(),
             Command::Rank(rank) => rank.run(),
