@@ -73,7 +73,7 @@ fn start_in(folder: PathBuf, (rank, ranks): (u32, u32), events: usize) {
     switch::turn_on(events as u64);
 }
 
-/// Stops to count calls, or counts them again. Without [`start`] nothing happens.
+/// Stops to count calls, or counts them again. Without [`start`] nothing happens. No thread is in a call.
 pub fn pause(is_paused: bool) {
     if SESSION.lock().is_some() {
         switch::pause(is_paused);

@@ -144,26 +144,40 @@ fn time_from_here(own: &Own) {
 }
 
 /// A call from its begin to its end.
+///
+/// It does not carry whether it is counted: a compiler that knows has two copies of the code between, and
+/// inlines neither.
 #[derive(Debug)]
 #[must_use = "the call ends with it"]
-pub struct Span {
-    is_counted: bool,
-}
+pub struct Span(());
 
 impl Span {
     /// Begins a call.
     #[inline(always)]
     pub fn begin(call: Call) -> Span {
-        Span { is_counted: is_on() && OWN.try_with(|own| begin(own, call)).is_ok() }
+        if is_on() {
+            begin_counted(call);
+        }
+        Span(())
     }
 
     /// Ends the call.
     #[inline(always)]
     pub fn end(self) {
-        if self.is_counted {
-            let _ = OWN.try_with(end);
+        if is_on() {
+            end_counted();
         }
     }
+}
+
+#[inline(never)]
+fn begin_counted(call: Call) {
+    let _ = OWN.try_with(|own| begin(own, call));
+}
+
+#[inline(never)]
+fn end_counted() {
+    let _ = OWN.try_with(end);
 }
 
 fn begin(own: &Own, call: Call) {
@@ -190,9 +204,10 @@ fn begin_inside(own: &Own) {
 }
 
 fn end(own: &Own) {
-    let depth = own.depth.get() - 1;
-    own.depth.set(depth);
-    if depth > 0 {
+    let depth = own.depth.get();
+    own.depth.set(depth.saturating_sub(1));
+    if depth != 1 {
+        // It is inside of another one, or has begun before the counts.
         return;
     }
     let (recorder, call) = (own.recorder(), own.call.get());
