@@ -16,8 +16,8 @@ use super::outcome::median;
 pub const LIMIT: f64 = 1.2;
 /// Launcher of Open MPI, under the name that Debian gives it.
 const THEIRS: &str = "mpirun.openmpi";
-/// Program of Open MPI on each host.
-const DAEMON: &str = "orted";
+/// Program of Open MPI on each host, and the shell that its wrapper needs.
+const DAEMON: [&str; 2] = ["orted", "bash"];
 /// The empty program.
 const PROGRAM: &str = "/bin/true";
 /// Seconds after which a job has failed.
@@ -54,8 +54,8 @@ impl Start {
 /// The system refuses the hosts, Open MPI is missing, or a job fails.
 pub fn on_hosts(launcher: &Path, hosts: usize, ranks: u32, jobs: usize) -> Result<Start, BenchError> {
     let theirs = on_path(THEIRS)?;
-    on_path(DAEMON)?;
-    let cluster = Cluster::new(hosts, &[DAEMON]).map_err(BenchError::Missing)?;
+    on_path(DAEMON[0])?;
+    let cluster = Cluster::new(hosts, &DAEMON).map_err(BenchError::Missing)?;
     let list: Vec<String> = (0..hosts).map(|host| format!("h{host}:{ranks}")).collect();
     let list = list.join(",");
     let mut start =

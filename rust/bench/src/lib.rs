@@ -68,6 +68,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
+use mpjdev_cli::hosts::remote_command;
 use mpjdev_cli::job;
 use thiserror::Error;
 
@@ -75,7 +76,7 @@ use thiserror::Error;
 const UNUSABLE: u8 = 2;
 
 /// Commands of the launcher. This program contains its code, so it starts ranks without an installation too.
-const LAUNCHER: [&str; 3] = ["run", "impi-server", job::MONITOR];
+const LAUNCHER: [&str; 4] = ["run", "impi-server", job::MONITOR, remote_command::AGENT];
 
 /// Runs the command line `args`, the first of which is the name of the program.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {

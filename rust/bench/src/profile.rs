@@ -31,7 +31,7 @@ pub struct Cost {
     pub limit: Option<f64>,
 }
 
-/// Runs one job of so many pairs of turns. `folder` gets its profile.
+/// Runs one job of some pairs of turns. `folder` gets its profile.
 ///
 /// # Errors
 /// It fails, or prints something else.

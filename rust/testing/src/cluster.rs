@@ -1,5 +1,5 @@
-//! Machines with sshd, simulated by network namespaces that a bridge connects. Each has addresses, keys and
-//! a PATH of its own.
+//! Machines with sshd, simulated by network namespaces that a bridge connects. Each has addresses,
+//! keys, a PATH and a folder of temporary files of its own.
 //!
 //! They need root, `ip` (iproute2) and sshd (openssh-server).
 
@@ -78,6 +78,7 @@ impl Cluster {
             config += &format!("Host h{host}\n  HostName {}\n", address(host));
             config += &format!("Host six{host}\n  HostName fd00:6d70::{}\n", 10 + host);
             fs::write(self.path(&format!("authorized{host}")), read("client.pub")?).map_err(failed)?;
+            fs::create_dir(self.path(&format!("tmp{host}"))).map_err(failed)?;
         }
         config += "Host gone\n  HostName 198.18.0.99\n";
         fs::write(self.path("config"), config).map_err(failed)?;
@@ -96,10 +97,11 @@ impl Cluster {
         let config = format!(
             "Port 22\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
              PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
-             PrintMotd no\nLogLevel ERROR\nUseDNS no\nMaxStartups 100\nSetEnv PATH={}\n",
+             PrintMotd no\nLogLevel ERROR\nUseDNS no\nMaxStartups 100\nSetEnv PATH={} TMPDIR={}\n",
             self.path("host"),
             self.path(&format!("authorized{host}")),
-            self.path("bin")
+            self.path("bin"),
+            self.path(&format!("tmp{host}"))
         );
         let file = self.path(&format!("sshd{host}"));
         fs::write(&file, config).map_err(|error| error.to_string())?;

@@ -183,6 +183,15 @@ class BenchTest {
         assertTrue(out.contains("\"name\": \"Java shm\"") && out.contains("\"name\": \"Java shm, predefined\""), out);
     }
 
+    /** Proves that counting is switched between turns: the ranks of mpjrun have a profile. */
+    @Test
+    void shouldMeasureTheCostOfAProfile() throws Exception {
+        String out = program("mpjdev.bench", "profile", "--class-path", System.getProperty("java.class.path"), "--jobs",
+                "1", "--turns", "3");
+        assertTrue(out.contains("## Cost of a profile") && out.contains("a call of a round trip"), out);
+        assertTrue(out.contains("Medians of 1 jobs") && out.contains("at most 15"), out);
+    }
+
     /** Proves that Allreduce combines the values of all ranks, by the predefined sum and by a function. */
     @Test
     void shouldCombineTheValuesOfAllRanks() throws Exception {
