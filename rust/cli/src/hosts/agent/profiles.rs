@@ -11,6 +11,9 @@ use rustix::process::getpid;
 use crate::hosts::channel::Channel;
 use crate::hosts::frame::{DATA_MAX, Stream};
 
+/// Names that are tried for the folder.
+const NAMES_MAX: u32 = 100;
+
 /// The folder, which is removed in the end.
 #[derive(Debug)]
 pub(super) struct Profiles {
@@ -27,9 +30,21 @@ impl Profiles {
     /// The system refuses.
     pub(super) fn create(staged: Option<&Path>) -> io::Result<Profiles> {
         let parent = staged.map_or_else(env::temp_dir, Path::to_owned);
-        let folder = parent.join(format!("mpjdev-profiles-{}", getpid().as_raw_nonzero()));
-        DirBuilder::new().mode(0o700).create(&folder)?;
-        Ok(Profiles { folder, left: None, sending: None })
+        let mut number = 0;
+        loop {
+            let folder = parent.join(format!("mpjdev-profiles-{}-{number}", getpid().as_raw_nonzero()));
+            match DirBuilder::new().mode(0o700).create(&folder) {
+                // An agent with this process id was killed, and has left its folder.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < NAMES_MAX => {
+                    number += 1;
+                }
+                Err(error) => {
+                    let why = format!("the folder for profiles, {}: {error}", folder.display());
+                    return Err(io::Error::new(error.kind(), why));
+                }
+                Ok(()) => return Ok(Profiles { folder, left: None, sending: None }),
+            }
+        }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -72,5 +87,26 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 impl Drop for Profiles {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_of_a_killed_agent_is_left_alone() {
+        let first = Profiles::create(None).expect("a folder");
+        let second = Profiles::create(None).expect("another one");
+        let (first_folder, second_folder) = (first.folder().to_owned(), second.folder().to_owned());
+        assert!(first_folder != second_folder && second_folder.is_dir());
+        drop(second);
+        assert!(first_folder.is_dir() && !second_folder.exists());
+    }
+
+    #[test]
+    fn folder_that_cannot_be_made_is_named() {
+        let error = Profiles::create(Some(Path::new("/proc/none"))).expect_err("no folder").to_string();
+        assert!(error.contains("/proc/none/mpjdev-profiles-"), "{error}");
     }
 }
