@@ -129,8 +129,13 @@ impl Recorder {
         if let Some(count) = counts.get((peer as usize).min(self.size)) {
             add(&count.calls, 1);
             add(&count.ticks, ticks);
-            add(&count.sent, sent);
-            add(&count.received, received);
+            // A call mostly does one of them.
+            if sent > 0 {
+                add(&count.sent, sent);
+            }
+            if received > 0 {
+                add(&count.received, received);
+            }
         }
     }
 
