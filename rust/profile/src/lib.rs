@@ -22,7 +22,7 @@ mod totals;
 pub use call::Call;
 pub use rank_profile::{ProfileError, RankProfile};
 #[cfg(not(loom))]
-pub use session::{pause, start, write};
+pub use session::{pause, start, start_in, write};
 #[cfg(not(loom))]
 pub use span::{Span, received, sent, take_time};
 

@@ -53,7 +53,8 @@ fn events_of(value: Option<OsString>) -> Result<usize, ProfileError> {
         .ok_or_else(|| ProfileError::Events { value: value.to_string_lossy().into_owned() })
 }
 
-fn start_in(folder: PathBuf, (rank, ranks): (u32, u32), events: usize) {
+/// Begins to count as [`start`] does, with the file in this folder, and keeps this number of events.
+pub fn start_in(folder: PathBuf, (rank, ranks): (u32, u32), events: usize) {
     let mut session = SESSION.lock();
     if session.is_some() {
         return;

@@ -1,18 +1,16 @@
 //! The times of short calls, of which only some are timed.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use mpjdev_profile::{Call, RankProfile, Span, VARIABLE, sent, start, take_time, write};
+use mpjdev_profile::{Call, RankProfile, Span, sent, start_in, take_time, write};
 
 /// Calls, of which one in a hundred waits.
 const CALLS: u32 = 1000;
 const WAIT: Duration = Duration::from_micros(500);
 
-/// The calls of a rank, in a process of its own.
+/// The calls of a rank. This process has no other.
 fn run_rank() {
-    start(0, 2).expect("a profile");
     for number in 1..=CALLS {
         let span = Span::begin(Call::Send);
         sent(1, || 16);
@@ -30,17 +28,12 @@ fn run_rank() {
 
 #[test]
 fn slow_waits_among_short_calls_are_all_timed() {
-    const NAME: &str = "slow_waits_among_short_calls_are_all_timed";
-    if env::var_os(VARIABLE).is_some() {
-        return run_rank();
-    }
     let folder = env::temp_dir().join(format!("mpjdev-short-calls-{}", std::process::id()));
     fs::create_dir(&folder).expect("a new folder");
-    let own = env::current_exe().expect("this program");
-    let output = Command::new(own).args(["--exact", NAME]).env(VARIABLE, &folder).output().expect("it runs");
+    start_in(folder.clone(), (0, 2), 0);
+    run_rank();
     let text = fs::read_to_string(folder.join("rank-0.json"));
     fs::remove_dir_all(&folder).expect("removed");
-    assert!(output.status.success(), "{output:?}");
     let profile: RankProfile = serde_json::from_str(&text.expect("a file")).expect("a profile");
 
     let [count] = &profile.calls[..] else { panic!("{:?}", profile.calls) };
