@@ -48,7 +48,7 @@ pub(crate) fn start_profile(world: &Comm) {
     }
 }
 
-/// Stops to count the calls of the process's rank, or counts them again.
+/// Pauses the profile of the process's rank, or resumes it.
 #[allow(clippy::unnecessary_wraps, reason = "the form that all natives have")]
 pub(crate) fn pause_profile(_: &mut Env, is_paused: bool) -> Result<(), Failure> {
     mpjdev_profile::pause(is_paused);

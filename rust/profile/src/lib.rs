@@ -1,4 +1,4 @@
-//! The profile of a rank: how often it called what, with which peer, how many octets and how much time.
+//! The profile of a rank: number, octets and time of its calls, by call and peer.
 //!
 //! The native methods begin and end a [`Span`] for each call; the engine notes the messages. Each thread
 //! counts for itself (`recorder`), and the end of the rank writes the sum to a file ([`rank_profile`]),

@@ -89,7 +89,7 @@ pub struct LongCall {
     pub call: String,
     /// World rank of the peer, as in [`CallCount::peer`].
     pub peer: Option<u32>,
-    /// Its begin, since the end of init.
+    /// Its start, since the end of init.
     pub at_ns: u64,
     /// Its time.
     pub ns: u64,
@@ -97,7 +97,7 @@ pub struct LongCall {
     pub octets: u64,
 }
 
-/// A single call: thread, number of the call in [`Call::ALL`](crate::Call::ALL), begin since the end of init,
+/// A single call: thread, number of the call in [`Call::ALL`](crate::Call::ALL), start since the end of init,
 /// time, peer or -1, octets sent, octets received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event(pub u32, pub u8, pub u64, pub u64, pub i64, pub u64, pub u64);
@@ -126,8 +126,7 @@ pub enum ProfileError {
 }
 
 /// The name of a rank's file.
-#[must_use]
-pub fn file_name(rank: u32) -> String {
+fn file_name(rank: u32) -> String {
     format!("rank-{rank}.json")
 }
 

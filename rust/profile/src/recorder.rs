@@ -36,7 +36,7 @@ pub(crate) struct Messages {
     pub(crate) received: AtomicU64,
 }
 
-/// A single call. Its begin is in ticks.
+/// A single call. Its start is in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Single {
     pub(crate) thread: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Recorder {
     keeps_events: bool,
     /// Ticks at the first call.
     pub(crate) begun: u64,
-    /// Ticks at the begin of the call in progress, 0 without one, and its number.
+    /// Ticks at the start of the call in progress, 0 without one, and its number.
     current: AtomicU64,
     current_call: AtomicU8,
     /// By call, and by peer with one more for no peer.

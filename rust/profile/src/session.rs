@@ -74,7 +74,7 @@ pub fn start_in(folder: PathBuf, (rank, ranks): (u32, u32), events: usize) {
     switch::turn_on(events as u64);
 }
 
-/// Stops to count calls, or counts them again. Without [`start`] nothing happens. No thread is in a call.
+/// Pauses the counts, or resumes them, while no thread is in a call. Does nothing without [`start`].
 pub fn pause(is_paused: bool) {
     if SESSION.lock().is_some() {
         switch::pause(is_paused);

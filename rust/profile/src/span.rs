@@ -25,7 +25,7 @@ struct Own {
     /// Calls in progress: one, and those that functions of the program make within it.
     depth: Cell<u32>,
     call: Cell<Call>,
-    /// Whether it is timed from its begin on.
+    /// Whether it is timed from its start on.
     is_timed: Cell<bool>,
     /// Calls until one is timed.
     untimed: Cell<u32>,
@@ -143,7 +143,7 @@ fn time_from_here(own: &Own) {
     }
 }
 
-/// A call from its begin to its end.
+/// A call from its start to its end.
 ///
 /// It does not carry whether it is counted: a compiler that knows has two copies of the code between, and
 /// inlines neither.

@@ -20,7 +20,7 @@ pub(crate) fn turn_on(events: u64) {
     IS_ON.store(true, Relaxed);
 }
 
-/// Stops to count calls, or counts them again.
+/// Pauses the counts, or resumes them.
 pub(crate) fn pause(is_paused: bool) {
     IS_ON.store(!is_paused, Relaxed);
 }

@@ -6,6 +6,7 @@ pub mod impi_server;
 pub mod inspect;
 pub mod machine;
 pub mod mpi_info;
+mod output;
 pub mod profile;
 pub mod run;
 mod values;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use mpjdev_profile::{EVENTS_VARIABLE, VARIABLE};
 
+use super::output::print;
 use crate::profile::folder::FolderError;
 use crate::profile::{folder, report};
 
@@ -34,10 +35,7 @@ impl Profile {
     /// Writes the files of the job and prints its table.
     pub fn run(&self) -> ExitCode {
         match report(&self.folder) {
-            Ok(table) => {
-                print!("{table}");
-                ExitCode::SUCCESS
-            }
+            Ok(table) => ExitCode::from(print(&table)),
             Err(error) => {
                 eprintln!("mpjdev: {error}");
                 ExitCode::FAILURE

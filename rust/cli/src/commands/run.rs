@@ -1,7 +1,6 @@
 //! `mpjdev run`, also called `mpjrun`: the launcher of a program's ranks as processes of this machine.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
@@ -16,6 +15,7 @@ use thiserror::Error;
 
 use super::host_options::{HostOptions, HostsError, Request};
 use super::machine::{LIBRARY_JAR, Machine, own_file};
+use super::output::print;
 use super::profile::ProfileOptions;
 use super::values::{seconds, variable};
 use super::{Text, words};
@@ -502,11 +502,6 @@ enum AnyPlan {
     Ranks(Box<Plan>),
     /// Of ranks on several hosts.
     Hosts(Box<HostsPlan>),
-}
-
-/// Prints a text on standard output, and returns the exit status.
-fn print(text: &str) -> u8 {
-    u8::from(io::stdout().write_all(text.as_bytes()).is_err())
 }
 
 #[cfg(test)]

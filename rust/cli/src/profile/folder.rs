@@ -35,6 +35,12 @@ pub enum FolderError {
         /// The path.
         folder: PathBuf,
     },
+    /// A file of the user is in the way.
+    #[error("{path} is not of a profile, which would replace it: move it, or name another folder")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no file of a rank.
     #[error(
         "{folder} has no profile of a rank: ranks write one when they finish or their JVM ends; a rank that \
@@ -90,12 +96,32 @@ pub fn prepare(folder: &Path) -> Result<(), FolderError> {
     fs::create_dir_all(folder).map_err(at(folder))?;
     let of_job = [super::JSON, super::PAGE, super::TIMELINE].map(|name| folder.join(name));
     let of_ranks = files(folder)?;
-    for path in of_job.iter().chain(&of_ranks).filter(|path| path.exists()) {
+    let old: Vec<&PathBuf> = of_job.iter().chain(&of_ranks).filter(|path| path.exists()).collect();
+    for path in &old {
+        if !is_ours(path).map_err(at(path))? {
+            return Err(FolderError::Foreign { path: path.to_path_buf() });
+        }
+    }
+    for path in old {
         fs::remove_file(path).map_err(at(path))?;
     }
     // A folder that this user cannot write to is an error before a rank starts.
     let probe = folder.join(super::JSON);
     File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(at(folder))
+}
+
+/// Whether a file is one of a profile, by its first octets. An empty one is.
+fn is_ours(path: &Path) -> io::Result<bool> {
+    const MARKS: [&str; 4] = [
+        "{\"version\":",
+        "{\"size\":",
+        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
+        "<title>Profile of ",
+    ];
+    let mut head = Vec::new();
+    File::open(path)?.take(256).read_to_end(&mut head)?;
+    let head = String::from_utf8_lossy(&head);
+    Ok(head.is_empty() || MARKS.iter().any(|mark| head.contains(mark)))
 }
 
 /// The files of ranks in a folder, in the order of their names.

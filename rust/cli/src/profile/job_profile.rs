@@ -53,7 +53,7 @@ pub struct LongestCall {
     pub call: String,
     /// Its peer.
     pub peer: Option<u32>,
-    /// Its begin, since the end of the rank's init.
+    /// Its start, since the end of the rank's init.
     pub at_ns: u64,
     /// Its time.
     pub ns: u64,

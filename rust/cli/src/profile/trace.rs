@@ -15,7 +15,7 @@ use super::folder::{FolderError, at};
 pub struct Timeline {
     path: PathBuf,
     file: BufWriter<File>,
-    /// The begin of the first rank. A viewer would lose digits of the time since 1970.
+    /// The start of the first rank. A viewer would lose digits of the time since 1970.
     begun_ns: Option<u64>,
 }
 

@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use crate::job::Job;
 use crate::{Folder, lines};
@@ -49,6 +50,18 @@ fn profiles_become_a_table_and_files() {
 }
 
 #[test]
+fn table_that_cannot_be_printed_is_a_failure() {
+    let folder = with_scripts("profile-output");
+    let (profile, rank) = (folder.path("profile"), folder.path("rank"));
+    let (status, _, err) = Job::new(&["-n", "1", "--profile", &profile, &rank]).run();
+    assert_eq!(status, 0, "{err}");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev"));
+    let output = command.args(["profile", &profile]).stdout(full).output().expect("it runs");
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(1), ""));
+}
+
+#[test]
 fn job_of_sites_has_one_profile() {
     let folder = with_scripts("profile-sites");
     let (profile, rank) = (folder.path("profile"), folder.path("rank"));
@@ -87,6 +100,11 @@ fn folder_that_cannot_be_used_is_refused_before_a_rank_starts() {
     let (status, out, err) = Job::new(&["-n", "1", "--profile", &within, "echo", "started"]).run();
     assert_eq!((status, &*out), (2, ""));
     assert!(err.contains("Not a directory"), "{err}");
+    fs::write(folder.path("trace.json"), "[\"mine\"]").expect("a file");
+    let own = folder.path(".");
+    let (status, out, err) = Job::new(&["-n", "1", "--profile", &own, "echo", "started"]).run();
+    assert_eq!((status, &*out), (2, ""));
+    assert!(err.contains("trace.json is not of a profile") && Path::new(&folder.path("trace.json")).exists());
     let (status, _, err) = Job::new(&["-n", "1", "--trace", "echo"]).run();
     assert!(status == 2 && err.contains("--profile"), "{err}");
     let (status, _, err) = Job::new(&["-n", "1", "--profile", &within, "--threads", "Main"]).run();

@@ -401,7 +401,7 @@ public final class Native {
      */
     public static native void reportEnd();
 
-    /** Stops to count the calls of the rank of this process, or counts them again: for a benchmark. */
+    /** Pauses the profile of the rank of this process, or resumes it: for a benchmark. */
     public static native void pauseProfile(boolean paused);
 
     // ---- Messages
