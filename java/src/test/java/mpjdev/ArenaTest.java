@@ -12,12 +12,14 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import mpjdev.core.Segments;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * Direct buffers over arenas (JDK 22 and later). Native code never accesses memory that Java would not
  * access.
  */
+@Tag("jdk")
 class ArenaTest {
     /** JDK 17 compiles the test and has no arenas, so it uses reflection. */
     private static AutoCloseable arena() throws Exception {

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -12,6 +13,7 @@ import org.junit.jupiter.api.Timeout;
  * Blocking calls near the end of the stack: an upcall throws, and that ends the wait and loses no message.
  */
 @Timeout(120)
+@Tag("jdk")
 class DeepStackTest {
     private static final int STACK = 512 << 10;
 

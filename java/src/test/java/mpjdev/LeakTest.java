@@ -19,6 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Leaks: messages of all kinds leave no more open handles and no lost memory. The long tests send a million.
  */
 @Timeout(120)
+@Tag("jdk")
 class LeakTest {
     private static final int MESSAGES = 200_000;
     private static final int MILLION = 1_000_000;

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import mpjdev.Mpjrun.Job;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -14,6 +15,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Loans of message memory whose borrower or owner ends. */
 @Timeout(180)
+@Tag("jdk")
 class LoansTest {
     private static final int MESSAGES = 30;
     private static final int LENGTH = 1_000_000;

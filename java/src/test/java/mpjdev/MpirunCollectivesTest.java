@@ -7,12 +7,14 @@ import java.lang.reflect.Method;
 import java.util.List;
 import java.util.stream.Stream;
 import mpjdev.Mpjrun.Job;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Collective operations over a C MPI: interrupted, and called by virtual threads. */
 @Timeout(180)
+@Tag("jdk")
 class MpirunCollectivesTest {
     static Stream<List<String>> launchers() {
         return Mpirun.launchers();

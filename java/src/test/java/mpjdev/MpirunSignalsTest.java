@@ -22,6 +22,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * of a stack and a safepoint by SIGSEGV, and a division by zero by SIGFPE, while other threads exchange
  * messages and a collector runs.
  */
+@Tag("jdk")
 class MpirunSignalsTest {
     private static final int SOAK_TIMES = 20;
 

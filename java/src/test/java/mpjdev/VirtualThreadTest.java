@@ -13,11 +13,13 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import mpjdev.core.Backoff;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Waits of virtual threads: they do not keep their carriers, so more threads than processors can wait. */
 @Timeout(90)
+@Tag("jdk")
 class VirtualThreadTest {
     private static final int THREADS = 4 * Runtime.getRuntime().availableProcessors();
 

@@ -17,12 +17,14 @@ import java.util.zip.ZipEntry;
 import mpjdev.Comm;
 import mpjdev.Mpjrun;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The library that the launcher unpacks once for all ranks. A rank with another version uses its own. */
 @Timeout(180)
+@Tag("jdk")
 class SharedLibraryTest {
     private static final String ENTRY =
             SharedLibrary.entry();
