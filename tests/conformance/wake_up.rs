@@ -177,18 +177,18 @@ fn threads_exchange(fixture: &TransportFixture, threads: usize, rounds: usize) {
 /// One thread per rank: it always parks on the transport.
 #[test]
 fn a_single_thread_of_a_rank_is_woken_by_the_transport() {
-    ALL.iter().for_each(|fixture| threads_exchange(fixture, 1, amount(3000, 60_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 1, amount(1000, 60_000)));
 }
 
 /// Two threads per rank: one is the driver, the other is parked, and they swap roles often.
 #[test]
 fn two_threads_of_a_rank_hand_over_the_driver() {
-    ALL.iter().for_each(|fixture| threads_exchange(fixture, 2, amount(1500, 60_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 2, amount(500, 60_000)));
 }
 
 #[test]
 fn twelve_threads_of_a_rank_hand_over_the_driver() {
-    ALL.iter().for_each(|fixture| threads_exchange(fixture, 12, amount(300, 15_000)));
+    ALL.iter().for_each(|fixture| threads_exchange(fixture, 12, amount(100, 15_000)));
 }
 
 /// Two threads of a rank wait in a hybrid job, each for another transport.
@@ -199,7 +199,7 @@ fn rank_is_woken_by_intra_node_and_inter_node_sends() {
         run(fixture, RANKS as usize, |harness| {
             let other = |step: usize| (harness.rank() + 1 + (step % 3) as u32) % RANKS;
             harness.threads(2, |k| {
-                for i in 0..amount(300, 6000) {
+                for i in 0..amount(100, 6000) {
                     let (test_message, tag) = (test_message(k, i), k as i32);
                     let mode = if (k + i).is_multiple_of(2) { Mode::Standard } else { Mode::Synchronous };
                     let sent: Vec<_> =
@@ -223,7 +223,7 @@ fn threads_that_sleep_are_woken_by_one_that_only_tests() {
             let over = format!("rank {} is over", harness.rank());
             harness.threads(4, |k| {
                 if k > 0 {
-                    (0..amount(700, 15_000)).for_each(|i| exchange(harness, k, i));
+                    (0..amount(250, 15_000)).for_each(|i| exchange(harness, k, i));
                     harness.post_note(&format!("{over}: {k}"));
                 } else {
                     while !(1..4).all(|k| harness.has_note(&format!("{over}: {k}"))) {

@@ -211,7 +211,7 @@ fn run_seed(fixture: &TransportFixture, seed: u64) {
 
 fn random_traffic_arrives_once_in_order_and_whole(fixture: &TransportFixture) {
     let given = std::env::var(SEED_VARIABLE).ok().map(|seed| seed.parse().expect("a number"));
-    let seeds = given.map_or(1..1 + fixture.amount(25, 400) as u64, |seed| seed..seed + 1);
+    let seeds = given.map_or(1..1 + fixture.amount(12, 400) as u64, |seed| seed..seed + 1);
     for seed in seeds {
         let outcome = std::panic::catch_unwind(|| run_seed(fixture, seed));
         if let Err(panic) = outcome {
