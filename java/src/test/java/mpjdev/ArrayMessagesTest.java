@@ -17,7 +17,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import mpjdev.Mpjrun.Job;
 import mpjdev.core.Native;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
@@ -27,7 +26,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Messages from array to array, on every transport, alone and with a buffer at the other end. */
 @Timeout(180)
-@Tag("jdk")
 class ArrayMessagesTest {
     /** Octets of elements: nothing, around the region copies, inline, by reference, more than one hold. */
     private static final int[] OCTETS = {0, 1, 8, 127, 1024, 1025, 1072, 1080, 40_000, 49_152, 300_000, 1_200_000};

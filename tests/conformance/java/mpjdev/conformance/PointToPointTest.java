@@ -27,7 +27,6 @@ import mpjdev.Request;
 import mpjdev.Status;
 import mpjdev.TimedOutException;
 import mpjdev.TruncationException;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -40,7 +39,6 @@ import org.junit.jupiter.params.provider.EnumSource;
  * is mixed up, doubled or cut cannot pass.
  */
 @Timeout(120)
-@Tag("jdk")
 class PointToPointTest {
     /** Primary payloads from nothing to far past every internal limit. */
     private static final int[] LENGTHS = {0, 1, 7, 100, 250, 1000, 5000, 100_000};

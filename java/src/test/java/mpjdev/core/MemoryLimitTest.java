@@ -20,7 +20,6 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 /** The limit on message memory: collections free memory below it, and errors state the numbers. */
 @Timeout(120)
 @Execution(ExecutionMode.CONCURRENT)
-@Tag("jdk")
 class MemoryLimitTest {
     private static final int PIECE = 1 << 20;
 
