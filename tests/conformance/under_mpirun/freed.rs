@@ -70,6 +70,8 @@ pub(super) fn make_and_free() {
         leave_message(&comm, &source, cycle);
         comm.free();
     }
+    // A rank that has finished is sent nothing more.
+    world.barrier(&mut Uninterruptible).expect("both ranks left their messages");
     world.finish(&mut Uninterruptible).expect("what is freed is dropped");
     println!("freed ... ok");
     mpi::end(None);
