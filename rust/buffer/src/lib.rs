@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capacity;
+pub mod element;
 pub mod encoding;
 pub mod error;
 pub mod header;
@@ -23,6 +24,7 @@ pub mod types;
 mod view;
 pub mod write;
 
+pub use element::Element;
 pub use encoding::Encoding;
 pub use error::{BufferError, Damage, SlabError};
 pub use header::{PrimaryHeader, SecondaryHeader, SectionHeader};
@@ -32,6 +34,6 @@ pub use packing_unit::UnitHeader;
 pub use patch::Patch;
 pub use read::ReadBuffer;
 pub use slab::{Packer, PlainSource, Slab, SlabMemory, SlabSource};
-pub use types::{Element, Type};
+pub use types::Type;
 pub use view::ViewedSlab;
 pub use write::WriteBuffer;

@@ -6,8 +6,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::element::Element;
 use crate::encoding::Encoding;
-use crate::types::Element;
 
 /// The eight octets of the word at `offset`, a multiple of 8.
 #[inline(always)]
@@ -105,58 +105,6 @@ pub fn zero_padding(words: &[AtomicU64], end: usize) {
     }
 }
 
-/// Words that are copied in one step of a loop.
-const STEP: usize = 8;
-
-/// Stores elements, as many as the words hold. A step without a branch leaves the processor to its loads and
-/// stores: the copy takes as long as a copy of memory.
-#[inline(always)]
-fn store_words<T: Element>(words: &[AtomicU64], elements: &[T], encoding: Encoding) {
-    let each = 8 / T::TYPE.size();
-    let store = |word: &AtomicU64, elements: &[T]| {
-        let mut octets = [0; 8];
-        for (slot, element) in octets.chunks_exact_mut(T::TYPE.size()).zip(elements) {
-            slot.copy_from_slice(&element.to_octets(encoding)[..T::TYPE.size()]);
-        }
-        word.store(u64::from_ne_bytes(octets), Relaxed);
-    };
-    let (steps, last) = words.as_chunks::<STEP>();
-    let groups = elements.chunks_exact(STEP * each);
-    let rest = groups.remainder();
-    for (words, group) in steps.iter().zip(groups) {
-        for (word, elements) in words.iter().zip(group.chunks_exact(each)) {
-            store(word, elements);
-        }
-    }
-    for (word, elements) in last.iter().zip(rest.chunks_exact(each)) {
-        store(word, elements);
-    }
-}
-
-/// Copies elements out, as many as the words hold.
-#[inline(always)]
-fn load_words<T: Element>(words: &[AtomicU64], elements: &mut [T], encoding: Encoding) {
-    let each = 8 / T::TYPE.size();
-    let load = |word: &AtomicU64, elements: &mut [T]| {
-        let word = word.load(Relaxed).to_ne_bytes();
-        for (slot, element) in word.chunks_exact(T::TYPE.size()).zip(elements) {
-            let mut octets = [0; 8];
-            octets[..T::TYPE.size()].copy_from_slice(slot);
-            *element = T::from_octets(octets, encoding);
-        }
-    };
-    let (steps, last) = words.as_chunks::<STEP>();
-    let mut groups = elements.chunks_exact_mut(STEP * each);
-    for (words, group) in steps.iter().zip(&mut groups) {
-        for (word, elements) in words.iter().zip(group.chunks_exact_mut(each)) {
-            load(word, elements);
-        }
-    }
-    for (word, elements) in last.iter().zip(groups.into_remainder().chunks_exact_mut(each)) {
-        load(word, elements);
-    }
-}
-
 /// A range of octets in message memory, such as the data of a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Octets<'a> {
@@ -220,11 +168,7 @@ impl<'a> Octets<'a> {
     pub fn put_slice<T: Element>(&self, encoding: Encoding, source: &[T]) {
         let (words, elements) = self.whole_words::<T>(source.len());
         let (whole, rest) = source.split_at(elements);
-        // The byte order is a constant in each loop.
-        match encoding {
-            Encoding::Big => store_words(words, whole, Encoding::Big),
-            Encoding::Little => store_words(words, whole, Encoding::Little),
-        }
+        T::store_all(words, whole, encoding);
         self.after(words.len()).put(encoding, rest.iter().copied());
     }
 
@@ -232,10 +176,7 @@ impl<'a> Octets<'a> {
     pub fn get_slice<T: Element>(&self, encoding: Encoding, dest: &mut [T]) {
         let (words, elements) = self.whole_words::<T>(dest.len());
         let (whole, rest) = dest.split_at_mut(elements);
-        match encoding {
-            Encoding::Big => load_words(words, whole, Encoding::Big),
-            Encoding::Little => load_words(words, whole, Encoding::Little),
-        }
+        T::load_all(words, whole, encoding);
         let mut slots = rest.iter_mut();
         self.after(words.len()).get(encoding, |value| {
             if let Some(slot) = slots.next() {

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::element::Element;
 use crate::encoding::Encoding;
 use crate::error::{BufferError, Damage};
 use crate::header::SectionHeader;
@@ -15,7 +16,7 @@ use crate::message::{Message, check_capacity};
 use crate::octets::{Octets, load_word};
 use crate::patch::{Patch, check_indices};
 use crate::slab::{Slab, SlabSource};
-use crate::types::{Element, Type};
+use crate::types::Type;
 
 /// A buffer that receives messages and reads them. Not shared between threads.
 #[derive(Debug)]

@@ -1,6 +1,4 @@
-//! Element types of a section and the Rust types that stand for them.
-
-use crate::encoding::Encoding;
+//! Element types of a section.
 
 /// Type of the elements of a section; the discriminant is the type code on the wire (S).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,71 +77,5 @@ impl Type {
 impl std::fmt::Display for Type {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// A Rust type whose values are elements of a primitive section.
-///
-/// `i8` stands for Java's byte, `u16` for char, `i16` short, `bool` boolean, `i32` int, `i64` long,
-/// `f32` float, `f64` double.
-pub trait Element: Copy + Default {
-    /// The section type of these elements.
-    const TYPE: Type;
-
-    /// The octets of this value, in the lowest [`Type::size`] places of the result.
-    fn to_octets(self, encoding: Encoding) -> [u8; 8];
-
-    /// The value of the octets in the lowest [`Type::size`] places.
-    fn from_octets(octets: [u8; 8], encoding: Encoding) -> Self;
-}
-
-macro_rules! element {
-    ($rust:ty, $type:ident, $size:literal) => {
-        impl Element for $rust {
-            const TYPE: Type = Type::$type;
-
-            #[inline(always)]
-            fn to_octets(self, encoding: Encoding) -> [u8; 8] {
-                let own = match encoding {
-                    Encoding::Big => self.to_be_bytes(),
-                    Encoding::Little => self.to_le_bytes(),
-                };
-                let mut octets = [0; 8];
-                octets[..$size].copy_from_slice(&own);
-                octets
-            }
-
-            #[inline(always)]
-            fn from_octets(octets: [u8; 8], encoding: Encoding) -> Self {
-                let mut own = [0; $size];
-                own.copy_from_slice(&octets[..$size]);
-                match encoding {
-                    Encoding::Big => Self::from_be_bytes(own),
-                    Encoding::Little => Self::from_le_bytes(own),
-                }
-            }
-        }
-    };
-}
-
-element!(i8, Byte, 1);
-element!(u16, Char, 2);
-element!(i16, Short, 2);
-element!(i32, Int, 4);
-element!(i64, Long, 8);
-element!(f32, Float, 4);
-element!(f64, Double, 8);
-
-impl Element for bool {
-    const TYPE: Type = Type::Boolean;
-
-    #[inline(always)]
-    fn to_octets(self, _: Encoding) -> [u8; 8] {
-        [u8::from(self), 0, 0, 0, 0, 0, 0, 0]
-    }
-
-    #[inline(always)]
-    fn from_octets(octets: [u8; 8], _: Encoding) -> Self {
-        octets[0] != 0
     }
 }

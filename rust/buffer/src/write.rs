@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::element::Element;
 use crate::encoding::Encoding;
 use crate::error::BufferError;
 use crate::header::{PrimaryHeader, SecondaryHeader, SectionHeader};
@@ -16,7 +17,7 @@ use crate::message::{Message, Secondary};
 use crate::octets::{Octets, copy_words, store_word, zero_padding};
 use crate::patch::{Patch, check_indices};
 use crate::slab::{Slab, SlabSource};
-use crate::types::{Element, Type};
+use crate::types::Type;
 use crate::view::{ViewedSlab, ViewedSlabs};
 
 /// Smallest slab for a secondary payload, in octets.
