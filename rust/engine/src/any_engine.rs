@@ -154,7 +154,7 @@ impl Engine for AnyEngine {
     type Posted = Posted;
 
     #[inline(always)]
-    fn try_recv_spinning(
+    fn try_recv_polling(
         &self,
         from: Selection<'_>,
         capacity: usize,
@@ -163,10 +163,10 @@ impl Engine for AnyEngine {
     ) -> FastRecv {
         match self {
             AnyEngine::Packet(engine, _) => {
-                Engine::try_recv_spinning(engine, from, capacity, accept, place).with_posted()
+                Engine::try_recv_polling(engine, from, capacity, accept, place).with_posted()
             }
             #[cfg(not(loom))]
-            AnyEngine::Mpi(engine) => Engine::try_recv_spinning(engine, from, capacity, accept, place),
+            AnyEngine::Mpi(engine) => Engine::try_recv_polling(engine, from, capacity, accept, place),
         }
     }
 

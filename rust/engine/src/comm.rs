@@ -364,7 +364,7 @@ impl Comm {
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Status, Message), DeviceError> {
         let mut place = spare.map(Message::from_empty_slab);
-        match (self.try_recv_spinning(from, capacity, Accept::Packed, &mut place), place) {
+        match (self.try_recv_polling(from, capacity, Accept::Packed, &mut place), place) {
             (Ok(status), Some(message)) => Ok((status, message)),
             (Ok(_), None) => Err(DeviceError::NoSuchRequest),
             (Err(fast), place) => {
@@ -374,7 +374,7 @@ impl Comm {
         }
     }
 
-    /// Spins for a message of at most `capacity` octets of primary payload and stores it in `place`. If
+    /// Polls for a message of at most `capacity` octets of primary payload and stores it in `place`. If
     /// `accept` allows it, the sender may still pack the message. The memory in `place` has no other
     /// reference; its contents are undefined after an error.
     ///
@@ -383,14 +383,14 @@ impl Comm {
     /// damaged, and is consumed. Any other result without a message goes to
     /// [`recv_posted`](Self::recv_posted), which receives the message.
     #[inline(always)]
-    pub fn try_recv_spinning(
+    pub fn try_recv_polling(
         &self,
         from: RecvFrom,
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
     ) -> Result<Status, FastRecv> {
-        match self.engine.try_recv_spinning(self.selection(from)?, capacity, accept, place) {
+        match self.engine.try_recv_polling(self.selection(from)?, capacity, accept, place) {
             FastRecv::Done(envelope) => match place {
                 Some(message) => Ok(self.status(&envelope, message)),
                 None => Err(DeviceError::NoSuchRequest.into()),
@@ -399,7 +399,7 @@ impl Comm {
         }
     }
 
-    /// Completes a [`recv`](Self::recv) after an empty [`try_recv_spinning`](Self::try_recv_spinning).
+    /// Completes a [`recv`](Self::recv) after an empty [`try_recv_polling`](Self::try_recv_polling).
     /// Blocks.
     ///
     /// # Errors

@@ -46,8 +46,8 @@ pub(crate) trait Engine {
         octets: usize,
         wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError>;
-    /// Spins for a message and stores it in `place`.
-    fn try_recv_spinning(
+    /// Polls for a message and stores it in `place`.
+    fn try_recv_polling(
         &self,
         from: Selection<'_>,
         capacity: usize,

@@ -356,7 +356,7 @@ fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, 
         #[inline(always)]
         |memory| {
             let target = memory.recv_target();
-            let answer = match comm.try_recv_spinning(from, capacity(part), Accept::Packing, target) {
+            let answer = match comm.try_recv_polling(from, capacity(part), Accept::Packing, target) {
                 Ok(status) if target.as_ref().is_some_and(Message::is_packing) => {
                     begun = target.take().map(|message| (status, message));
                     Ok(PENDING)

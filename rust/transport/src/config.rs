@@ -102,7 +102,7 @@ impl Config {
     /// As [`for_ranks`](Self::for_ranks), on this many processors.
     pub fn for_ranks_on(mut self, ranks: usize, processors: usize) -> Self {
         if ranks > processors {
-            self.spins = self.spins.min(20);
+            self.spins = self.spins.min(2);
             // Long yields are the rule here, and cheaper than a sleep.
             self.yield_max = self.yield_max.max(Duration::from_micros(200));
             // A thread that runs only once can cause a single long yield between those of other ranks.
@@ -160,6 +160,6 @@ mod tests {
             (config.leaves_processor, !config.oversubscribed_spin.is_zero(), config.spins, config.long_yields)
         };
         let alone = (false, false, 300, 1);
-        assert_eq!([1, 2, 3].map(rule), [alone, (true, true, 300, 1), (false, false, 20, 2)]);
+        assert_eq!([1, 2, 3].map(rule), [alone, (true, true, 300, 1), (false, false, 2, 2)]);
     }
 }

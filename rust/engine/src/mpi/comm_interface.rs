@@ -59,14 +59,14 @@ impl Engine for Arc<Group> {
     }
 
     #[inline]
-    fn try_recv_spinning(
+    fn try_recv_polling(
         &self,
         from: Selection<'_>,
         capacity: usize,
         _: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv<Box<Receive>> {
-        Group::try_recv_spinning(self, from.into(), capacity, place)
+        Group::try_recv_polling(self, from.into(), capacity, place)
     }
 
     fn recv_posted(

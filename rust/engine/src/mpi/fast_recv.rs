@@ -27,7 +27,7 @@ const RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Group {
     /// Posts a receive and spins for its message, which is stored in `place`.
-    pub(crate) fn try_recv_spinning(
+    pub(crate) fn try_recv_polling(
         self: &Arc<Self>,
         wanted: Wanted,
         capacity: usize,
@@ -105,7 +105,7 @@ impl Group {
         Ok(envelope)
     }
 
-    /// Receives a message after an empty [fast path](Self::try_recv_spinning).
+    /// Receives a message after an empty [fast path](Self::try_recv_polling).
     pub(crate) fn recv_posted(
         self: &Arc<Self>,
         fast: FastRecv<Box<Receive>>,

@@ -67,14 +67,14 @@ impl Engine for Arc<PacketEngine> {
     }
 
     #[inline(always)]
-    fn try_recv_spinning(
+    fn try_recv_polling(
         &self,
         from: Selection<'_>,
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv {
-        PacketEngine::try_recv_spinning(self, from.selector, capacity, accept, place)
+        PacketEngine::try_recv_polling(self, from.selector, capacity, accept, place)
     }
 
     fn recv_posted(

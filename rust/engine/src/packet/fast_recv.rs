@@ -21,8 +21,6 @@ use crate::packet::recv::UnpostedRecv;
 const OTHERS: usize = 16;
 /// Polls for a short message before the thread checks for other events.
 const POLLS: u32 = 8;
-/// Polls before a yield of a rank that has no processor of its own.
-const SHARED_SPINS: u32 = 2;
 /// One of this number of attempts at a short message handles the packets of all sources instead.
 const SHORT_MAX: u32 = 64;
 
@@ -55,21 +53,26 @@ fn short_received(envelope: Envelope, message: &mut Message, len: usize, capacit
 }
 
 impl PacketEngine {
-    /// Spins for a message and stores it in `place`. The caller posts a receive when no message was taken.
-    /// The memory in `place` has no other reference; its contents are undefined after an error.
+    /// Spins for a message and stores it in `place`; a rank without a processor of its own yields, too. The
+    /// caller posts a receive when no message was taken. The memory in `place` has no other reference; its
+    /// contents are undefined after an error.
     #[inline(always)]
-    pub fn try_recv_spinning(
+    pub fn try_recv_polling(
         &self,
         selector: Selector,
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv {
-        self.try_recv_polling(selector, capacity, accept, place, self.config.spins)
+        let received = self.poll_spinning(selector, capacity, accept, place, self.config.spins);
+        if matches!(received, FastRecv::Empty) && !self.config.leaves_processor {
+            return self.poll_yielding(selector, capacity, accept, place);
+        }
+        received
     }
 
-    /// As [`try_recv_spinning`](Self::try_recv_spinning), and then yields between polls. The caller posts a
-    /// receive when the thread should sleep.
+    /// Spins for a message, and then yields between polls. The caller posts a receive when the thread should
+    /// sleep.
     pub(crate) fn try_recv_yielding(
         &self,
         selector: Selector,
@@ -77,16 +80,34 @@ impl PacketEngine {
         accept: Accept,
         place: &mut Option<Message>,
     ) -> FastRecv {
-        // With more ranks than processors the source mostly has to run first.
-        let has_processor = self.config.leaves_processor;
-        let spins = if has_processor { self.config.spins } else { self.config.spins.min(SHARED_SPINS) };
-        let mut received = self.try_recv_polling(selector, capacity, accept, place, spins);
+        match self.poll_spinning(selector, capacity, accept, place, self.config.spins) {
+            FastRecv::Empty => self.poll_yielding(selector, capacity, accept, place),
+            received => received,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_yielding(
+        &self,
+        selector: Selector,
+        capacity: usize,
+        accept: Accept,
+        place: &mut Option<Message>,
+    ) -> FastRecv {
+        let mut received = FastRecv::Empty;
         let mut backoff = Backoff::after_pauses(&self.config);
         backoff.adapt_to(&self.oversubscription);
+        let mut seen = self.signals.changes();
         while let (FastRecv::Empty, Step::Yield) = (&received, backoff.step()) {
             self.progress_for_process();
             backoff.yield_now(&self.oversubscription);
-            received = self.try_recv_polling(selector, capacity, accept, place, 1);
+            // Mostly there is nothing, and another rank waits for this processor.
+            let changes = self.signals.changes();
+            if self.transport.is_ready() || changes != seen || self.transport.epoch() != 0 {
+                seen = changes;
+                received = self.poll_spinning(selector, capacity, accept, place, 0);
+            }
         }
         if matches!(received, FastRecv::Done(_)) {
             self.note_wait(&backoff);
@@ -95,7 +116,7 @@ impl PacketEngine {
     }
 
     #[inline(always)]
-    fn try_recv_polling(
+    fn poll_spinning(
         &self,
         selector: Selector,
         capacity: usize,

@@ -157,7 +157,7 @@ impl PacketEngine {
         id
     }
 
-    /// Receives a message that the [fast path](Self::try_recv_spinning) has not taken.
+    /// Receives a message that the [fast path](Self::try_recv_polling) has not taken.
     ///
     /// # Errors
     /// The receive failed; interrupted: the receive is withdrawn then, unless its message has arrived, which

@@ -374,7 +374,7 @@ fn blocking_receive_without_memory_gets_a_slab_without_another_reference() {
     let receiver = ranks.pop().expect("one rank").into_endpoint(2);
     assert!(sender.send(Kind::Eager, 0, 64));
     let mut place = None;
-    let taken = receiver.try_recv_spinning(any_of(1000).selector, 1000, Accept::Packed, &mut place);
+    let taken = receiver.try_recv_polling(any_of(1000).selector, 1000, Accept::Packed, &mut place);
     assert!(matches!(taken, FastRecv::Done(_)), "{taken:?}");
     assert!(place.expect("a message").first_slab().is_exclusive());
 }
