@@ -86,9 +86,11 @@ impl PacketEngine {
         }
     }
 
+    /// Yields, and polls when there is news. The first poll needs none: another thread may have taken the
+    /// message from its queue since the last one.
     #[cold]
     #[inline(never)]
-    fn poll_yielding(
+    pub(super) fn poll_yielding(
         &self,
         selector: Selector,
         capacity: usize,
@@ -98,12 +100,12 @@ impl PacketEngine {
         let mut received = FastRecv::Empty;
         let mut backoff = Backoff::after_pauses(&self.config);
         backoff.adapt_to(&self.oversubscription);
-        let mut seen = self.signals.changes();
+        let mut seen = None;
         while let (FastRecv::Empty, Step::Yield) = (&received, backoff.step()) {
             self.progress_for_process();
             backoff.yield_now(&self.oversubscription);
             // Mostly there is nothing, and another rank waits for this processor.
-            let changes = self.signals.changes();
+            let changes = Some(self.signals.changes());
             if self.transport.is_ready() || changes != seen || self.transport.epoch() != 0 {
                 seen = changes;
                 received = self.poll_spinning(selector, capacity, accept, place, 0);

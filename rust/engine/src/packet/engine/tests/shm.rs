@@ -366,6 +366,19 @@ fn irecv_into_posts_a_receive_when_nothing_has_arrived() {
     assert!(receiver.test(id).expect("no failure").is_some());
 }
 
+#[test]
+fn yielding_receive_finds_a_message_that_another_thread_has_left_unexpected() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    let other = Selector { tag: Some(7), ..any_of(1000).selector };
+    let id = receiver.irecv(ReceiveArgs { selector: other, ..any_of(1000) }).expect("posted");
+    assert!(sender.send(Kind::Eager, 0, 64));
+    assert!(receiver.test(id).expect("no failure").is_none(), "the message is for another receive");
+    let received = receiver.poll_yielding(any_of(1000).selector, 1000, Accept::Packed, &mut None);
+    assert!(matches!(received, FastRecv::Done(_)), "{received:?}");
+}
+
 /// Its buffer offers the memory to the next receive.
 #[test]
 fn blocking_receive_without_memory_gets_a_slab_without_another_reference() {
