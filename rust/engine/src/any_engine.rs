@@ -201,6 +201,7 @@ impl Engine for AnyEngine {
     dispatch_counted! {
         fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>, Result::is_ok;
         fn isend(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>, Result::is_ok;
+        fn try_send_copy(&self, args: &SendArgs<'_>) -> bool, bool::clone;
         fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError>, has_sent;
         fn send_collective(&self, args: SendArgs<'_>, is_end: bool) -> Result<Option<RequestId>, DeviceError>, Result::is_ok;
     }

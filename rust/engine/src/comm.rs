@@ -1,6 +1,8 @@
 //! Communicators: a context and its members. Ranks here are numbered in the communicator; errors name world
 //! ranks.
 
+mod arrays;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::DeviceError;
 #[cfg(not(loom))]
 use crate::mpi::{CommCreation, Group};
-use crate::operation::{Accept, Mode, Probed, Selection, SendArgs, SentAhead, StartedRecv, payload_len};
+use crate::operation::{Accept, Mode, Probed, Selection, SendArgs, StartedRecv, payload_len};
 use crate::packet::PacketEngine;
 use crate::request::{Completed, RequestId};
 
@@ -308,46 +310,6 @@ impl Comm {
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
         self.engine.isend(self.send_args(message, dest, tag, mode)?)
-    }
-
-    /// Sends a message of which only the headers are written, if it can leave before it is packed. The caller
-    /// puts the elements into it then, and publishes them; it calls [`send_packed`](Self::send_packed) after
-    /// each part, and once at the end. `None` if not: nothing has happened, and [`isend`](Self::isend) sends
-    /// the message once it is packed.
-    ///
-    /// # Errors
-    /// A bad rank or tag; too many messages to the rank are unmatched.
-    pub fn send_ahead(
-        &self,
-        message: &Message,
-        dest: i32,
-        tag: i32,
-        mode: Mode,
-    ) -> Result<Option<SentAhead>, DeviceError> {
-        self.engine.send_ahead(self.send_args(message, dest, tag, mode)?)
-    }
-
-    /// Sends the octets that the calling thread has packed of a message to this rank. Does not block.
-    pub fn send_packed(&self, dest: i32) {
-        if let Ok(dest) = self.member(dest) {
-            self.engine.send_packed(dest);
-        }
-    }
-
-    /// Waits until at least `octets` octets of a message from this source may be read; returns their number.
-    /// Blocks. When all may be read, the message is like any other.
-    ///
-    /// # Errors
-    /// The source has failed or finished before it had packed the message; interrupted, and the octets have
-    /// not arrived within a second.
-    pub fn await_packed(
-        &self,
-        source: u32,
-        message: &mut Message,
-        octets: usize,
-        wait_control: &mut dyn WaitControl,
-    ) -> Result<usize, DeviceError> {
-        self.engine.await_packed(self.member(source as i32)?, message, octets, wait_control)
     }
 
     /// Receives a message of at most `capacity` octets of primary payload. Blocks.

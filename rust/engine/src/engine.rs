@@ -33,6 +33,13 @@ pub(crate) trait Engine {
     fn send(&self, args: SendArgs<'_>, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError>;
     /// Starts a send; `None` when it is complete already.
     fn isend(&self, args: SendArgs<'_>) -> Result<Option<RequestId>, DeviceError>;
+    /// Sends a copy of a message that would be a loan otherwise, if that is faster. Returns false if
+    /// it is not.
+    #[inline(always)]
+    fn try_send_copy(&self, args: &SendArgs<'_>) -> bool {
+        let _ = args;
+        false
+    }
     /// Sends a message of which only the headers are written, if it can leave before it is packed; `None` if
     /// not.
     fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError>;

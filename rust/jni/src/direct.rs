@@ -187,7 +187,7 @@ fn isend_array(
         if part.is_unit() {
             message.mark_unit();
         }
-        let started = comm.isend(message, dest, tag, mode(synchronous));
+        let started = comm.isend_by_copy(message, dest, tag, mode(synchronous));
         memory.release_long();
         Ok(started?)
     })

@@ -46,6 +46,9 @@ pub struct Config {
 
 /// Octets that fit a queue cell at most: a section of 1 KiB with all headers, and some more.
 pub const INLINE_MAX: usize = 1088;
+/// Octets that a record of a queue in shared memory holds at most: a section of 2.5 KiB with all
+/// headers.
+pub const RECORD_MAX: usize = 2624;
 /// Octets of a sender's token in a queue cell.
 pub const TOKEN_LEN: usize = 8;
 /// Octets charged to the credit for a message in addition to its own.

@@ -256,6 +256,13 @@ pub trait Transport: Debug + Send + Sync {
         ShortSend::Unavailable
     }
 
+    /// As [`try_send_short`](Self::try_send_short), for a message that is too long for it, and would be a
+    /// loan. The copy is sent if it is faster, and if it leaves room for others in the queue.
+    fn try_send_copy(&self, dest: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> ShortSend {
+        let _ = (dest, context, tag, words, len);
+        ShortSend::Unavailable
+    }
+
     /// Adds octets that the caller has charged to the credit at a rank, for short messages.
     fn prepay(&self, dest: u32, octets: u64) {
         let _ = (dest, octets);

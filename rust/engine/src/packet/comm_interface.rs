@@ -47,6 +47,12 @@ impl Engine for Arc<PacketEngine> {
         PacketEngine::isend(self, world, context, tag, message, mode)
     }
 
+    #[inline(always)]
+    fn try_send_copy(&self, args: &SendArgs<'_>) -> bool {
+        let &SendArgs { message, world, context, tag, mode, .. } = args;
+        PacketEngine::try_send_copy(self, world, context, tag, message, mode)
+    }
+
     fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError> {
         let SendArgs { message, world, context, tag, mode, .. } = args;
         PacketEngine::send_ahead(self, world, context, tag, message, mode)

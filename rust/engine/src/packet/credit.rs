@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
-use mpjdev_transport::config::{CREDIT_OVERHEAD, Config, INLINE_MAX};
+use mpjdev_transport::config::{CREDIT_OVERHEAD, Config, RECORD_MAX};
 use mpjdev_transport::{Incoming, Kind, Payload, ProtocolViolation};
 
 /// The credit of a rank at each destination. Threads charge it without the rank's lock.
@@ -318,7 +318,7 @@ impl RecvCredit {
         config: &Config,
     ) -> Result<(), ProtocolViolation> {
         // One message may exceed the credit.
-        let memory_max = limit.saturating_add(INLINE_MAX as u64 + CREDIT_OVERHEAD);
+        let memory_max = limit.saturating_add(RECORD_MAX as u64 + CREDIT_OVERHEAD);
         if charge.memory > 0 && self.memory > memory_max {
             return Err(ProtocolViolation::Credit);
         }
@@ -431,7 +431,7 @@ mod tests {
             std::iter::from_fn(|| table.charge_copy(0, &body(&words), Kind::Eager, None, &config()).ok());
         let charges: Vec<_> = charges.collect();
         let charged = charges.len() as u64 * (1000 + CREDIT_OVERHEAD);
-        assert!(charged > LIMIT && charged <= LIMIT + INLINE_MAX as u64 + 1000 + 2 * CREDIT_OVERHEAD);
+        assert!(charged > LIMIT && charged <= LIMIT + RECORD_MAX as u64 + 1000 + 2 * CREDIT_OVERHEAD);
         for charge in charges {
             let _ = table.release(0, &charge);
         }

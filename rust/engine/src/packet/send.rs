@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::{Message, SlabError};
 use mpjdev_proto::context::is_collective;
-use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, SPARSE_FACTOR};
+use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, RECORD_MAX, SPARSE_FACTOR};
 use mpjdev_transport::wait::WaitControl;
 use mpjdev_transport::{Header, Kind, Outgoing, Payload, ShortSend, fits_with_token, goes_inline};
 
@@ -89,6 +89,42 @@ impl PacketEngine {
             return Ok(self.send_eager(dest, header, message));
         }
         self.send_past_credit(dest, header, message, mode)
+    }
+
+    /// Copies a message that is longer than an inline one into the queue to a rank. Returns false if it is
+    /// too long for that, or the queue has not much room.
+    #[inline(always)]
+    pub(crate) fn try_send_copy(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        message: &Message,
+        mode: Mode,
+    ) -> bool {
+        mode == Mode::Standard
+            && message.first_len() > self.config.inline_max
+            && goes_inline(message, RECORD_MAX)
+            && self.send_copy(dest, context, tag, message)
+    }
+
+    #[inline(never)]
+    fn send_copy(&self, dest: u32, context: u64, tag: i32, message: &Message) -> bool {
+        if self.transport.epoch() != 0
+            || self.end_flags.has_begun()
+            || self.is_physical(dest)
+            || self.queued_count.get() != 0
+        {
+            return false;
+        }
+        let (words, len) = (message.first_words(), message.first_len());
+        loop {
+            match self.transport.try_send_copy(dest, context, tag, words, len) {
+                ShortSend::Sent => return true,
+                ShortSend::Unpaid if self.prepay(dest) => {}
+                ShortSend::Unpaid | ShortSend::Unavailable => return false,
+            }
+        }
     }
 
     pub(crate) fn can_send_by_reference(&self, message: &Message) -> bool {

@@ -120,6 +120,10 @@ impl Transport for HybridTransport {
         to_rank!(self.try_send_short(dest, context, tag, words, len))
     }
 
+    fn try_send_copy(&self, dest: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> ShortSend {
+        to_rank!(self.try_send_copy(dest, context, tag, words, len))
+    }
+
     fn prepay(&self, dest: u32, octets: u64) {
         to_rank!(self.prepay(dest, octets))
     }

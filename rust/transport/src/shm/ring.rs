@@ -22,14 +22,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::words::{AtomicU64, prefetch};
 
 use super::segment_fault::Damage;
-use crate::config::INLINE_MAX;
+use crate::config::RECORD_MAX;
 
 /// Words of a cache line.
 pub(super) const LINE: usize = 8;
 /// Words before the octets of a record.
 const HEADER: usize = 3;
 /// Largest record in octets.
-pub(super) const OCTETS_MAX: usize = INLINE_MAX;
+pub(super) const OCTETS_MAX: usize = RECORD_MAX;
 /// Octets of the largest record that is never inline: a slab, three headers and a token.
 pub(super) const LEAST_OCTETS: usize = 16 + 3 * 8 + 8;
 
@@ -93,6 +93,14 @@ impl Producer {
     /// The receiver's position when it was last read.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
+    }
+
+    /// Whether a record of `len` octets fits, and leaves at least half of the ring free. A false position of
+    /// the receiver is detected when room is needed.
+    pub(super) fn leaves_half(&self, ring: &[AtomicU64], len: usize, consumed: impl Fn() -> u64) -> bool {
+        let end = self.next + lines(len) as u64;
+        let half = lines_of(ring) / 2;
+        end.saturating_sub(self.consumed) <= half || end.saturating_sub(consumed()) <= half
     }
 
     /// Writes a record; `fill` puts its octets into its words. Returns false when there is no room.
@@ -264,7 +272,8 @@ mod tests {
             for step in 0..20_000u64 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 if seed >> 33 & 1 == 0 {
-                    let len = (seed >> 40) as usize % (OCTETS_MAX + 1);
+                    // At most a quarter of the ring, as of the packets that wait for room.
+                    let len = (seed >> 40) as usize % (OCTETS_MAX.min(lines / 4 * LINE * 8) + 1);
                     let position = consumer.position();
                     let sent = producer.push(&ring, head(len, step as i32), || position, |w| put(w, step));
                     if sent == Ok(true) {

@@ -9,6 +9,7 @@ use mpjdev_sys::sync::{LockRank, Mutex, MutexGuard};
 
 use super::layout::{QUEUE_LINES, queue_at};
 use super::loans::{Part, SlabLoans};
+use super::peer::Peer;
 use super::pool::place;
 use super::ring::{Head, LINE, Producer};
 use super::send_queue::{SendQueue, Unsent};
@@ -107,7 +108,18 @@ impl ShmTransport {
         else {
             return ShortSend::Unavailable;
         };
-        let mut send_queue = send_queue.lock();
+        self.push_short(peer, send_queue.lock(), (dest, context, tag), words, len)
+    }
+
+    #[inline(always)]
+    fn push_short(
+        &self,
+        peer: &Peer,
+        mut send_queue: MutexGuard<'_, SendQueue>,
+        (dest, context, tag): (u32, u64, i32),
+        words: &[AtomicU64],
+        len: usize,
+    ) -> ShortSend {
         let Some(prepaid) = send_queue.prepaid.checked_sub(len as u64 + CREDIT_OVERHEAD) else {
             return ShortSend::Unpaid;
         };
@@ -123,6 +135,29 @@ impl ShmTransport {
         drop(send_queue);
         self.notify(dest);
         ShortSend::Sent
+    }
+
+    /// Sends a copy of a message that would be a loan otherwise. Its record takes the room of many that refer
+    /// to slabs. A function of its own leaves [`send_short`](Self::send_short) small.
+    #[inline(never)]
+    pub(super) fn send_copy(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        words: &[AtomicU64],
+        len: usize,
+    ) -> ShortSend {
+        let (Some(peer), Some(send_queue)) =
+            (self.peers[dest as usize].get(), self.send_queues[dest as usize].get())
+        else {
+            return ShortSend::Unavailable;
+        };
+        let send_queue = send_queue.lock();
+        if !send_queue.producer.leaves_half(self.queue_to(dest), len, || peer.consumed()) {
+            return ShortSend::Unavailable;
+        }
+        self.push_short(peer, send_queue, (dest, context, tag), words, len)
     }
 
     /// Adds charged octets for short messages.

@@ -18,7 +18,7 @@ use super::layout::{
 };
 use super::peer::{self, Peer};
 use super::pool::{Reclaim, SegmentPool, place};
-use super::ring::{LEAST_OCTETS, OCTETS_MAX, lines};
+use super::ring::{LEAST_OCTETS, lines};
 use super::segment_fault::SegmentFault;
 use super::send_queue::{SendQueue, Unsent};
 use super::status_page::set_failed;
@@ -68,7 +68,7 @@ impl ShmTransport {
         let bits = || (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         ShmTransport {
             rank,
-            inline_max: config.inline_max.min(OCTETS_MAX),
+            inline_max: config.inline_max,
             queue_lines: queue_lines(config),
             peers: (0..ranks).map(|_| OnceLock::new()).collect(),
             send_queues: (0..ranks).map(|_| OnceLock::new()).collect(),
@@ -211,6 +211,10 @@ impl Transport for ShmTransport {
         len: usize,
     ) -> ShortSend {
         self.send_short(dest, context, tag, words, len)
+    }
+
+    fn try_send_copy(&self, dest: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> ShortSend {
+        self.send_copy(dest, context, tag, words, len)
     }
 
     fn prepay(&self, dest: u32, octets: u64) {

@@ -27,8 +27,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Messages from array to array, on every transport, alone and with a buffer at the other end. */
 @Timeout(180)
 class ArrayMessagesTest {
-    /** Octets of elements: nothing, around the region copies, inline, by reference, more than one hold. */
-    private static final int[] OCTETS = {0, 1, 8, 127, 1024, 1025, 1072, 1080, 40_000, 49_152, 300_000, 1_200_000};
+    /** Octets of elements: nothing, around region copies, inline, copied, by reference, some holds. */
+    private static final int[] OCTETS =
+            {0, 1, 8, 127, 1024, 1025, 1072, 1080, 2592, 2600, 2608, 40_000, 49_152, 300_000, 1_200_000};
 
     private static final int TAG = 5;
 

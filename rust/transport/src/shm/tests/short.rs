@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
+use super::super::ring::{LINE, lines};
 use super::{Kind, PacketSource, Rank, Transport, message, ranks};
 use crate::ShortSend;
 use crate::config::{CREDIT_OVERHEAD, INLINE_MAX};
@@ -53,4 +54,23 @@ fn short_message_is_sent_with_prepaid_credit_alone() {
     let sent = (0..).take_while(|_| send(0) == ShortSend::Sent).count();
     assert_eq!(send(0), ShortSend::Unavailable, "there is no room");
     assert_eq!(receiver.receive(), vec![80; sent.min(100)]);
+}
+
+#[test]
+fn longer_message_is_copied_with_prepaid_credit_while_half_of_the_queue_is_free() {
+    let (sender, mut receiver, _) = pair();
+    let message = message(sender.pool.clone(), 2048);
+    let len = message.first_len();
+    let send = || sender.transport.try_send_copy(0, 0, 0, message.first_words(), len);
+    assert_eq!(send(), ShortSend::Unpaid);
+    for _ in 0..100 {
+        sender.transport.prepay(0, 1 << 20);
+        let sent = (0..).take_while(|_| send() == ShortSend::Sent).count();
+        assert_eq!(send(), ShortSend::Unavailable, "half of the queue is in use");
+        let used = sent * lines(len);
+        let half = sender.transport.queue_lines / 2;
+        assert!(used <= half && used + 2 * lines(len) > half, "{used} of {half} lines of {LINE} words");
+        assert!(sender.send(0, 64), "the other half is for short messages and for loans");
+        assert_eq!(receiver.receive(), [vec![len; sent], vec![80]].concat());
+    }
 }

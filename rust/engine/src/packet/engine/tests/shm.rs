@@ -97,8 +97,8 @@ fn peer_that_exceeds_its_credit_is_ignored() {
         flooded.leftovers();
     }
     let (unexpected, _) = flooded.leftovers();
-    // 80 octets and 64 for the packet, and a few messages beyond the credit once.
-    assert!(((1 << 16) / 144..(1 << 16) / 144 + 10).contains(&unexpected), "{unexpected} messages");
+    // 80 octets and 64 for the packet, and those of a longest record beyond the credit once.
+    assert!(((1 << 16) / 144..(1 << 16) / 144 + 20).contains(&unexpected), "{unexpected} messages");
     let why = "the shared memory of rank 1 is damaged: more messages than its credit allows".to_owned();
     assert_eq!(flooded.transport.abort(), Some((0, why)));
 }
@@ -379,6 +379,39 @@ fn yielding_receive_finds_a_message_that_another_thread_has_left_unexpected() {
     assert!(receiver.test(id).expect("no failure").is_none(), "the message is for another receive");
     let received = receiver.poll_yielding(any_of(1000).selector, 1000, Accept::Packed, &mut None);
     assert!(matches!(received, FastRecv::Done(_)), "{received:?}");
+}
+
+#[test]
+fn array_is_copied_up_to_the_length_of_a_record() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint_with(2, Config::default());
+    let pool = sender.pool.clone();
+    let sender = sender.into_endpoint_with(2, Config::default());
+    // The queue of a rank that was never sent to has no short way.
+    assert_eq!(sender.isend(0, 0, 0, &message(pool.clone(), 64), Mode::Standard), Ok(None));
+    for (octets, is_copied) in [(64, false), (1088, false), (1096, true), (2624, true), (2632, false)] {
+        let message = message(pool.clone(), octets - 16);
+        assert_eq!(message.first_len(), octets);
+        assert_eq!(sender.try_send_copy(0, 0, 0, &message, Mode::Standard), is_copied, "{octets}");
+        assert!(!sender.try_send_copy(0, 0, 0, &message, Mode::Synchronous), "{octets}");
+        assert!(message.first_slab().is_exclusive(), "{octets}");
+    }
+    for octets in [64, 1080, 2608] {
+        let id = receiver.irecv(any_of(5000)).expect("posted");
+        assert_eq!(received_len(&receiver, id), Some(Ok(octets)));
+    }
+}
+
+#[test]
+fn array_is_not_copied_past_the_credit() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let _receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    let pool = sender.pool.clone();
+    let sender = sender.into_endpoint_with(2, Config { credit: 1 << 10, ..config() });
+    assert_eq!(sender.isend(0, 0, 0, &message(pool.clone(), 64), Mode::Standard), Ok(None));
+    assert!(!sender.try_send_copy(0, 0, 0, &message(pool.clone(), 2048), Mode::Standard));
 }
 
 /// Its buffer offers the memory to the next receive.
