@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use mpjdev_bootstrap::job::world::{Carrier, Datagrams};
 use mpjdev_proto::impi::startup::layout::CLIENTS_MAX;
+use mpjdev_transport::tcp::Terms;
 use thiserror::Error;
 
 use super::host_options::{HostOptions, HostsError, Request};
@@ -451,7 +452,11 @@ impl Run {
             return if none_given { Ok(None) } else { Err(RunError::Connections) };
         }
         let dialect = self.dialect.unwrap_or(Text::Final).into();
-        let network = Network::from_environment(self.address.clone(), self.ports.clone(), dialect)?;
+        let terms = match self.client[..] {
+            [] => Terms::of_one_site(dialect),
+            _ => Terms { dialect, ..Terms::default() },
+        };
+        let network = Network::from_environment(self.address.clone(), self.ports.clone(), terms)?;
         let connect_time = self.connect_timeout.unwrap_or(network.connect_time);
         let peer_timeout = self.peer_timeout.unwrap_or(network.peer_timeout);
         let carrier = match is_over_datagrams {
@@ -508,16 +513,32 @@ enum AnyPlan {
 mod tests {
     use super::*;
 
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: Run,
+    }
+
+    /// A foreign site may have memory for few packets of the length that it settles with this one.
+    #[test]
+    fn packets_are_longer_in_a_job_without_sites() {
+        for (words, maxdatalen) in [
+            ("--transport tcp Main", 2 << 20),
+            ("--client 0 127.0.0.1:5000 Main", 256 << 10),
+            ("--client 0 127.0.0.1:5000 --transport tcp Main", 256 << 10),
+        ] {
+            let line = ["mpjrun"].into_iter().chain(words.split(' '));
+            let run = <Line as clap::Parser>::parse_from(line).run;
+            let network = run.network(false).expect("sound options").expect("ranks listen");
+            assert_eq!(network.terms.maxdatalen, maxdatalen, "{words}");
+        }
+    }
+
     /// Proves that no option of a job on several hosts is lost on the way to them.
     #[test]
     fn every_option_reaches_the_monitors_of_hosts_or_is_the_launchers_own() {
         use clap::CommandFactory;
 
-        #[derive(clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            run: Run,
-        }
         let forwarded = [
             ("tag_output", "--tag-output"),
             ("keep_going", "--keep-going"),

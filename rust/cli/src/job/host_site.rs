@@ -250,7 +250,7 @@ fn world(plan: &HostPlan, network: &Network, count: u32, hosts: &[Vec<RankAddres
 
 #[cfg(test)]
 mod tests {
-    use mpjdev_proto::impi::Dialect;
+    use mpjdev_transport::tcp::Terms;
 
     use super::*;
 
@@ -258,7 +258,7 @@ mod tests {
     fn host() -> (HostSite, UnixStream) {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let plan = HostPlan { name: "b".into(), first: 2, size: 5, shares_memory: true };
-        let network = Network::from_environment(Vec::new(), None, Dialect::Final).expect("no variables");
+        let network = Network::from_environment(Vec::new(), None, Terms::default()).expect("no variables");
         (HostSite::new(plan, network, ours.into()).expect("a socket"), theirs)
     }
 

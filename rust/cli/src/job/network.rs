@@ -136,23 +136,23 @@ pub struct Network {
 }
 
 impl Network {
-    /// Settings of the command line and of this process's environment; the command line wins. The time to
-    /// connect is [`CONNECT_TIME`].
+    /// Settings of the command line and of this process's environment; the command line wins. These terms
+    /// hold where the environment sets none. The time to connect is [`CONNECT_TIME`].
     ///
     /// # Errors
     /// A variable does not hold a valid number.
     pub fn from_environment(
         addresses: Vec<IpAddr>,
         ports: Option<RangeInclusive<u16>>,
-        dialect: Dialect,
+        terms: Terms,
     ) -> Result<Network, VariableError> {
-        Network::from_variables(addresses, ports, dialect, |name| env::var_os(name))
+        Network::from_variables(addresses, ports, terms, |name| env::var_os(name))
     }
 
     fn from_variables(
         addresses: Vec<IpAddr>,
         ports: Option<RangeInclusive<u16>>,
-        dialect: Dialect,
+        default: Terms,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Network, VariableError> {
         let number = |name: &'static str, min: u32, max: u32| {
@@ -165,7 +165,6 @@ impl Network {
         };
         let range = |text: OsString| self::ports(&text.to_string_lossy()).map_err(VariableError::Ports);
         let ports = ports.map(Ok).or_else(|| variable(PORT_RANGE).map(range)).unwrap_or(Ok(0..=0))?;
-        let default = Terms::default();
         let maxdatalen = number(DATALEN, DATALEN_MIN, u32::MAX)?.unwrap_or(default.maxdatalen);
         let (ackmark, hiwater) = (number(ACKMARK, 1, u32::MAX)?, number(HIWATER, 1, u32::MAX)?);
         // The default of one adapts to the other.
@@ -178,7 +177,7 @@ impl Network {
         if ackmark > hiwater {
             return Err(VariableError::Marks { hiwater, ackmark });
         }
-        let terms = Terms { dialect, maxdatalen, ackmark, hiwater };
+        let terms = Terms { dialect: default.dialect, maxdatalen, ackmark, hiwater };
         let (xsize, maxlinear) = (number(XSIZE, 0, TAG_UB_MAX)?, number(MAXLINEAR, 0, TAG_UB_MAX)?);
         let (connect_time, peer_timeout) = (CONNECT_TIME, PEER_TIMEOUT);
         Ok(Network {
@@ -347,7 +346,7 @@ mod tests {
 
     fn terms(variables: &[(&str, &str)]) -> Result<[Option<u32>; 5], VariableError> {
         let variable = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into());
-        let network = Network::from_variables(Vec::new(), None, Dialect::Final, variable)?;
+        let network = Network::from_variables(Vec::new(), None, Terms::default(), variable)?;
         let Terms { maxdatalen, ackmark, hiwater, .. } = network.terms;
         Ok([Some(maxdatalen), Some(ackmark), Some(hiwater), network.xsize, network.maxlinear])
     }
@@ -412,7 +411,7 @@ mod tests {
     #[test]
     fn ranks_listen_at_the_addresses_in_turn() {
         let addresses = ["127.0.0.2", "127.0.0.3"].map(|text| address(text).expect("an address"));
-        let network = Network::from_variables(addresses.to_vec(), None, Dialect::Final, |_| None);
+        let network = Network::from_variables(addresses.to_vec(), None, Terms::default(), |_| None);
         let network = network.expect("no variables");
         let found = network.listen(3, 0, Ipv4Addr::LOCALHOST.into()).expect("loopback addresses");
         let found: Vec<IpAddr> = found.iter().map(|(_, address)| address.ip()).collect();
@@ -454,7 +453,7 @@ mod tests {
     fn world_has_terms_addresses_and_a_random_key() {
         let variable =
             |name: &str| [(ACKMARK, "3"), (DATALEN, "99")].iter().find(|v| v.0 == name).map(|v| v.1.into());
-        let network = Network::from_variables(Vec::new(), None, Dialect::Final, variable).expect("sound");
+        let network = Network::from_variables(Vec::new(), None, Terms::default(), variable).expect("sound");
         let pids: Vec<Pid> = [77, 78].into_iter().filter_map(Pid::from_raw).collect();
         let worlds = [(); 2].map(|()| {
             let grant = network.describe_alone(&pids).expect("two ports");

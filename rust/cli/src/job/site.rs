@@ -509,7 +509,7 @@ mod tests {
     fn site() -> Site {
         let server = "127.0.0.1:5000".to_owned();
         let plan = SitePlan { client: 1, server, auth: None, shares_memory: true, first: None };
-        let network = Network::from_environment(Vec::new(), None, Dialect::Final).expect("no variables");
+        let network = Network::from_environment(Vec::new(), None, Terms::default()).expect("no variables");
         let network = Network { connect_time: Duration::from_millis(1500), ..network };
         Site::new(plan, network)
     }

@@ -53,6 +53,14 @@ pub struct Body {
     pub last: bool,
 }
 
+impl Body {
+    /// The first octets, at most `len`.
+    fn shortened(self, len: u32) -> Body {
+        let len = self.len.min(len);
+        Body { len, last: self.last && len == self.len, ..self }
+    }
+}
+
 /// The sends of one pair.
 #[derive(Debug)]
 pub(super) struct MessageTx {
@@ -127,13 +135,17 @@ impl MessageTx {
         packet.len = send.msglen as u32;
     }
 
-    /// Fills in the next packet with data; returns its body. A packet of a rest waits until `is_there` holds
-    /// for its octets.
-    pub(super) fn poll(&mut self, packet: &mut Packet, is_there: impl Fn(&Body) -> bool) -> Option<Body> {
-        let is_tail = (self.queue.is_empty() || self.is_tails_turn)
-            && self.next_tail().is_some_and(|body| is_there(&body));
-        self.is_tails_turn = !is_tail;
-        if is_tail { self.poll_tail(packet) } else { self.poll_first(packet) }
+    /// Fills in the next packet with data; returns its body. A packet of a rest has the first octets of the
+    /// given body, as many as `there` returns, and waits while these are none.
+    pub(super) fn poll(&mut self, packet: &mut Packet, there: impl Fn(&Body) -> u32) -> Option<Body> {
+        let is_tails_turn = self.queue.is_empty() || self.is_tails_turn;
+        let tail = is_tails_turn.then(|| self.next_tail()).flatten();
+        let tail = tail.map(|body| body.shortened(there(&body))).filter(|body| body.len > 0);
+        self.is_tails_turn = tail.is_none();
+        match tail {
+            Some(body) => self.put_tail(packet, body),
+            None => self.poll_first(packet),
+        }
     }
 
     fn poll_first(&mut self, packet: &mut Packet) -> Option<Body> {
@@ -166,8 +178,7 @@ impl MessageTx {
         Some(Body { token, offset, len, last: u64::from(len) == rest })
     }
 
-    fn poll_tail(&mut self, packet: &mut Packet) -> Option<Body> {
-        let body = self.next_tail()?;
+    fn put_tail(&mut self, packet: &mut Packet, body: Body) -> Option<Body> {
         let active = self.active.get_mut(&body.token)?;
         let Phase::Tail { drqid } = active.phase else { return None };
         fill(packet, &active.send, active.seqnum);

@@ -299,12 +299,13 @@ impl Pair {
 
     /// The next packet, if one may be sent. The octets of its body follow directly.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.poll_transmit_if(|_| true)
+        self.poll_transmit_there(|body| body.len)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit). A packet of a long message's rest waits until `is_there`
-    /// returns true for its octets. Other packets are sent meanwhile, except rests of later messages.
-    pub fn poll_transmit_if(&mut self, is_there: impl Fn(&Body) -> bool) -> Option<Transmit> {
+    /// As [`poll_transmit`](Self::poll_transmit). `there` returns how many octets of the given part of a long
+    /// message's rest may be sent in one packet, from its beginning. The rest waits while these are none.
+    /// Other packets are sent meanwhile, except rests of later messages.
+    pub fn poll_transmit_there(&mut self, there: impl Fn(&Body) -> u32) -> Option<Transmit> {
         if self.flow.poll_protoack() {
             return Some(Transmit { packet: self.packet(PacketType::ProtoAck), body: None });
         }
@@ -315,7 +316,7 @@ impl Pair {
             Some(control) => self.transmit_control(control),
             None => {
                 let mut packet = self.packet(PacketType::Data);
-                let body = self.message_tx.poll(&mut packet, is_there)?;
+                let body = self.message_tx.poll(&mut packet, there)?;
                 Transmit { packet, body: Some(body) }
             }
         };

@@ -29,7 +29,8 @@ fn long_message_continues_when_it_is_matched() {
     }
 }
 
-/// Proves that a rest waits for its octets packet by packet, and that first packets are sent meanwhile.
+/// Proves that a rest waits for its octets, that a packet has those that are there, and that first packets
+/// are sent meanwhile.
 #[test]
 fn rest_waits_for_its_octets() {
     let mut pair = pair();
@@ -37,12 +38,19 @@ fn rest_waits_for_its_octets() {
     assert_eq!(sent(&mut pair).len(), 1);
     assert_eq!(give(&mut pair, syncack(7, 9)), Ok(Event::Matched { token: 7 }));
     pair.send(standard(8, 3)).unwrap();
-    let offset = |transmit: Option<Transmit>| transmit.map(|t| t.body.map(|body| (body.token, body.offset)));
-    for (there, next) in
-        [(19, Some((8, 0))), (19, None), (20, Some((7, 10))), (24, None), (25, Some((7, 20)))]
-    {
-        let is_there = |body: &Body| body.token != 7 || body.offset + u64::from(body.len) <= there;
-        assert_eq!(offset(pair.poll_transmit_if(is_there)), next.map(Some), "{there} octets are there");
+    let body = |transmit: Option<Transmit>| {
+        transmit.map(|t| t.body.map(|body| (body.token, body.offset, body.len, body.last)))
+    };
+    for (there, next) in [
+        (10, Some((8, 0, 3, true))),
+        (10, None),
+        (14, Some((7, 10, 4, false))),
+        (14, None),
+        (25, Some((7, 14, 10, false))),
+        (25, Some((7, 24, 1, true))),
+    ] {
+        let of = |body: &Body| (there - body.offset) as u32;
+        assert_eq!(body(pair.poll_transmit_there(of)), next.map(Some), "{there} octets are there");
         pair.check_invariants();
     }
     assert!(!pair.wants_to_send());

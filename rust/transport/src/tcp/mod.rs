@@ -58,6 +58,15 @@ pub struct Terms {
     pub hiwater: u32,
 }
 
+impl Terms {
+    /// The terms of a job without sites of other implementations. Each packet costs a system call at both
+    /// ends.
+    #[must_use]
+    pub fn of_one_site(dialect: Dialect) -> Terms {
+        Terms { dialect, maxdatalen: 2 << 20, ..Terms::default() }
+    }
+}
+
 impl Default for Terms {
     fn default() -> Self {
         Terms { dialect: Dialect::Final, maxdatalen: 256 << 10, ackmark: 64, hiwater: 256 }

@@ -27,8 +27,9 @@ use crate::net::progress_thread::{ProgressShared, ProgressTarget};
 use crate::net::transport::NetTransport;
 use crate::{Header, Kind, Outgoing, PeerState, StatusReporter, Unacked};
 
-/// Octets of a message between our own ranks that leave before it is matched.
-const EAGER_MAX: usize = 256 << 10;
+/// Octets of a message between our own ranks that leave before it is matched, if a packet has room for them:
+/// 1 MiB of elements with all headers.
+const EAGER_MAX: usize = (1 << 20) + (1 << 10);
 /// Longest time that a finishing rank waits until the other systems have taken its last octets.
 const LINGER: Duration = Duration::from_secs(5);
 

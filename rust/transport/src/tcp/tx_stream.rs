@@ -21,7 +21,7 @@ use mpjdev_sys::stream::{self, PARTS_MAX, Part};
 
 use super::channel_state::{Fault, TxState};
 use crate::net::incoming_message::IncomingMessage;
-use crate::net::packed_octets::{is_given_up, is_packed};
+use crate::net::packed_octets::{is_given_up, packed_of};
 
 /// Octets of the staging buffer.
 const STAGE_LEN: usize = 128 << 10;
@@ -303,10 +303,10 @@ impl TxStream {
                     break;
                 }
                 let sends = &session.sends;
-                let is_there = |body: &Body| {
-                    sends.get(&body.token).is_none_or(|slab| is_packed(slab, body.offset, body.len))
+                let there = |body: &Body| {
+                    sends.get(&body.token).map_or(body.len, |slab| packed_of(slab, body.offset, body.len))
                 };
-                let Some(Transmit { packet, body }) = session.pair.poll_transmit_if(is_there) else { break };
+                let Some(Transmit { packet, body }) = session.pair.poll_transmit_there(there) else { break };
                 let Some(body) = body else {
                     self.put(at, &packet, None);
                     continue;
