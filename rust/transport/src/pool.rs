@@ -187,14 +187,33 @@ impl HeapPool {
 
     fn give_back(&self, memory: Memory) {
         let len = memory.len() as u64;
+        let class = class_of(memory.len()).0;
         let kept = self.kept.fetch_add(len, Relaxed) + len;
-        if kept > KEPT_MAX || self.total.load(Relaxed) > self.limit.load(Relaxed) {
+        if kept > KEPT_MAX {
+            self.free_others(class, len);
+        }
+        if self.kept.load(Relaxed) > KEPT_MAX || self.total.load(Relaxed) > self.limit.load(Relaxed) {
             self.kept.fetch_sub(len, Relaxed);
             self.total.fetch_sub(len, Relaxed);
             return;
         }
-        let class = class_of(memory.len()).0;
         self.class(class).push(memory);
+    }
+
+    /// Frees kept slabs of other classes, from the longest on, to keep one of this class and length. The
+    /// program may need the others no more, and this one it has just used.
+    #[cold]
+    fn free_others(&self, class: usize, len: u64) {
+        if len > KEPT_MAX {
+            return;
+        }
+        for other in (0..CLASSES).rev().filter(|other| *other != class) {
+            while self.kept.load(Relaxed) > KEPT_MAX
+                && let Some(memory) = self.reuse(other)
+            {
+                self.total.fetch_sub(memory.len() as u64, Relaxed);
+            }
+        }
     }
 
     /// Frees all slabs that are kept for reuse.
@@ -341,6 +360,29 @@ mod tests {
         let address = first.words().as_ptr();
         drop(first);
         assert_eq!(pool.take(1000).unwrap().words().as_ptr(), address);
+    }
+
+    #[test]
+    fn slab_that_was_used_last_is_kept_in_place_of_others() {
+        const MIB: usize = 1 << 20;
+        let pool = HeapPool::new(1 << 40);
+        drop((0..40).map(|_| pool.take(8 * MIB).unwrap()).collect::<Vec<_>>());
+        let least = KEPT_MAX - 9 * MIB as u64;
+        let kept = || {
+            assert!((least..=KEPT_MAX).contains(&pool.total()), "{}", pool.total());
+            pool.total()
+        };
+        kept();
+        for octets in [32 * MIB, MIB, 100] {
+            drop(pool.take(octets).unwrap());
+            let before = kept();
+            let slab = pool.take(octets).unwrap();
+            assert_eq!(pool.total(), before, "it was kept");
+            drop(slab);
+        }
+        let before = kept();
+        drop(pool.take(300 * MIB).unwrap());
+        assert_eq!(pool.total(), before, "one that exceeds the limit alone is not kept, and frees no others");
     }
 
     #[test]
