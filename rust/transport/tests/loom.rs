@@ -17,5 +17,5 @@ mod ring;
 
 /// The part of the configuration that the ring uses.
 mod config {
-    pub(crate) use mpjdev_transport::config::INLINE_MAX;
+    pub(crate) use mpjdev_transport::config::RECORD_MAX;
 }
