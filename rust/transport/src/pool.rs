@@ -14,6 +14,8 @@ use mpjdev_sys::sync::{AtomicU64, LockRank, Mutex, MutexGuard};
 
 /// Slabs of a class are kept for reuse up to this many octets in all classes together.
 const KEPT_MAX: u64 = 256 << 20;
+/// Least octets of a slab for which others are freed. Fresh memory for a shorter one costs less.
+const LONG_LEN: u64 = 64 << 10;
 /// Classes per doubling of the size, so that at most a fifth of a slab is wasted.
 const STEPS: usize = 4;
 /// Enough for slabs of 4 GiB; under the model checker, which counts each lock, for slabs of a few lines.
@@ -189,8 +191,8 @@ impl HeapPool {
         let len = memory.len() as u64;
         let class = class_of(memory.len()).0;
         let kept = self.kept.fetch_add(len, Relaxed) + len;
-        if kept > KEPT_MAX {
-            self.free_others(class, len);
+        if kept > KEPT_MAX && (LONG_LEN..=KEPT_MAX).contains(&len) {
+            self.free_others(class);
         }
         if self.kept.load(Relaxed) > KEPT_MAX || self.total.load(Relaxed) > self.limit.load(Relaxed) {
             self.kept.fetch_sub(len, Relaxed);
@@ -200,13 +202,10 @@ impl HeapPool {
         self.class(class).push(memory);
     }
 
-    /// Frees kept slabs of other classes, from the longest on, to keep one of this class and length. The
-    /// program may need the others no more, and this one it has just used.
+    /// Frees kept slabs of other classes, from the longest on, until a slab of this class can be kept. The
+    /// program has just used that one, and may not need the others.
     #[cold]
-    fn free_others(&self, class: usize, len: u64) {
-        if len > KEPT_MAX {
-            return;
-        }
+    fn free_others(&self, class: usize) {
         for other in (0..CLASSES).rev().filter(|other| *other != class) {
             while self.kept.load(Relaxed) > KEPT_MAX
                 && let Some(memory) = self.reuse(other)
@@ -373,7 +372,7 @@ mod tests {
             pool.total()
         };
         kept();
-        for octets in [32 * MIB, MIB, 100] {
+        for octets in [32 * MIB, MIB, LONG_LEN as usize] {
             drop(pool.take(octets).unwrap());
             let before = kept();
             let slab = pool.take(octets).unwrap();

@@ -1,4 +1,4 @@
-//! Messages from arrays, whose memory the caller packs while or before it is sent, and needs again.
+//! Messages of arrays: sends of memory that the caller packs and needs again, before or while it is packed.
 
 use mpjdev_buffer::Message;
 use mpjdev_transport::wait::WaitControl;

@@ -15,7 +15,7 @@ use crate::request::{Completed, RequestId};
 
 /// Part of the credit at a rank that is charged at once for short messages.
 const PREPAID_PART: u64 = 1024;
-/// Octets below which nothing is prepaid: the largest short message, and some more.
+/// Octets below which nothing is prepaid: the largest inline message, and some more.
 const PREPAID_MIN: u64 = 2048;
 
 impl PacketEngine {
@@ -92,7 +92,7 @@ impl PacketEngine {
     }
 
     /// Copies a message that is longer than an inline one into the queue to a rank. Returns false if it is
-    /// too long for that, or the queue has not much room.
+    /// too long for that, or the queue is half full.
     #[inline(always)]
     pub(crate) fn try_send_copy(
         &self,

@@ -10,15 +10,16 @@ pub(in super::super) fn is_packed(slab: &Slab, offset: u64, len: u32) -> bool {
     slab.packed_len().is_some_and(|packed| offset + u64::from(len) <= packed as u64)
 }
 
-/// Octets of a message that is being packed that leave together. They stay in the second-level cache.
-const TOGETHER_LEN: u32 = 256 << 10;
+/// Octets of a packet at least, of a message that is being packed. A shorter packet is not worth its system
+/// calls.
+const PACKED_MIN: u32 = 256 << 10;
 
-/// The octets of a part of a message that may leave: all that are packed, unless they are few and not the
-/// whole part.
+/// The octets of a part of a message that may leave: those that are packed. They are none while the part is
+/// not whole and has less than a packet at least.
 pub(in super::super) fn packed_of(slab: &Slab, offset: u64, len: u32) -> u32 {
     let packed = slab.packed_len().map_or(0, |packed| (packed as u64).saturating_sub(offset));
     let packed = packed.min(u64::from(len)) as u32;
-    if packed < len.min(TOGETHER_LEN) { 0 } else { packed }
+    if packed < len.min(PACKED_MIN) { 0 } else { packed }
 }
 
 /// Whether a message will never be packed.

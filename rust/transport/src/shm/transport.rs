@@ -22,7 +22,7 @@ use super::ring::{LEAST_OCTETS, lines};
 use super::segment_fault::SegmentFault;
 use super::send_queue::{SendQueue, Unsent};
 use super::status_page::set_failed;
-use crate::config::Config;
+use crate::config::{Config, INLINE_MAX};
 use crate::loopback::Loopback;
 use crate::{Header, Outgoing, PeerState, ShortSend, Transport, Unacked};
 
@@ -68,7 +68,7 @@ impl ShmTransport {
         let bits = || (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         ShmTransport {
             rank,
-            inline_max: config.inline_max,
+            inline_max: config.inline_max.min(INLINE_MAX),
             queue_lines: queue_lines(config),
             peers: (0..ranks).map(|_| OnceLock::new()).collect(),
             send_queues: (0..ranks).map(|_| OnceLock::new()).collect(),

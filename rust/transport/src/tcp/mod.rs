@@ -59,8 +59,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The terms of a job without sites of other implementations. Each packet costs a system call at both
-    /// ends.
+    /// The terms of a job of one site, whose ranks all are of this implementation. Its packets are longer:
+    /// each costs a system call at both ends.
     #[must_use]
     pub fn of_one_site(dialect: Dialect) -> Terms {
         Terms { dialect, maxdatalen: 2 << 20, ..Terms::default() }

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Messages from array to array, on every transport, alone and with a buffer at the other end. */
 @Timeout(180)
 class ArrayMessagesTest {
-    /** Octets of elements: nothing, around region copies, inline, copied, by reference, some holds. */
+    /** Octets of elements: nothing, around region copies, inline, copied, by reference, several holds. */
     private static final int[] OCTETS =
             {0, 1, 8, 127, 1024, 1025, 1072, 1080, 2592, 2600, 2608, 40_000, 49_152, 300_000, 1_200_000};
 
