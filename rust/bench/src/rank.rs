@@ -113,7 +113,8 @@ pub fn serve_commands(
     }
 }
 
-/// Executes one command. Some repetitions are not measured, since caches are cold after a sleep.
+/// Executes one command. Some repetitions are not measured, since caches are cold after a sleep. The ranks
+/// answer behind a barrier, since an answer takes a processor from ranks that are not done.
 fn answer(measured: &mut MeasuredRank, command: RunCommand) -> Result<Answer, RankError> {
     measured.prepare(command)?;
     measured.world().barrier(&mut Uninterruptible)?;
@@ -123,6 +124,7 @@ fn answer(measured: &mut MeasuredRank, command: RunCommand) -> Result<Answer, Ra
     let result = measured.run(command.case, command.times)?;
     let nanos = result.nanos.unwrap_or_else(|| begin.elapsed().as_nanos() as f64);
     let counted = counted(measured).zip(before).map(|(after, before)| after.since(&before));
+    measured.world().barrier(&mut Uninterruptible)?;
     Ok(Answer { nanos, extra: result.extra, counted })
 }
 

@@ -35,7 +35,10 @@ final class Rank implements AutoCloseable {
      */
     record Answer(double nanos, double extra, String counted) {}
 
-    /** Executes a command. Some repetitions are not measured, since caches are cold after a sleep. */
+    /**
+     * Executes a command. Some repetitions are not measured, since caches are cold after a sleep. The ranks
+     * answer behind a barrier, since an answer takes a processor from ranks that are not done.
+     */
     Answer run(RunCommand command) throws Exception {
         Work work = work(command);
         world.barrier();
@@ -44,7 +47,9 @@ final class Rank implements AutoCloseable {
         long begin = System.nanoTime();
         work.run(command.times());
         long end = System.nanoTime();
-        return new Answer(Double.isNaN(work.nanos) ? end - begin : work.nanos, work.extra, Native.counts());
+        String counted = Native.counts();
+        world.barrier();
+        return new Answer(Double.isNaN(work.nanos) ? end - begin : work.nanos, work.extra, counted);
     }
 
     private Work work(RunCommand command) throws Exception {
