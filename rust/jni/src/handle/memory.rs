@@ -1,5 +1,6 @@
 //! The memory that messages are made in: the heap, or what the process's rank shares with other processes.
 
+use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, OnceLock, Weak};
@@ -20,12 +21,12 @@ pub(crate) fn private() -> Arc<dyn SlabSource> {
     pool().clone()
 }
 
-/// Memory whose messages are sent by reference, and the rank of this process, until it has finished.
+/// The memory of the messages of this process's rank, and the rank, until it has finished.
 type Shared = Option<(Arc<dyn SlabSource>, Weak<PacketEngine>)>;
 
 static SHARED: Mutex<Shared> = Mutex::new(LockRank::Leaf, None);
 
-/// Whether there is such memory: one octet, on the path of every message.
+/// Whether other processes see that memory: one octet, on the path of every message.
 pub(super) static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
 /// Count of changes of the memory that messages take.
@@ -55,7 +56,10 @@ fn shared() -> MutexGuard<'static, Shared> {
 
 fn change(to: Shared) {
     let mut shared = shared();
-    IS_SHARED.store(to.is_some(), Relaxed);
+    // Over a network alone the rank's messages stay in the heap pool.
+    let is_shared =
+        to.as_ref().is_some_and(|(source, _)| !ptr::addr_eq(&raw const **source, &raw const **pool()));
+    IS_SHARED.store(is_shared, Relaxed);
     // Dropped after the lock is released: it may be the last reference to much memory.
     let before = std::mem::replace(&mut *shared, to);
     CHANGES.fetch_add(1, Release);

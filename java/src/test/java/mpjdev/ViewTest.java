@@ -17,6 +17,8 @@ import java.util.Random;
 import mpjdev.core.Native;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Views: elements in a view are sent, and a view that is used too late harms no other buffer. */
 @Timeout(120)
@@ -378,6 +380,43 @@ class ViewTest {
         assertEquals(0, job.status, job::toString);
         assertEquals("done\ndone\n", job.out);
         assertFalse(job.err.contains("Exception"), job.err);
+    }
+
+    /** Ranks send and receive through views, in turns. */
+    static final class ManyViews {
+        private ManyViews() {}
+
+        public static void main(String[] args) throws Exception {
+            Comm.init(args);
+            Comm world = Comm.WORLD;
+            int other = 1 - world.id();
+            try (WriteBuffer out = new WriteBuffer(LARGE + 8); ReadBuffer in = new ReadBuffer(LARGE + 8)) {
+                long before = Native.usedMemory();
+                for (int round = 0; round < 200; round++) {
+                    if (round % 2 == world.id()) {
+                        out.clear();
+                        out.view(Type.BYTE, LARGE).put(0, (byte) round);
+                        world.send(out, other, 0);
+                    } else {
+                        world.recv(in, other, 0);
+                        assertEquals((byte) round, in.view(Type.BYTE, LARGE).get(0));
+                    }
+                }
+                long used = Native.usedMemory() - before;
+                assertTrue(used <= 8 * LARGE, used + " octets, without a collection");
+            }
+            Comm.finish();
+            System.out.println("done");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"shm", "tcp", "udp"})
+    void shouldReuseTheMemoryOfViewsBetweenProcesses(String transport) throws Exception {
+        Mpjrun run = new Mpjrun(2);
+        Mpjrun.Job job = (transport.equals("shm") ? run : run.with("--transport", transport)).run(ManyViews.class);
+        assertEquals(0, job.status, job::toString);
+        assertEquals("done\ndone\n", job.out);
     }
 
     @Test
