@@ -305,11 +305,11 @@ pub trait Transport: Debug + Send + Sync {
         true
     }
 
-    /// Whether a long message to a remote rank may be sent before it is packed. Its octets leave when they
-    /// are packed: see [`send_packed`](Self::send_packed).
-    fn can_send_ahead(&self, dest: u32) -> bool {
+    /// Octets of a message to a remote rank up to which it is packed before it is sent. A longer one is a
+    /// rendezvous whose octets leave when they are packed: see [`send_packed`](Self::send_packed).
+    fn packed_max(&self, dest: u32) -> usize {
         let _ = dest;
-        false
+        usize::MAX
     }
 
     /// Sends octets of matched messages to a remote rank that were packed since the last call. The caller is

@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn packets_are_longer_in_a_job_without_sites() {
         for (words, maxdatalen) in [
-            ("--transport tcp Main", 2 << 20),
+            ("--transport tcp Main", (4 << 20) + (1 << 10)),
             ("--client 0 127.0.0.1:5000 Main", 256 << 10),
             ("--client 0 127.0.0.1:5000 --transport tcp Main", 256 << 10),
         ] {

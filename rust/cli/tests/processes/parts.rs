@@ -198,7 +198,7 @@ impl SpawnInheriting for Command {
 }
 
 /// Octets of the messages in the ring. The last one is a rendezvous over TCP.
-const SIZES: [usize; 9] = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20, 3 << 19];
+const SIZES: [usize; 9] = [0, 8, 64, 1024, 1032, 4096, 65_536, 1 << 20, 5 << 20];
 const ANY: RecvFrom = RecvFrom { source: None, tag: None };
 
 impl TestRank {

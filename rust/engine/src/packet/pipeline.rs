@@ -61,8 +61,7 @@ impl PacketEngine {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<SentAhead>, DeviceError> {
-        let is_long = message.first_len() > self.transport.eager_max(dest);
-        if !is_long || !self.transport.can_send_ahead(dest) {
+        if message.first_len() <= self.transport.packed_max(dest) {
             return Ok(None);
         }
         let Some((ahead, packer)) = message.begin_packing() else { return Ok(None) };

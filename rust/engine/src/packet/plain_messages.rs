@@ -10,12 +10,13 @@ use crate::error::DeviceError;
 use crate::operation::Mode;
 use crate::packet::engine::{Core, PacketEngine};
 use crate::packet::send::send;
+use crate::packet::send_net::Physical;
 
 impl PacketEngine {
     /// Sends a message without octets, and does not wait for its completion. Such a message has no headers of
     /// the mpjdev format.
     pub(crate) fn send_empty(&self, dest: u32, context: u64, tag: i32) -> Result<(), DeviceError> {
-        let plan = self.plan_send(dest, 0, Mode::Standard, 0);
+        let plan = self.plan_send(dest, Physical { len: 0, is_short: true }, Mode::Standard, None);
         let payload = Payload::Physical(self.source.take(0)?, 0);
         let work = send(dest, tag, None, plan.charged, Mode::Standard);
         let header = Header { kind: plan.kind, context, tag, token: 0 };

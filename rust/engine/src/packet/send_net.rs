@@ -45,7 +45,7 @@ impl PacketEngine {
         mode: Mode,
     ) -> Result<Option<RequestId>, DeviceError> {
         let len = message.first_len();
-        let plan = self.plan_send(dest, len, mode, 0);
+        let plan = self.plan_send(dest, self.first_of(dest, message), mode, None);
         // Nothing may be sent between the halves of a message to a foreign rank. Those are queued under the
         // lock.
         if plan.kind == Kind::Eager
@@ -81,15 +81,16 @@ impl PacketEngine {
     ) -> Result<Option<RequestId>, DeviceError> {
         let (number, second_tag, first) = self.open_numbered(message)?;
         let (len, second_len) = (message.first_len(), message.secondary_len());
-        let plan = self.plan_send(dest, len, mode, second_len);
+        let halves = [self.first_of(dest, message), self.second_of(dest, message)];
+        let counted = halves.map(|half| self.counted_remote(half));
+        let plan = self.plan_send(dest, halves[0], mode, Some(halves[1]));
         let mut core = self.lock();
         // Both halves are sent, or neither.
         let waiting = 1 + u32::from(plan.kind.is_answered());
         if let Err(error) = self.check_unmatched(&mut core, dest, header.context, waiting) {
             core.state.pairs.close(number);
             if plan.has_credit {
-                self.send_credit
-                    .uncharge(dest, self.counted_remote(dest, len) + self.counted_remote(dest, second_len));
+                self.send_credit.uncharge(dest, counted.iter().sum());
             }
             return Err(error);
         }
@@ -97,11 +98,11 @@ impl PacketEngine {
         let work = send(dest, header.tag, None, plan.charged, mode);
         let first = self.queue_locked(&mut core, dest, Header { kind: plan.kind, ..header }, payload, work);
         // The second half is always acked: its pairing number is free only then.
-        let kind = match plan.has_credit && second_len <= self.transport.eager_max(dest) {
+        let kind = match plan.has_credit && halves[1].is_short {
             true => Kind::Synchronous,
             false => Kind::Rts,
         };
-        let charged = if plan.has_credit { self.counted_remote(dest, second_len) } else { 0 };
+        let charged = if plan.has_credit { counted[1] } else { 0 };
         let logical_len = message.logical_len();
         let (tag, len, pair) = (header.tag, Some(logical_len), Some(number));
         let work = Work::Send { dest, tag, len, pair, charged, mode };
@@ -150,20 +151,36 @@ impl PacketEngine {
         debug!(target: "mpjdev::rendezvous", rank = self.rank, peer, tag, octets, "send is started");
     }
 
-    /// The send plan of a message of `len` octets; the credit covers its second half too.
-    pub(crate) fn plan_send(&self, dest: u32, len: usize, mode: Mode, second_len: usize) -> SendPlan {
+    fn first_of(&self, dest: u32, message: &Message) -> Physical {
+        let len = message.first_len();
+        Physical { len, is_short: !message.is_packing() && len <= self.transport.eager_max(dest) }
+    }
+
+    fn second_of(&self, dest: u32, message: &Message) -> Physical {
+        let len = message.secondary_len();
+        Physical { len, is_short: len <= self.transport.eager_max(dest) }
+    }
+
+    /// The send plan of a message; the credit covers its second half too.
+    pub(crate) fn plan_send(
+        &self,
+        dest: u32,
+        first: Physical,
+        mode: Mode,
+        second: Option<Physical>,
+    ) -> SendPlan {
         if self.transport.is_foreign(dest) {
             return SendPlan {
-                kind: self.foreign_kind(dest, len, mode),
+                kind: self.foreign_kind(dest, first.len, mode),
                 has_credit: false,
                 is_done: false,
                 charged: 0,
             };
         }
-        let charged = self.counted_remote(dest, len);
-        let all = charged + if second_len > 0 { self.counted_remote(dest, second_len) } else { 0 };
+        let charged = self.counted_remote(first);
+        let all = charged + second.map_or(0, |second| self.counted_remote(second));
         let has_credit = self.take_remote_credit(dest, all);
-        let kind = match (has_credit && len <= self.transport.eager_max(dest), mode) {
+        let kind = match (has_credit && first.is_short, mode) {
             (true, Mode::Standard) => Kind::Eager,
             (true, Mode::Synchronous) => Kind::Synchronous,
             (false, _) => Kind::Rts,
@@ -180,8 +197,8 @@ impl PacketEngine {
     /// The credit charge of a message. A short one is charged its octets, which occupy the receiver's memory.
     /// A long one stays in the sender's memory until it is matched, and is charged a part of the credit at
     /// most.
-    fn counted_remote(&self, dest: u32, len: usize) -> u64 {
-        let counted = match len <= self.transport.eager_max(dest) {
+    fn counted_remote(&self, Physical { len, is_short }: Physical) -> u64 {
+        let counted = match is_short {
             true => len as u64,
             false => (len as u64).min(self.config.credit / LARGE_PART),
         };
@@ -215,6 +232,14 @@ impl PacketEngine {
         }
         id
     }
+}
+
+/// A physical message to be sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Physical {
+    pub(crate) len: usize,
+    /// Whether it leaves before it is matched, if the credit suffices: it is packed, and not too long.
+    pub(crate) is_short: bool,
 }
 
 /// The send plan of a message.

@@ -166,8 +166,8 @@ impl Transport for HybridTransport {
         self.inter.is_foreign(rank)
     }
 
-    fn can_send_ahead(&self, dest: u32) -> bool {
-        self.inter.can_send_ahead(dest)
+    fn packed_max(&self, dest: u32) -> usize {
+        self.inter.packed_max(dest)
     }
 
     fn send_packed(&self, dest: u32) {

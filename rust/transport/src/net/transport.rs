@@ -38,10 +38,10 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     /// As [`Transport::eager_max`].
     fn eager_max(&self, dest: u32) -> usize;
 
-    /// As [`Transport::can_send_ahead`].
-    fn can_send_ahead(&self, dest: u32) -> bool {
+    /// As [`Transport::packed_max`].
+    fn packed_max(&self, dest: u32) -> usize {
         let _ = dest;
-        false
+        usize::MAX
     }
 
     /// As [`Transport::send_packed`].
@@ -146,8 +146,8 @@ impl<T: NetTransport> Transport for T {
         NetTransport::eager_max(self, dest)
     }
 
-    fn can_send_ahead(&self, dest: u32) -> bool {
-        NetTransport::can_send_ahead(self, dest)
+    fn packed_max(&self, dest: u32) -> usize {
+        NetTransport::packed_max(self, dest)
     }
 
     fn send_packed(&self, dest: u32) {

@@ -32,6 +32,7 @@ use mpjdev_proto::impi::{Dialect, Proc};
 
 use crate::config::Config;
 pub use packet_source::TcpSource;
+use transport::EAGER_MAX;
 pub use transport::TcpTransport;
 
 /// A rank of the world.
@@ -59,11 +60,11 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The terms of a job of one site, whose ranks all are of this implementation. Its packets are longer:
-    /// each costs a system call at both ends.
+    /// The terms of a job of one site, whose ranks all are of this implementation. Its packets have room for
+    /// an eager message.
     #[must_use]
     pub fn of_one_site(dialect: Dialect) -> Terms {
-        Terms { dialect, maxdatalen: 2 << 20, ..Terms::default() }
+        Terms { dialect, maxdatalen: EAGER_MAX as u32, ..Terms::default() }
     }
 }
 

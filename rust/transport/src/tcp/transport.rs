@@ -28,8 +28,11 @@ use crate::net::transport::NetTransport;
 use crate::{Header, Kind, Outgoing, PeerState, StatusReporter, Unacked};
 
 /// Octets of a message between our own ranks that leave before it is matched, if a packet has room for them:
-/// 1 MiB of elements with all headers.
-const EAGER_MAX: usize = (1 << 20) + (1 << 10);
+/// 4 MiB of elements with all headers.
+pub(super) const EAGER_MAX: usize = (4 << 20) + (1 << 10);
+/// Octets of a message from an array that is packed before it is sent: 1 MiB of elements with all headers.
+/// The copies at both ends of a longer one overlap, which is worth a round trip.
+const PACKED_MAX: usize = (1 << 20) + (1 << 10);
 /// Longest time that a finishing rank waits until the other systems have taken its last octets.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -358,12 +361,15 @@ impl NetTransport for TcpTransport {
 
     fn eager_max(&self, dest: u32) -> usize {
         let packet = self.terms.maxdatalen as usize;
-        // An unexpected message costs its receiver memory, caches and, in the end, a copy.
+        // An unexpected message costs its receiver memory and caches.
         if self.is_foreign[dest as usize] { packet } else { packet.min(EAGER_MAX) }
     }
 
-    fn can_send_ahead(&self, dest: u32) -> bool {
-        !self.is_foreign[dest as usize]
+    fn packed_max(&self, dest: u32) -> usize {
+        match self.is_foreign[dest as usize] {
+            true => usize::MAX,
+            false => NetTransport::eager_max(self, dest).min(PACKED_MAX),
+        }
     }
 
     fn send_packed(&self, dest: u32) {

@@ -343,8 +343,8 @@ impl NetTransport for UdpTransport {
         self.peer_of(dest).map_or(usize::MAX, |peer| peer.eager_len)
     }
 
-    fn can_send_ahead(&self, _: u32) -> bool {
-        true
+    fn packed_max(&self, dest: u32) -> usize {
+        NetTransport::eager_max(self, dest)
     }
 
     fn send_packed(&self, dest: u32) {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{BufferError, Encoding, Message, Packer, SectionHeader, Type, WriteBuffer};
 use mpjdev_proto::envelope::Selector;
+use mpjdev_proto::impi::Dialect;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::pool::HeapPool;
 use mpjdev_transport::wait::Uninterruptible;
@@ -33,6 +34,8 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 enum Net {
     Tcp,
+    /// TCP with packets that have room for an eager message of 4 MiB.
+    OneSite,
     Udp,
 }
 
@@ -44,8 +47,11 @@ impl Net {
     /// Both ends of two ranks.
     fn connect(self, config: &Config, pool: &Arc<HeapPool>) -> Vec<Ends> {
         match self {
-            Net::Tcp => {
-                let terms = tcp::Terms { maxdatalen: PACKET, ..tcp::Terms::default() };
+            Net::Tcp | Net::OneSite => {
+                let terms = match self {
+                    Net::OneSite => tcp::Terms::of_one_site(Dialect::Final),
+                    _ => tcp::Terms { maxdatalen: PACKET, ..tcp::Terms::default() },
+                };
                 let jobs = tcp::in_process::jobs(2, terms).expect("connections").into_iter();
                 jobs.map(|job| {
                     let (transport, source) = tcp::connect(job, config, pool.clone()).expect("a transport");
@@ -168,10 +174,16 @@ impl Sent {
 
 /// The first `n` elements of a received message.
 fn elements(message: &Message, n: usize) -> Vec<i64> {
-    let (_, place) = message.sole_section(Type::Long, COUNT).expect("one section");
+    let mut elements = elements_of(message, COUNT);
+    elements.truncate(n);
+    elements
+}
+
+/// All elements of a message of `count`.
+fn elements_of(message: &Message, count: usize) -> Vec<i64> {
+    let (_, place) = message.sole_section(Type::Long, count).expect("one section");
     let mut elements = Vec::new();
     place.get(Encoding::NATIVE, |element: i64| elements.push(element));
-    elements.truncate(n);
     elements
 }
 
@@ -213,6 +225,31 @@ fn receive_reads_octets_that_were_packed_while_others_were_not() {
         assert_eq!(message.check_sole_end(Type::Long), Ok(()));
         assert_eq!((job.sender.leftovers(), job.receiver.leftovers()), Default::default());
     }
+}
+
+#[test]
+fn unpacked_message_within_the_eager_limit_is_a_rendezvous() {
+    const COUNT: usize = 256 << 10;
+    const OCTETS: usize = 24 + 8 * COUNT;
+    let job = Job::new(Net::OneSite);
+    let mut message = Message::from_empty_slab(job.sender.source().take(OCTETS).expect("memory"));
+    message.write_headers_of(SectionHeader { element: Type::Long, count: COUNT });
+    let sent = job.sender.send_ahead(1, CONTEXT, 1, &message, Mode::Standard).expect("no error");
+    let packer = sent.expect("it is long").packer;
+    let (_, place) = message.sole_section(Type::Long, COUNT).expect("its headers are there");
+    place.put(Encoding::NATIVE, 0..COUNT as i64 / 2);
+    packer.publish(DATA + 4 * COUNT);
+    let mut received = job
+        .while_sending(|receiver| {
+            receiver.recv_posted(&FastRecv::Unavailable, args(OCTETS), Accept::Packing, &mut Uninterruptible)
+        })
+        .expect("a message")
+        .1;
+    assert!(received.packed_len().is_some_and(|len| len <= DATA + 4 * COUNT), "{:?}", received.packed_len());
+    place.put(Encoding::NATIVE, 0..COUNT as i64);
+    packer.finish();
+    assert_eq!(job.await_packed(&mut received, OCTETS), Ok(OCTETS));
+    assert_eq!(elements_of(&received, COUNT), numbers(COUNT));
 }
 
 #[test]
