@@ -28,7 +28,7 @@ use crate::send_policy::HEADERS_LEN;
 pub const RTS_LEN: usize = 20;
 
 /// Octets of the longest message that is sent eagerly; every receive has room for it.
-pub const EAGER_MAX: usize = 4096;
+pub const EAGER_MAX: usize = 16 << 10;
 
 // A message without objects is never sent by an RTS because of its length alone.
 const _: () = assert!(RTS_LEN > HEADERS_LEN && RTS_LEN < HEADERS_LEN + SECTION_HEADER_LEN);
