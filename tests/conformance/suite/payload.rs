@@ -20,8 +20,8 @@ for_every_fixture![
     a_received_message_can_be_sent_on,
 ];
 
-/// Octets of primary payload around the limits: 0, one queue entry, one page, 64 KiB.
-const PRIMARY: [usize; 22] = [
+/// Octets of primary payload around the limits: 0, one queue entry, one page, 16 KiB, 64 KiB.
+const PRIMARY: [usize; 25] = [
     0,
     8,
     16,
@@ -40,6 +40,9 @@ const PRIMARY: [usize; 22] = [
     4072,
     4080,
     4088,
+    16_368,
+    16_376,
+    16_384,
     65_512,
     65_520,
     65_528,
