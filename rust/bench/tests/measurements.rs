@@ -129,8 +129,8 @@ fn udp_ranks_report_their_counters() {
             let number = |name: &str| counters(0)[name].as_u64().unwrap_or_else(|| panic!("{name}: {row}"));
             let answers = if what == "pingpong" { 0 } else { number("messages") / 64 };
             assert_eq!(number("messages_sent"), number("messages") + answers, "{row}");
-            // A message that one rank sends before the other begins to count is only in messages_sent. That of
-            // the barrier behind each turn may arrive before the other has stopped, and is only in
+            // A message that one rank sends before the other begins to count is only in messages_sent. That
+            // of the barrier behind each turn may arrive before the other has stopped, and is only in
             // messages_received.
             let received = number("messages_received");
             let turns = row["contestants"][0]["turns"].as_u64().expect("a number");
