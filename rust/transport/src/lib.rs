@@ -305,9 +305,9 @@ pub trait Transport: Debug + Send + Sync {
         true
     }
 
-    /// Octets of a message to a remote rank up to which it is packed before it is sent. A longer one is a
-    /// rendezvous whose octets leave when they are packed: see [`send_packed`](Self::send_packed).
-    fn packed_max(&self, dest: u32) -> usize {
+    /// Octets from which a message to a remote rank may be sent before it is packed. It is a rendezvous. Its
+    /// octets leave when they are packed: see [`send_packed`](Self::send_packed).
+    fn ahead_from(&self, dest: u32) -> usize {
         let _ = dest;
         usize::MAX
     }

@@ -28,7 +28,7 @@ use super::ranks::shm_rank;
 pub struct Joined {
     /// The communicator of all ranks.
     pub world: Comm,
-    /// Memory whose messages are sent by reference.
+    /// Memory for its messages: the segment, or the heap pool of the caller if all ranks get copies.
     pub source: Arc<dyn SlabSource>,
 }
 

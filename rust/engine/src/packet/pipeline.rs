@@ -61,7 +61,7 @@ impl PacketEngine {
         message: &Message,
         mode: Mode,
     ) -> Result<Option<SentAhead>, DeviceError> {
-        if message.first_len() <= self.transport.packed_max(dest) {
+        if message.first_len() < self.transport.ahead_from(dest) {
             return Ok(None);
         }
         let Some((ahead, packer)) = message.begin_packing() else { return Ok(None) };

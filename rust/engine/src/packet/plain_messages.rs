@@ -16,7 +16,7 @@ impl PacketEngine {
     /// Sends a message without octets, and does not wait for its completion. Such a message has no headers of
     /// the mpjdev format.
     pub(crate) fn send_empty(&self, dest: u32, context: u64, tag: i32) -> Result<(), DeviceError> {
-        let plan = self.plan_send(dest, Physical { len: 0, is_short: true }, Mode::Standard, None);
+        let plan = self.plan_send(dest, Physical { len: 0, may_be_eager: true }, Mode::Standard, None);
         let payload = Payload::Physical(self.source.take(0)?, 0);
         let work = send(dest, tag, None, plan.charged, Mode::Standard);
         let header = Header { kind: plan.kind, context, tag, token: 0 };

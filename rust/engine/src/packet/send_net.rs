@@ -98,7 +98,7 @@ impl PacketEngine {
         let work = send(dest, header.tag, None, plan.charged, mode);
         let first = self.queue_locked(&mut core, dest, Header { kind: plan.kind, ..header }, payload, work);
         // The second half is always acked: its pairing number is free only then.
-        let kind = match plan.has_credit && halves[1].is_short {
+        let kind = match plan.has_credit && halves[1].may_be_eager {
             true => Kind::Synchronous,
             false => Kind::Rts,
         };
@@ -151,14 +151,16 @@ impl PacketEngine {
         debug!(target: "mpjdev::rendezvous", rank = self.rank, peer, tag, octets, "send is started");
     }
 
+    /// The first physical message. Its RTS goes ahead while it is packed.
     fn first_of(&self, dest: u32, message: &Message) -> Physical {
         let len = message.first_len();
-        Physical { len, is_short: !message.is_packing() && len <= self.transport.eager_max(dest) }
+        Physical { len, may_be_eager: !message.is_packing() && len <= self.transport.eager_max(dest) }
     }
 
+    /// The second physical message, which is packed in any case.
     fn second_of(&self, dest: u32, message: &Message) -> Physical {
         let len = message.secondary_len();
-        Physical { len, is_short: len <= self.transport.eager_max(dest) }
+        Physical { len, may_be_eager: len <= self.transport.eager_max(dest) }
     }
 
     /// The send plan of a message; the credit covers its second half too.
@@ -180,7 +182,7 @@ impl PacketEngine {
         let charged = self.counted_remote(first);
         let all = charged + second.map_or(0, |second| self.counted_remote(second));
         let has_credit = self.take_remote_credit(dest, all);
-        let kind = match (has_credit && first.is_short, mode) {
+        let kind = match (has_credit && first.may_be_eager, mode) {
             (true, Mode::Standard) => Kind::Eager,
             (true, Mode::Synchronous) => Kind::Synchronous,
             (false, _) => Kind::Rts,
@@ -194,11 +196,11 @@ impl PacketEngine {
         }
     }
 
-    /// The credit charge of a message. A short one is charged its octets, which occupy the receiver's memory.
-    /// A long one stays in the sender's memory until it is matched, and is charged a part of the credit at
-    /// most.
-    fn counted_remote(&self, Physical { len, is_short }: Physical) -> u64 {
-        let counted = match is_short {
+    /// The credit charge of a message. An eager one is charged its octets, which occupy the receiver's
+    /// memory. A rendezvous stays in the sender's memory until it is matched, and is charged a part of the
+    /// credit at most.
+    fn counted_remote(&self, Physical { len, may_be_eager }: Physical) -> u64 {
+        let counted = match may_be_eager {
             true => len as u64,
             false => (len as u64).min(self.config.credit / LARGE_PART),
         };
@@ -238,8 +240,8 @@ impl PacketEngine {
 #[derive(Clone, Copy)]
 pub(crate) struct Physical {
     pub(crate) len: usize,
-    /// Whether it leaves before it is matched, if the credit suffices: it is packed, and not too long.
-    pub(crate) is_short: bool,
+    /// Whether it is eager if the credit suffices: it is packed, and not too long.
+    pub(crate) may_be_eager: bool,
 }
 
 /// The send plan of a message.

@@ -54,12 +54,15 @@ fn shared() -> MutexGuard<'static, Shared> {
     SHARED.lock()
 }
 
+/// Whether a source is the heap pool, whose memory no other process sees. A rank that is connected by a
+/// network alone has no other memory.
+fn is_private(source: &Arc<dyn SlabSource>) -> bool {
+    ptr::addr_eq(Arc::as_ptr(source), Arc::as_ptr(pool()))
+}
+
 fn change(to: Shared) {
     let mut shared = shared();
-    // Over a network alone the rank's messages stay in the heap pool.
-    let is_shared =
-        to.as_ref().is_some_and(|(source, _)| !ptr::addr_eq(&raw const **source, &raw const **pool()));
-    IS_SHARED.store(is_shared, Relaxed);
+    IS_SHARED.store(to.as_ref().is_some_and(|(source, _)| !is_private(source)), Relaxed);
     // Dropped after the lock is released: it may be the last reference to much memory.
     let before = std::mem::replace(&mut *shared, to);
     CHANGES.fetch_add(1, Release);

@@ -166,8 +166,8 @@ impl Transport for HybridTransport {
         self.inter.is_foreign(rank)
     }
 
-    fn packed_max(&self, dest: u32) -> usize {
-        self.inter.packed_max(dest)
+    fn ahead_from(&self, dest: u32) -> usize {
+        self.inter.ahead_from(dest)
     }
 
     fn send_packed(&self, dest: u32) {

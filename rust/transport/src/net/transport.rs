@@ -38,8 +38,8 @@ pub(in super::super) trait NetTransport: Debug + Send + Sync {
     /// As [`Transport::eager_max`].
     fn eager_max(&self, dest: u32) -> usize;
 
-    /// As [`Transport::packed_max`].
-    fn packed_max(&self, dest: u32) -> usize {
+    /// As [`Transport::ahead_from`].
+    fn ahead_from(&self, dest: u32) -> usize {
         let _ = dest;
         usize::MAX
     }
@@ -146,8 +146,8 @@ impl<T: NetTransport> Transport for T {
         NetTransport::eager_max(self, dest)
     }
 
-    fn packed_max(&self, dest: u32) -> usize {
-        NetTransport::packed_max(self, dest)
+    fn ahead_from(&self, dest: u32) -> usize {
+        NetTransport::ahead_from(self, dest)
     }
 
     fn send_packed(&self, dest: u32) {

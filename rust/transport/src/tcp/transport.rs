@@ -30,9 +30,9 @@ use crate::{Header, Kind, Outgoing, PeerState, StatusReporter, Unacked};
 /// Octets of a message between our own ranks that leave before it is matched, if a packet has room for them:
 /// 4 MiB of elements with all headers.
 pub(super) const EAGER_MAX: usize = (4 << 20) + (1 << 10);
-/// Octets of a message from an array that is packed before it is sent: 1 MiB of elements with all headers.
-/// The copies at both ends of a longer one overlap, which is worth a round trip.
-const PACKED_MAX: usize = (1 << 20) + (1 << 10);
+/// Octets from which a message from an array is sent before it is packed: more than 1 MiB of elements. The
+/// copies at both ends then overlap, which is worth a round trip.
+const AHEAD_FROM: usize = (1 << 20) + (1 << 10);
 /// Longest time that a finishing rank waits until the other systems have taken its last octets.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -365,10 +365,10 @@ impl NetTransport for TcpTransport {
         if self.is_foreign[dest as usize] { packet } else { packet.min(EAGER_MAX) }
     }
 
-    fn packed_max(&self, dest: u32) -> usize {
+    fn ahead_from(&self, dest: u32) -> usize {
         match self.is_foreign[dest as usize] {
             true => usize::MAX,
-            false => NetTransport::eager_max(self, dest).min(PACKED_MAX),
+            false => NetTransport::eager_max(self, dest).saturating_add(1).min(AHEAD_FROM),
         }
     }
 

@@ -343,8 +343,8 @@ impl NetTransport for UdpTransport {
         self.peer_of(dest).map_or(usize::MAX, |peer| peer.eager_len)
     }
 
-    fn packed_max(&self, dest: u32) -> usize {
-        NetTransport::eager_max(self, dest)
+    fn ahead_from(&self, dest: u32) -> usize {
+        NetTransport::eager_max(self, dest).saturating_add(1)
     }
 
     fn send_packed(&self, dest: u32) {

@@ -47,18 +47,8 @@ impl Net {
     /// Both ends of two ranks.
     fn connect(self, config: &Config, pool: &Arc<HeapPool>) -> Vec<Ends> {
         match self {
-            Net::Tcp | Net::OneSite => {
-                let terms = match self {
-                    Net::OneSite => tcp::Terms::of_one_site(Dialect::Final),
-                    _ => tcp::Terms { maxdatalen: PACKET, ..tcp::Terms::default() },
-                };
-                let jobs = tcp::in_process::jobs(2, terms).expect("connections").into_iter();
-                jobs.map(|job| {
-                    let (transport, source) = tcp::connect(job, config, pool.clone()).expect("a transport");
-                    (transport as _, Box::new(source) as _)
-                })
-                .collect()
-            }
+            Net::Tcp => connect_tcp(tcp::Terms { maxdatalen: PACKET, ..tcp::Terms::default() }, config, pool),
+            Net::OneSite => connect_tcp(tcp::Terms::of_one_site(Dialect::Final), config, pool),
             Net::Udp => {
                 let (datagram_len_max, eager_max) = (PACKET as usize, PACKET);
                 let terms = udp::Terms { datagram_len_max, eager_max, ..udp::Terms::default() };
@@ -71,6 +61,15 @@ impl Net {
             }
         }
     }
+}
+
+fn connect_tcp(terms: tcp::Terms, config: &Config, pool: &Arc<HeapPool>) -> Vec<Ends> {
+    let jobs = tcp::in_process::jobs(2, terms).expect("connections").into_iter();
+    jobs.map(|job| {
+        let (transport, source) = tcp::connect(job, config, pool.clone()).expect("a transport");
+        (transport as _, Box::new(source) as _)
+    })
+    .collect()
 }
 
 struct Job {
