@@ -40,6 +40,24 @@ fn put_headers(words: &[AtomicU64], section: SectionHeader) {
     store_word(words, PRIMARY_HEADER_LEN + primary_len, end.emit(ORDER));
 }
 
+/// Writes a message of this section alone, in the machine's byte order: `fill` stores the elements.
+///
+/// # Errors
+/// An error of `fill`. Then the contents are invalid.
+///
+/// # Panics
+/// There are fewer words than the headers and the [payload](primary_len) need.
+#[inline(always)]
+pub fn write_words<E>(
+    words: &[AtomicU64],
+    section: SectionHeader,
+    fill: impl FnOnce(Octets<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    fill(Octets::new(words, DATA, section.data_len()))?;
+    put_headers(words, section);
+    Ok(())
+}
+
 impl Message {
     /// Becomes a message of this section alone, in the machine's byte order: `fill` stores the elements. The
     /// slab is exclusive and has room for the headers and the [payload](primary_len).
@@ -55,10 +73,7 @@ impl Message {
         section: SectionHeader,
         fill: impl FnOnce(Octets<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let words = self.restart_with(section);
-        fill(Octets::new(words, DATA, section.data_len()))?;
-        put_headers(words, section);
-        Ok(())
+        write_words(self.restart_with(section), section, fill)
     }
 
     /// Becomes a message of this section alone: writes headers and padding. The elements are stored later, in

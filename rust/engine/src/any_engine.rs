@@ -5,6 +5,7 @@
 #[cfg(loom)]
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
@@ -194,6 +195,15 @@ impl Engine for AnyEngine {
             AnyEngine::Mpi(engine) => {
                 Engine::recv_posted(engine, fast, from, capacity, accept, spare, wait_control)
             }
+        }
+    }
+
+    #[inline(always)]
+    fn try_send_words(&self, world: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> bool {
+        match self {
+            AnyEngine::Packet(engine, _) => Engine::try_send_words(engine, world, context, tag, words, len),
+            #[cfg(not(loom))]
+            AnyEngine::Mpi(_) => false,
         }
     }
 

@@ -4,6 +4,7 @@
 //! engine leaves matching to the machine's C MPI.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
@@ -38,6 +39,13 @@ pub(crate) trait Engine {
     #[inline(always)]
     fn try_send_copy(&self, args: &SendArgs<'_>) -> bool {
         let _ = args;
+        false
+    }
+    /// Sends a short message in standard mode, the first `len` octets of these words, to a rank of the world
+    /// if it can leave at once. Returns false if it cannot.
+    #[inline(always)]
+    fn try_send_words(&self, world: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> bool {
+        let _ = (world, context, tag, words, len);
         false
     }
     /// Sends a message of which only the headers are written, if it can leave before it is packed; `None` if

@@ -1,11 +1,14 @@
 //! Copies between Java arrays and message memory: the only code that touches the Java heap.
 //!
-//! Small pieces use the region functions, which cost least. From [`REGION_MAX`] elements on, a piece of at
-//! most [`CRITICAL_MAX`] octets at a time is copied while the array is held critically. A critical section
-//! has nothing but a bounded loop: no call of Java, no lock, no wait. Other threads may change an array at
-//! any time, so its elements are only ever read or written through raw pointers.
+//! Short parts pass through a bounce buffer, which Java copies from or to (decision 0065). Other small pieces
+//! use the region functions. From [`REGION_MAX`] elements on, a piece of at most [`CRITICAL_MAX`] octets at a
+//! time is copied while the array is held critically. A critical section has nothing but a bounded loop: no
+//! call of Java, no lock, no wait. Other threads may change an array at any time, so its elements are only
+//! ever read or written through raw pointers.
 
 mod access;
+mod conversion;
+mod direct_memory;
 mod indexed;
 mod kernels;
 pub(crate) mod pipeline;
@@ -18,10 +21,13 @@ use jni::sys::jobject;
 use mpjdev_buffer::patch::{Block, Blocks, Patch};
 use mpjdev_buffer::{Octets, Type};
 
-use crate::boundary::{Argument, Env, ObjectArray, RawArray, RawDirect, RawInts};
+use crate::boundary::{Argument, Env, ObjectArray, RawArray, RawBounced, RawInts};
 use crate::error::{Failure, Fault, zeroed};
 
+pub(crate) use direct_memory::Direct;
+
 use access::{Access, Critical, get_region, set_region};
+use conversion::{Fix, copy_fixed, fix};
 use streaming_limit::is_streamed;
 
 /// Up to this many elements the region functions are faster than the critical pair: decision 0004 has the
@@ -30,31 +36,15 @@ const REGION_MAX: usize = 128;
 /// Octets that are copied per hold of an array: a collection may have to wait for that long.
 const CRITICAL_MAX: usize = 256 * 1024;
 
-/// A primitive Java array of the call, with the length and element type that `Native` passed along.
+/// A primitive Java array of the call, with the length and element type that `Native` passed along; or
+/// elements in the bounce buffer of the calling thread, which Java copies from or to an array.
 #[derive(Debug)]
 pub(crate) struct Array {
     raw: jobject,
+    /// Address of the elements in the bounce buffer; null for an array.
+    bounced: *mut u8,
     len: usize,
     element: Type,
-}
-
-/// The conversion of elements during a copy.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fix {
-    /// No conversion.
-    Plain,
-    /// Their octets are reversed: the message has the other byte order.
-    Swap,
-    /// Any non-zero octet becomes 1: a Java boolean that holds 2 is not equal to `true`.
-    Truth,
-}
-
-fn fix(element: Type, swapped: bool, reading: bool) -> Fix {
-    match element {
-        Type::Boolean if reading => Fix::Truth,
-        _ if swapped && element.size() > 1 => Fix::Swap,
-        _ => Fix::Plain,
-    }
 }
 
 impl Argument<RawArray> for Array {
@@ -64,10 +54,33 @@ impl Argument<RawArray> for Array {
         if raw.is_null() || length < 0 {
             return Err(Fault::Null { name: "array" }.into());
         }
-        match u8::try_from(element).ok().and_then(Type::from_code) {
-            Some(element) if element != Type::Object => Ok(Array { raw, len: length as usize, element }),
-            _ => Err(Fault::Unusable { what: "array", why: "it is not primitive" }.into()),
+        let element = primitive(element)?;
+        Ok(Array { raw, bounced: std::ptr::null_mut(), len: length as usize, element })
+    }
+}
+
+impl Argument<RawBounced> for Array {
+    /// Fails for null, and for a type that no array has.
+    #[inline(always)]
+    unsafe fn from_raw(
+        _: &mut Env,
+        RawBounced(address, count, element): RawBounced,
+    ) -> Result<Array, Failure> {
+        if address == 0 || count < 0 {
+            return Err(Fault::Null { name: "bounce buffer" }.into());
         }
+        let element = primitive(element)?;
+        let bounced = std::ptr::with_exposed_provenance_mut(address as usize);
+        Ok(Array { raw: std::ptr::null_mut(), bounced, len: count as usize, element })
+    }
+}
+
+/// The type of this code.
+#[inline(always)]
+fn primitive(code: i32) -> Result<Type, Failure> {
+    match u8::try_from(code).ok().and_then(Type::from_code) {
+        Some(element) if element != Type::Object => Ok(element),
+        _ => Err(Fault::Unusable { what: "array", why: "it is not primitive" }.into()),
     }
 }
 
@@ -81,7 +94,9 @@ impl Array {
         (element, len): (Type, usize),
         f: impl FnOnce(&mut Env, &Array) -> R,
     ) -> Option<R> {
-        objects.with_array(env, at, len, |env, raw| f(env, &Array { raw, len, element }))
+        objects.with_array(env, at, len, |env, raw| {
+            f(env, &Array { raw, bounced: std::ptr::null_mut(), len, element })
+        })
     }
 
     /// Whether both are the same array.
@@ -89,6 +104,12 @@ impl Array {
         let env = env.raw();
         // SAFETY: the environment is the calling thread's, and the references are of this call.
         unsafe { ((**env).v1_1.IsSameObject)(env, self.raw, other.raw) }
+    }
+
+    /// Whether the elements are in the bounce buffer.
+    #[inline(always)]
+    pub(crate) fn is_bounced(&self) -> bool {
+        !self.bounced.is_null()
     }
 
     /// Number of elements.
@@ -120,6 +141,17 @@ impl Array {
         assert!(off + count <= self.len && count * size <= place.len());
         let to = place.as_ptr();
         let fix = fix(self.element, swapped, false);
+        if self.is_bounced() {
+            // SAFETY: the elements are in the bounce buffer, and the range has room for them.
+            unsafe {
+                let from = self.bounced.add(off * size).cast_const();
+                match fix {
+                    Fix::Plain => kernels::copy_just_stored(from, to, size, count),
+                    _ => copy_fixed(from, to, size, count, fix),
+                }
+            }
+            return Ok(());
+        }
         if count <= REGION_MAX {
             // SAFETY: off and count are inside the array, and the range has room for them.
             unsafe {
@@ -161,6 +193,18 @@ impl Array {
         assert!(off + count <= self.len && count * size <= place.len());
         let from = place.as_ptr().cast_const();
         let fix = fix(self.element, swapped, true);
+        if self.is_bounced() {
+            // SAFETY: the bounce buffer has room for the elements, and the range holds them.
+            unsafe {
+                let to = self.bounced.add(off * size);
+                match fix {
+                    Fix::Swap => kernels::copy_swapped(from, to, size, count),
+                    // Java takes each octet but zero as true.
+                    Fix::Plain | Fix::Truth => kernels::copy_just_stored(from, to, size, count),
+                }
+            }
+            return Ok(());
+        }
         if count <= REGION_MAX {
             // SAFETY: off and count are inside the array, the range has the elements, the scratch holds 128
             // of any size.
@@ -380,85 +424,6 @@ impl Array {
 #[inline(always)]
 fn all_ready(_: &mut Env, _: usize) -> Result<usize, Failure> {
     Ok(usize::MAX)
-}
-
-/// Copies elements to memory that is only ever accessed by pointer, with the conversion `fix`.
-///
-/// # Safety
-/// `from` and `to` are good for `count` elements of `size` octets and do not overlap.
-#[inline(always)]
-unsafe fn copy_fixed(from: *const u8, to: *mut u8, size: usize, count: usize, fix: Fix) {
-    // SAFETY: passed on.
-    unsafe {
-        match fix {
-            Fix::Plain => kernels::copy(from, to, count * size),
-            Fix::Swap => kernels::copy_swapped(from, to, size, count),
-            Fix::Truth => kernels::copy_truth(from, to, count),
-        }
-    }
-}
-
-/// The memory of a direct `java.nio.Buffer`.
-#[derive(Debug)]
-pub(crate) struct Direct {
-    start: *mut u8,
-    len: usize,
-}
-
-impl Argument<RawDirect> for Direct {
-    /// Fails for null, and for a buffer that is not direct.
-    unsafe fn from_raw(env: &mut Env, RawDirect(raw): RawDirect) -> Result<Direct, Failure> {
-        if raw.is_null() {
-            return Err(Fault::Null { name: "direct buffer" }.into());
-        }
-        // SAFETY: the environment is this thread's, `raw` is a buffer.
-        let (start, elements) = unsafe {
-            let functions = &(**env.raw()).v1_4;
-            (
-                (functions.GetDirectBufferAddress)(env.raw(), raw),
-                (functions.GetDirectBufferCapacity)(env.raw(), raw),
-            )
-        };
-        if start.is_null() || elements < 0 {
-            return Err(Fault::Unusable { what: "buffer", why: "it is not direct" }.into());
-        }
-        Ok(Direct { start: start.cast(), len: elements as usize })
-    }
-}
-
-impl Direct {
-    /// Number of octets: `Native` passes byte buffers only.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the buffer and a range of message memory overlap: the buffer is a view that is used too late.
-    pub(crate) fn meets(&self, place: &Octets<'_>) -> bool {
-        let (ours, theirs) = (self.start.addr(), place.as_ptr().addr());
-        ours < theirs + place.len() && theirs < ours + self.len
-    }
-
-    /// Copies `count` elements from octet `off` on to `place`.
-    ///
-    /// # Panics
-    /// They are not inside the buffer or the range, or both overlap; callers have checked it.
-    pub(crate) fn copy_out(&self, off: usize, element: Type, count: usize, place: Octets<'_>, swapped: bool) {
-        let size = element.size();
-        assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
-        // SAFETY: both runs are good for the elements, and do not overlap.
-        unsafe { copy_fixed(self.start.add(off), place.as_ptr(), size, count, fix(element, swapped, false)) }
-    }
-
-    /// Copies `count` elements from `place` to octet `off` and following.
-    ///
-    /// # Panics
-    /// As for [`copy_out`](Self::copy_out).
-    pub(crate) fn copy_in(&self, off: usize, element: Type, count: usize, place: Octets<'_>, swapped: bool) {
-        let size = element.size();
-        assert!(off + count * size <= self.len && count * size <= place.len() && !self.meets(&place));
-        // SAFETY: as in copy_out.
-        unsafe { copy_fixed(place.as_ptr(), self.start.add(off), size, count, fix(element, swapped, true)) }
-    }
 }
 
 /// An `int[]` argument: indices, extents, strides.

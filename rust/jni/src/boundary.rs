@@ -26,7 +26,7 @@ pub(crate) use env::{DirectView, Env, NativeStatus};
 pub(crate) use objects::ObjectArray;
 pub(crate) use upcalls::{Combiner, make_room, reclaim};
 pub(crate) use value::{
-    Answer, Argument, RawArray, RawCombiner, RawDirect, RawInts, RawObjects, RawStatus, RawText,
+    Answer, Argument, RawArray, RawBounced, RawCombiner, RawDirect, RawInts, RawObjects, RawStatus, RawText,
 };
 
 /// Prepares the boundary when Java loads the library.
@@ -137,6 +137,9 @@ macro_rules! signature {
     (array) => {
         "Ljava/lang/Object;II"
     };
+    (bounced) => {
+        "JII"
+    };
     (ints) => {
         "[II"
     };
@@ -206,6 +209,11 @@ macro_rules! shell {
         $crate::boundary::shell! { @ $symbol $call $body, $ret,
             [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint, $t: ::jni::sys::jint,]
             [$($c)* $a = $crate::boundary::RawArray($a, $b, $t),] [$($rest)*] }
+    };
+    (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident/$t:ident: bounced, $($rest:tt)*]) => {
+        $crate::boundary::shell! { @ $symbol $call $body, $ret,
+            [$($r)* $a: ::jni::sys::jlong, $b: ::jni::sys::jint, $t: ::jni::sys::jint,]
+            [$($c)* $a = $crate::boundary::RawBounced($a, $b, $t),] [$($rest)*] }
     };
     (@ $symbol:ident $call:tt $body:path, $ret:ty, [$($r:tt)*] [$($c:tt)*] [$a:ident/$b:ident: bytes, $($rest:tt)*]) => {
         $crate::boundary::shell! { @ $symbol $call $body, $ret, [$($r)* $a: ::jni::sys::jobject, $b: ::jni::sys::jint,]

@@ -102,6 +102,33 @@ pub(crate) fn read(env: &mut Env, handle: i64, array: Array, off: i32, count: i3
     })
 }
 
+/// As [`write()`], of elements in the bounce buffer.
+#[inline(always)]
+pub(crate) fn write_bounced(env: &mut Env, handle: i64, elements: Array, flags: i32) -> Done {
+    let count = elements.len();
+    writing(handle, flags, |w| {
+        w.section(elements.element(), count, |place, encoding| {
+            elements.copy_out(env, 0, count, place, encoding != Encoding::NATIVE)
+        })
+    })
+}
+
+/// As [`read()`], to the bounce buffer.
+#[inline(always)]
+pub(crate) fn read_bounced(env: &mut Env, handle: i64, elements: Array, flags: i32) -> Done {
+    let count = elements.len();
+    reading(handle, flags, |r| {
+        r.section(elements.element(), count, |place, encoding| {
+            elements.copy_in(env, 0, count, place, encoding != Encoding::NATIVE)
+        })
+    })
+}
+
+/// The address of a direct buffer.
+pub(crate) fn address(_: &mut Env, buffer: Direct) -> Result<i64, Failure> {
+    Ok(buffer.address())
+}
+
 #[inline(always)]
 pub(crate) fn gather(
     env: &mut Env,

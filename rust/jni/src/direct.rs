@@ -6,6 +6,7 @@
 //! bits 32 to 62 and the number of elements below.
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
+pub(crate) mod bounced;
 pub(crate) mod exchange;
 pub(crate) mod packing_unit;
 pub(crate) mod part;
@@ -15,7 +16,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use mpjdev_buffer::patch::{check_indices, check_range};
-use mpjdev_buffer::{Message, layout, sole_section};
+use mpjdev_buffer::{Message, Type, layout, sole_section};
 use mpjdev_engine::{
     Accept, Comm, DeviceError, Done, FastRecv, Mode, RecvFrom, RequestId, SentAhead, StartedRecv, Status,
 };
@@ -436,7 +437,7 @@ pub(crate) fn irecv(
 ) -> Answer {
     let part = Part::check("destination", &array, off, count)?;
     let selection = || Selection::Run { off: off as usize, count: part.count };
-    take_or_post(env, comm, &part, selection, source, tag, out)
+    take_or_post(env, comm, &part, array.len(), selection, source, tag, WithEnvelope(out))
 }
 
 pub(crate) fn irecv_scattered(
@@ -472,16 +473,17 @@ pub(crate) fn irecv_patch(
 }
 
 /// Stores a message that has arrived, or posts a receive. The answer to a stored message is the complement of
-/// its envelope, which no handle is, with the details in `out`.
+/// the reply, which no handle is. `len` is the length of the array.
 #[inline(always)]
 fn take_or_post(
     env: &mut Env,
     comm: i64,
     part: &Part<'_>,
+    len: usize,
     selection: impl FnOnce() -> Selection,
     source: i32,
     tag: i32,
-    out: NativeStatus,
+    reply: impl Reply,
 ) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
@@ -492,8 +494,7 @@ fn take_or_post(
             let answer = match comm.irecv_into(from, capacity(part), target, &accepts)? {
                 StartedRecv::Received(status) => {
                     let Some(message) = target else { unreachable!("a message was received") };
-                    part.take(env, message, &status)
-                        .map(|count| !WithEnvelope(out).reply(env, &status, count))
+                    part.take(env, message, &status).map(|count| !reply.reply(env, &status, count))
                 }
                 StartedRecv::Posted(id) => {
                     posted = Some(id);
@@ -505,7 +506,7 @@ fn take_or_post(
         });
         match posted {
             None => answer,
-            Some(id) => keep_receive(comm, id, part.array, selection()),
+            Some(id) => keep_receive(comm, id, (part.array.element(), len), selection()),
         }
     })
 }
@@ -513,8 +514,13 @@ fn take_or_post(
 /// Keeps the request of a receive into an array, which Java passes again when it waits. The array is not kept
 /// here: a request that Java has lost keeps none.
 #[inline(never)]
-fn keep_receive(comm: &Arc<Comm>, id: RequestId, array: &Array, selection: Selection) -> Answer {
-    let destination = Destination::Array { element: array.element(), len: array.len(), selection };
+fn keep_receive(
+    comm: &Arc<Comm>,
+    id: RequestId,
+    (element, len): (Type, usize),
+    selection: Selection,
+) -> Answer {
+    let destination = Destination::Array { element, len, selection };
     handle::keep_request(Request { comm: comm.clone(), id, destination: Some(destination) })
 }
 
@@ -525,7 +531,7 @@ fn post(comm: i64, array: &Array, selection: Selection, source: i32, tag: i32) -
         let from = checked_from(comm, source, tag)?;
         let spare = handle::with_memory(|memory| memory.take_spare());
         let id = comm.irecv(from, capacity(&Part::selected(array, &selection)), spare)?;
-        keep_receive(comm, id, array, selection)
+        keep_receive(comm, id, (array.element(), array.len()), selection)
     })
 }
 
@@ -590,7 +596,7 @@ fn conclude(
 
 #[cfg(test)]
 mod tests {
-    use mpjdev_buffer::{SectionHeader, Type};
+    use mpjdev_buffer::SectionHeader;
 
     use super::*;
     use crate::comm::CONSTANTS;

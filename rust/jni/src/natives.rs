@@ -3,12 +3,12 @@
 use mpjdev_profile::Call;
 
 use crate::boundary::{self, Env, natives};
-use crate::direct::{exchange, packing_unit, typed};
+use crate::direct::{bounced, exchange, packing_unit, typed};
 use crate::error::{self, Failure};
 use crate::{buffer, collective, comm, direct, handle, job, requests, stats, topology, types, view};
 
 /// Raised together with `Native.ABI` when a method is removed or its signature changes.
-const ABI: i32 = 9;
+const ABI: i32 = 10;
 
 natives! {
     "abi" Java_mpjdev_core_Native_abi = abi, () -> int;
@@ -96,6 +96,17 @@ natives! {
         (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int, out: status) -> long;
     "recvArrayFrom" Java_mpjdev_core_Native_recvArrayFrom = direct::recv_from as Call::Recv,
         (comm: long, array/length/element: array, off: int, count: int, source: int, tag: int) -> long;
+    "addressOf" Java_mpjdev_core_Native_addressOf = buffer::address, (buffer: direct) -> long;
+    "sendBounced" Java_mpjdev_core_Native_sendBounced = bounced::send as Call::Send,
+        (comm: long, address/count/element: bounced, dest: int, tag: int, synchronous: bool) -> void;
+    "recvBounced" Java_mpjdev_core_Native_recvBounced = bounced::recv as Call::Recv,
+        (comm: long, address/count/element: bounced, source: int, tag: int, out: status) -> long;
+    "recvBouncedFrom" Java_mpjdev_core_Native_recvBouncedFrom = bounced::recv_from as Call::Recv,
+        (comm: long, address/count/element: bounced, source: int, tag: int) -> long;
+    "isendBounced" Java_mpjdev_core_Native_isendBounced = bounced::isend as Call::Isend,
+        (comm: long, address/count/element: bounced, dest: int, tag: int, synchronous: bool) -> long;
+    "irecvBouncedFrom" Java_mpjdev_core_Native_irecvBouncedFrom = bounced::irecv_from as Call::Irecv,
+        (comm: long, address/count/element: bounced, length: int, off: int, source: int, tag: int) -> long;
     "isendArray" Java_mpjdev_core_Native_isendArray = direct::isend as Call::Isend,
         (comm: long, array/length/element: array, off: int, count: int, dest: int, tag: int, synchronous: bool) -> long;
     "irecvArray" Java_mpjdev_core_Native_irecvArray = direct::irecv as Call::Irecv,
@@ -231,6 +242,10 @@ natives! {
     "panic" Java_mpjdev_core_Native_panic = panic, (handle: long, text: string) -> void;
     "write" Java_mpjdev_core_Native_write = buffer::write,
         (handle: long, array/length/element: array, off: int, count: int, flags: int) -> void;
+    "writeBounced" Java_mpjdev_core_Native_writeBounced = buffer::write_bounced,
+        (handle: long, address/count/element: bounced, flags: int) -> void;
+    "readBounced" Java_mpjdev_core_Native_readBounced = buffer::read_bounced,
+        (handle: long, address/count/element: bounced, flags: int) -> void;
     "read" Java_mpjdev_core_Native_read = buffer::read,
         (handle: long, array/length/element: array, off: int, count: int, flags: int) -> void;
 }

@@ -1,6 +1,8 @@
 //! Messages of arrays: sends of memory that the caller packs and needs again, before or while it is packed.
 
-use mpjdev_buffer::Message;
+use std::sync::atomic::AtomicU64;
+
+use mpjdev_buffer::{Message, layout};
 use mpjdev_transport::wait::WaitControl;
 
 use crate::comm::Comm;
@@ -28,6 +30,28 @@ impl Comm {
         }
         // A second caller of the engine's function would keep it from being inlined into `isend`.
         self.isend(message, dest, tag, mode)
+    }
+
+    /// Sends a short message in standard mode, the first `len` octets of these words, if it can leave at
+    /// once. Returns false if it cannot, and nothing has happened.
+    ///
+    /// # Errors
+    /// A bad rank or tag.
+    #[inline(always)]
+    pub fn try_send_words(
+        &self,
+        words: &[AtomicU64],
+        len: usize,
+        dest: i32,
+        tag: i32,
+    ) -> Result<bool, DeviceError> {
+        let world = self.member(dest)?;
+        self.check_tag(tag)?;
+        let is_sent = self.engine.try_send_words(world, self.context, tag, words, len);
+        if is_sent {
+            mpjdev_profile::sent(world, || len.saturating_sub(layout::MESSAGE_OVERHEAD));
+        }
+        Ok(is_sent)
     }
 
     /// Sends a message of which only the headers are written, if it can leave before it is packed. The caller

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
@@ -51,6 +52,11 @@ impl Engine for Arc<PacketEngine> {
     fn try_send_copy(&self, args: &SendArgs<'_>) -> bool {
         let &SendArgs { message, world, context, tag, mode, .. } = args;
         PacketEngine::try_send_copy(self, world, context, tag, message, mode)
+    }
+
+    #[inline(always)]
+    fn try_send_words(&self, world: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> bool {
+        PacketEngine::try_send_words(self, world, context, tag, words, len)
     }
 
     fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError> {

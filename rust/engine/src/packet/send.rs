@@ -1,5 +1,7 @@
 //! Sends: directly to the transport while there is credit and room, else in order through the outbox.
 
+use std::sync::atomic::AtomicU64;
+
 use mpjdev_buffer::{Message, SlabError};
 use mpjdev_proto::context::is_collective;
 use mpjdev_transport::config::{CREDIT_OVERHEAD, ENVELOPE_LEN, RECORD_MAX, SPARSE_FACTOR};
@@ -108,6 +110,25 @@ impl PacketEngine {
             && self.send_copy(dest, context, tag, message)
     }
 
+    /// Sends the first `len` octets of these words as a message in standard mode, if they are few enough to
+    /// go inline, and can leave at once. Returns false if not.
+    #[inline(always)]
+    pub(crate) fn try_send_words(
+        &self,
+        dest: u32,
+        context: u64,
+        tag: i32,
+        words: &[AtomicU64],
+        len: usize,
+    ) -> bool {
+        self.transport.epoch() == 0
+            && !self.end_flags.has_begun()
+            && !self.is_physical(dest)
+            && len <= self.config.inline_max
+            && self.queued_count.get() == 0
+            && self.send_inline(dest, context, tag, words, len)
+    }
+
     #[inline(never)]
     fn send_copy(&self, dest: u32, context: u64, tag: i32, message: &Message) -> bool {
         if self.transport.epoch() != 0
@@ -136,7 +157,11 @@ impl PacketEngine {
     /// not possible.
     #[inline(always)]
     fn send_short(&self, dest: u32, context: u64, tag: i32, message: &Message) -> bool {
-        let (words, len) = (message.first_words(), message.first_len());
+        self.send_inline(dest, context, tag, message.first_words(), message.first_len())
+    }
+
+    #[inline(always)]
+    fn send_inline(&self, dest: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> bool {
         loop {
             match self.transport.try_send_short(dest, context, tag, words, len) {
                 ShortSend::Sent => return true,

@@ -15,6 +15,28 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, len) }
 }
 
+/// Up to this many elements Java stores one by one in a bounce buffer (`BounceBuffer.FEW`).
+const FEW: usize = 16;
+
+/// Copies elements that were stored a moment ago, by loads that are not wider than those stores. A wider load
+/// has to wait until they are in the cache, behind stores to lines that other processors hold.
+///
+/// # Safety
+/// As for [`copy`], with `count` elements of `size` octets.
+#[inline(always)]
+pub(super) unsafe fn copy_just_stored(from: *const u8, to: *mut u8, size: usize, count: usize) {
+    // SAFETY: all addresses are inside the runs. The compiler does not join volatile accesses.
+    unsafe {
+        match size {
+            8 if count <= FEW => (0..count).for_each(|k| {
+                let word = from.cast::<u64>().add(k).read_volatile();
+                to.cast::<u64>().add(k).write_volatile(word);
+            }),
+            _ => copy(from, to, count * size),
+        }
+    }
+}
+
 /// Copies `len` octets past the caches, which pays for runs that no cache holds: the destination's lines are
 /// not read before they are written.
 ///

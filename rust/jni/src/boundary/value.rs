@@ -24,6 +24,10 @@ pub(crate) trait Argument<Raw>: Sized {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawArray(pub(crate) jobject, pub(crate) jint, pub(crate) jint);
 
+/// Elements in the bounce buffer of the calling thread: its address, their number and the code of their type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawBounced(pub(crate) jlong, pub(crate) jint, pub(crate) jint);
+
 /// An int array with its own length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawInts(pub(crate) jobject, pub(crate) jint);

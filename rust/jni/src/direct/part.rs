@@ -41,6 +41,12 @@ impl<'a> Part<'a> {
         Ok(Part { array, count: count as usize, shape: Shape::Run(off as usize) })
     }
 
+    /// All elements.
+    #[inline(always)]
+    pub(super) fn whole(array: &'a Array) -> Part<'a> {
+        Part { array, count: array.len(), shape: Shape::Run(0) }
+    }
+
     /// The elements of these indices, which are checked when they are copied.
     pub(super) fn picked(array: &'a Array, count: i32, offs: i32, indexes: &'a IntArray) -> Answer<Part<'a>> {
         check_range("index array", i64::from(offs), i64::from(count), indexes.len())?;
@@ -210,7 +216,7 @@ impl<'a> Part<'a> {
     /// Whether its elements are packed and unpacked part by part.
     #[inline(always)]
     pub(super) fn is_pipelined(&self) -> bool {
-        !self.is_unit()
+        !self.is_unit() && !self.array.is_bounced()
     }
 
     /// Whether its octets are a packing unit.

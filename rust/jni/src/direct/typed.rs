@@ -158,7 +158,7 @@ pub(crate) fn irecv(
         Placement::Items(items) => Selection::Items(items),
     };
     let part = Part::selected(&array, &selection);
-    take_or_post(env, comm, &part, || selection.clone(), source, tag, out)
+    take_or_post(env, comm, &part, array.len(), || selection.clone(), source, tag, WithEnvelope(out))
 }
 
 pub(crate) fn sendrecv(

@@ -2,6 +2,7 @@ package mpjdev;
 
 import java.lang.ref.Reference;
 import mpjdev.core.Backoff;
+import mpjdev.core.BounceBuffer;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 
@@ -19,7 +20,13 @@ final class ArrayCalls {
             isend(comm, array, length, type, off, count, dest, tag, synchronous).iwait();
             return;
         }
+        BounceBuffer bounce = BounceBuffer.of(type, length, off, count);
         try {
+            if (bounce != null) {
+                bounce.put(array, type, off, count);
+                Native.sendBounced(comm.handle(), bounce.address, count, type, dest, tag, synchronous);
+                return;
+            }
             Native.sendArray(comm.handle(), array, length, type, off, count, dest, tag, synchronous);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
@@ -30,7 +37,13 @@ final class ArrayCalls {
 
     static Request isend(ArrayMessages comm, Object array, int length, int type, int off, int count, int dest,
             int tag, boolean synchronous) {
+        BounceBuffer bounce = BounceBuffer.of(type, length, off, count);
         try {
+            if (bounce != null) {
+                bounce.put(array, type, off, count);
+                long request = Native.isendBounced(comm.handle(), bounce.address, count, type, dest, tag, synchronous);
+                return Request.of(request, null);
+            }
             long request = Native.isendArray(comm.handle(), array, length, type, off, count, dest, tag, synchronous);
             return Request.of(request, null);
         } catch (NativeFailure f) {
@@ -44,8 +57,20 @@ final class ArrayCalls {
         if (Backoff.isVirtual()) {
             return irecv(comm, array, length, type, off, count, src, tag).iwaitOrWithdraw();
         }
+        BounceBuffer bounce = BounceBuffer.of(type, length, off, count);
         Status status = new Status();
         try {
+            if (bounce != null) {
+                if (src >= 0 && tag >= 0) {
+                    long detail = Native.recvBouncedFrom(comm.handle(), bounce.address, count, type, src, tag);
+                    bounce.get(array, type, off, (int) detail);
+                    return status.receivedArray(type, src, tag, detail);
+                }
+                long result = Native.recvBounced(comm.handle(), bounce.address, count, type, src, tag, status);
+                status.receivedArray(type, result);
+                bounce.get(array, type, off, status.count());
+                return status;
+            }
             if (src >= 0 && tag >= 0) {
                 long detail = Native.recvArrayFrom(comm.handle(), array, length, type, off, count, src, tag);
                 return status.receivedArray(type, src, tag, detail);
@@ -61,10 +86,20 @@ final class ArrayCalls {
 
     static Request irecv(ArrayMessages comm, Object array, int length, int type, int off, int count, int src,
             int tag) {
+        boolean isSelected = src >= 0 && tag >= 0;
+        BounceBuffer bounce = isSelected ? BounceBuffer.of(type, length, off, count) : null;
         try {
             Status status = new Status();
-            long started = Native.irecvArray(comm.handle(), array, length, type, off, count, src, tag, status);
-            return Request.of(started, array, length, type, status);
+            if (bounce == null) {
+                long started = Native.irecvArray(comm.handle(), array, length, type, off, count, src, tag, status);
+                return Request.of(started, array, length, type, status);
+            }
+            long started = Native.irecvBouncedFrom(comm.handle(), bounce.address, count, type, length, off, src, tag);
+            if (started >= 0) {
+                return Request.of(started, array, length, type, status);
+            }
+            bounce.get(array, type, off, (int) ~started);
+            return Request.received(status.receivedArray(type, src, tag, ~started));
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {

@@ -3,6 +3,7 @@ package mpjdev;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
+import mpjdev.core.BounceBuffer;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.Segments;
@@ -188,7 +189,13 @@ public class ReadBuffer extends Buffer {
 
     private void take(Object array, int length, int type, int off, int count) throws BufferReadException {
         try {
-            Native.read(handle(), array, length, type, off, count, flags);
+            BounceBuffer bounce = BounceBuffer.of(type, length, off, count);
+            if (bounce == null) {
+                Native.read(handle(), array, length, type, off, count, flags);
+            } else {
+                Native.readBounced(handle(), bounce.address, count, type, flags);
+                bounce.get(array, type, off, count);
+            }
             flags = 0;
         } catch (NativeFailure f) {
             throw Errors.read(f);

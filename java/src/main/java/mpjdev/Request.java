@@ -64,9 +64,14 @@ public class Request {
             request.reserved = into;
             return request;
         }
+        return received(into.receivedArray(type, ~started));
+    }
+
+    /** Makes the request of a receive that is done. */
+    static Request received(Status status) {
         Request request = new Request(null, null, 0, 0);
         request.active = true;
-        request.status = into.receivedArray(type, ~started);
+        request.status = status;
         return request;
     }
 

@@ -3,6 +3,7 @@ package mpjdev;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import mpjdev.core.BounceBuffer;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.Segments;
@@ -161,7 +162,13 @@ public class WriteBuffer extends Buffer {
 
     private void put(Object array, int length, int type, int off, int count) {
         try {
-            Native.write(handle(), array, length, type, off, count, flags);
+            BounceBuffer bounce = BounceBuffer.of(type, length, off, count);
+            if (bounce == null) {
+                Native.write(handle(), array, length, type, off, count, flags);
+            } else {
+                bounce.put(array, type, off, count);
+                Native.writeBounced(handle(), bounce.address, count, type, flags);
+            }
             flags = 0;
         } catch (NativeFailure f) {
             throw Errors.write(f);

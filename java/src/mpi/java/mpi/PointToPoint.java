@@ -2,6 +2,7 @@ package mpi;
 
 import java.lang.ref.Reference;
 import mpjdev.core.Backoff;
+import mpjdev.core.BounceBuffer;
 import mpjdev.core.Native;
 import mpjdev.core.Resource;
 import mpjdev.core.Waits;
@@ -81,7 +82,11 @@ abstract class PointToPoint extends Probes {
                 return;
             }
             int n = datatype.unit == 1 ? count : datatype.elements(count);
-            if (Backoff.isVirtual()) {
+            BounceBuffer bounce = BounceBuffer.of(datatype.element, length, off, n);
+            if (bounce != null) {
+                bounce.put(array, datatype.element, off, n);
+                Native.sendBounced(handle(), bounce.address, n, datatype.element, dest, tag, synchronous);
+            } else if (Backoff.isVirtual()) {
                 Waits.await(Native.isendArray(handle(), array, length, datatype.element, off, n, dest, tag,
                         synchronous), new Status());
             } else {
@@ -187,7 +192,13 @@ abstract class PointToPoint extends Probes {
         if (datatype.unit == 0) {
             return Native.isendTyped(handle(), datatype.handle(), array, length, element, off, count, dest, tag, synchronous);
         }
-        return Native.isendArray(handle(), array, length, element, off, datatype.elements(count), dest, tag, synchronous);
+        int n = datatype.elements(count);
+        BounceBuffer bounce = BounceBuffer.of(element, length, off, n);
+        if (bounce == null) {
+            return Native.isendArray(handle(), array, length, element, off, n, dest, tag, synchronous);
+        }
+        bounce.put(array, element, off, n);
+        return Native.isendBounced(handle(), bounce.address, n, element, dest, tag, synchronous);
     }
 
     // ---- Receiving
@@ -227,6 +238,10 @@ abstract class PointToPoint extends Probes {
                 return recvItems(array, length, off, count, datatype, source, tag, status);
             }
             int n = datatype.unit == 1 ? count : datatype.elements(count);
+            BounceBuffer bounce = BounceBuffer.of(element, length, off, n);
+            if (bounce != null) {
+                return recvBounced(bounce, array, off, n, datatype, source, tag, status);
+            }
             if (Backoff.isVirtual()) {
                 long request = Native.irecvArray(handle(), array, length, element, off, n, source, wanted(tag),
                         status);
@@ -245,6 +260,21 @@ abstract class PointToPoint extends Probes {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(datatype);
         }
+    }
+
+    /** Receives into a short part of an array. */
+    private Status recvBounced(BounceBuffer bounce, Object array, int off, int n, Datatype datatype, int source, int tag,
+            Status status) {
+        int element = datatype.element;
+        if (source >= 0 && tag >= 0) {
+            int received = (int) Native.recvBouncedFrom(handle(), bounce.address, n, element, source, tag);
+            bounce.get(array, element, off, received);
+            return status.received(source, tag, received, datatype);
+        }
+        long envelope = Native.recvBounced(handle(), bounce.address, n, element, source, wanted(tag), status);
+        status.received(envelope, datatype);
+        bounce.get(array, element, off, status.numEls);
+        return status;
     }
 
     /** Receives into items that are no consecutive elements. */
@@ -298,11 +328,11 @@ abstract class PointToPoint extends Probes {
             }
             int element = datatype.element;
             Status status = new Status();
-            long started = datatype.unit == 0
-                    ? Native.irecvTyped(handle(), datatype.handle(), array, length, element, off, count, source,
-                            wanted(tag), status)
-                    : Native.irecvArray(handle(), array, length, element, off, datatype.elements(count), source,
-                            wanted(tag), status);
+            if (datatype.unit != 0) {
+                return irecvElements(into, array, length, off, count, datatype, source, wanted(tag), status);
+            }
+            long started = Native.irecvTyped(handle(), datatype.handle(), array, length, element, off, count, source,
+                    wanted(tag), status);
             return started < 0 ? into.begin(status.received(~started, datatype).given(count))
                     : into.begin(started, array, length, datatype, count, status);
         } catch (RuntimeException e) {
@@ -311,6 +341,26 @@ abstract class PointToPoint extends Probes {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(datatype);
         }
+    }
+
+    /** Posts a receive into consecutive elements. */
+    private Request irecvElements(Request into, Object array, int length, int off, int count, Datatype datatype,
+            int source, int tag, Status status) {
+        int element = datatype.element;
+        int n = datatype.elements(count);
+        boolean isSelected = source >= 0 && tag >= 0;
+        BounceBuffer bounce = isSelected ? BounceBuffer.of(element, length, off, n) : null;
+        long started = bounce == null
+                ? Native.irecvArray(handle(), array, length, element, off, n, source, tag, status)
+                : Native.irecvBouncedFrom(handle(), bounce.address, n, element, length, off, source, tag);
+        if (started >= 0) {
+            return into.begin(started, array, length, datatype, count, status);
+        }
+        if (bounce == null) {
+            return into.begin(status.received(~started, datatype).given(count));
+        }
+        bounce.get(array, element, off, (int) ~started);
+        return into.begin(status.received(source, tag, (int) ~started, datatype).given(count));
     }
 
     // ---- Both

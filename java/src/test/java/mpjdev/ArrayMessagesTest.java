@@ -27,9 +27,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Messages from array to array, on every transport, alone and with a buffer at the other end. */
 @Timeout(180)
 class ArrayMessagesTest {
-    /** Octets of elements: nothing, around region copies, inline, copied, by reference, several holds. */
-    private static final int[] OCTETS =
-            {0, 1, 8, 127, 1024, 1025, 1072, 1080, 2592, 2600, 2608, 40_000, 49_152, 300_000, 1_200_000};
+    /**
+     * Octets of elements: nothing, around copies one by one and messages of few words, around bounce buffers
+     * and region copies, inline, copied, by reference, several holds.
+     */
+    private static final int[] OCTETS = {
+        0, 1, 8, 16, 17, 34, 64, 68, 72, 127, 128, 136, 256, 264, 1024, 1025, 1072, 1080, 2048, 2056, 2592, 2600,
+        2608, 40_000, 49_152, 300_000, 1_200_000
+    };
 
     private static final int TAG = 5;
 
@@ -244,6 +249,28 @@ class ArrayMessagesTest {
         }
     }
 
+    /** More short messages than the queues take, with none received meanwhile: they keep their order. */
+    static void queues(Comm world) {
+        int messages = 20_000;
+        int[] array = new int[2];
+        if (world.id() == 1) {
+            world.recv(array, 0, 0, 0, TAG + 1);
+            for (int i = 0; i < messages; i++) {
+                assertEquals(2, world.recv(array, 0, 2, 0, TAG).count());
+                assertArrayEquals(new int[] {i, -i}, array);
+            }
+            return;
+        }
+        Request[] sends = new Request[messages];
+        for (int i = 0; i < messages; i++) {
+            array[0] = i;
+            array[1] = -i;
+            sends[i] = world.isend(array, 0, 2, 1, TAG);
+        }
+        world.send(array, 0, 0, 1, TAG + 1);
+        Request.iwaitall(sends);
+    }
+
     /** Index lists and patches at both ends, with whole and with shorter messages. */
     static void shapes(Comm world) throws Exception {
         shapes(world, "recv");
@@ -306,6 +333,7 @@ class ArrayMessagesTest {
             exchange(Comm.WORLD);
             mismatches(Comm.WORLD);
             windows(Comm.WORLD);
+            queues(Comm.WORLD);
             shapes(Comm.WORLD);
             Comm.WORLD.barrier();
             assertEquals(0, Native.openRequests());
@@ -326,6 +354,7 @@ class ArrayMessagesTest {
             exchange(world);
             mismatches(world);
             windows(world);
+            queues(world);
             shapes(world);
         });
     }

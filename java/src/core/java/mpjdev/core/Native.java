@@ -11,7 +11,8 @@ import java.nio.ByteBuffer;
  * that is stale.
  *
  * <p><b>Arguments.</b> An array is followed by its length, and by its type code ({@link Types}) where the
- * type is open. The caller must pass exactly those: native code trusts them. Offsets and counts are in
+ * type is open. The caller must pass exactly those: native code trusts them, as it trusts the {@code address}
+ * and the count of elements in a {@link BounceBuffer}. Offsets and counts are in
  * elements, and native code checks them ({@link ArrayIndexOutOfBoundsException}; a negative count is an
  * {@link IllegalArgumentException}). {@code flags} are {@link #CLEAR} and {@link #RESET}, and take effect
  * before the rest of the call.
@@ -56,7 +57,7 @@ public final class Native {
      * Version of the native interface. It is raised on both sides when a method is removed or its signature
      * changes.
      */
-    static final int ABI = 9;
+    static final int ABI = 10;
 
     static {
         if (!SharedLibrary.load()) {
@@ -165,12 +166,18 @@ public final class Native {
      */
     public static native void write(long handle, Object array, int length, int element, int off, int count, int flags);
 
+    /** As {@link #write}, of elements in the {@link BounceBuffer} of the calling thread. */
+    public static native void writeBounced(long handle, long address, int count, int element, int flags);
+
     /**
      * Reads the next section into {@code array[off]} to {@code array[off + count - 1]}. A call that fails
      * leaves the position: {@link NativeFailure#TYPE_MISMATCH}, {@link NativeFailure#SIZE_MISMATCH},
      * {@link NativeFailure#END_OF_SECTIONS} or {@link NativeFailure#DAMAGED}.
      */
     public static native void read(long handle, Object array, int length, int element, int off, int count, int flags);
+
+    /** As {@link #read}, to the {@link BounceBuffer} of the calling thread. */
+    public static native void readBounced(long handle, long address, int count, int element, int flags);
 
     /**
      * Adds a section of the elements {@code array[base + indexes[offs + k]]}, k from 0 to count - 1. Errors
@@ -465,6 +472,26 @@ public final class Native {
     public static native void sendArray(long comm, Object array, int length, int element, int off, int count, int dest,
             int tag, boolean synchronous);
 
+    /** Returns the address of a direct buffer. */
+    static native long addressOf(ByteBuffer buffer);
+
+    /**
+     * Sends {@code count} elements in the {@link BounceBuffer} of the calling thread, at this address, as
+     * {@link #sendArray} does.
+     */
+    public static native void sendBounced(long comm, long address, int count, int element, int dest, int tag,
+            boolean synchronous);
+
+    /**
+     * As {@link #recvArray}, of at most {@code count} elements to the {@link BounceBuffer} of the calling
+     * thread.
+     */
+    public static native long recvBounced(long comm, long address, int count, int element, int source, int tag,
+            NativeStatus out);
+
+    /** As {@link #recvArrayFrom}, to the {@link BounceBuffer} of the calling thread. */
+    public static native long recvBouncedFrom(long comm, long address, int count, int element, int source, int tag);
+
     /** Starts a send; arguments as for {@link #sendArray}. Does not block. Returns as {@link #isend} does. */
     public static native long isendArray(long comm, Object array, int length, int element, int off, int count, int dest,
             int tag, boolean synchronous);
@@ -490,6 +517,21 @@ public final class Native {
      */
     public static native long irecvArray(long comm, Object array, int length, int element, int off, int count,
             int source, int tag, NativeStatus out);
+
+    /**
+     * Starts a send of elements in the {@link BounceBuffer} of the calling thread; arguments as for
+     * {@link #sendBounced}. Does not block. Returns as {@link #isend} does.
+     */
+    public static native long isendBounced(long comm, long address, int count, int element, int dest, int tag,
+            boolean synchronous);
+
+    /**
+     * As {@link #irecvArray}, for one source and one tag, into {@code count} elements from {@code off} on of
+     * an array of {@code length}. A message that has arrived is stored in the {@link BounceBuffer} of the
+     * calling thread, and the result is the complement of that of {@link #recvArrayFrom}.
+     */
+    public static native long irecvBouncedFrom(long comm, long address, int count, int element, int length, int off,
+            int source, int tag);
 
     /**
      * Waits as {@link #await} does for a receive into this array, and stores its elements. Result and errors
