@@ -1,10 +1,13 @@
 package mpjdev;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -180,6 +183,40 @@ class ShortageTest {
         assertEquals(0, job.status, job::toString);
         assertEquals(3, job.lines().size(), job::toString);
         assertTrue(job.out.contains("message memory: "), job::toString);
+    }
+
+    /** Sends and writes short arrays in a JVM that has no direct memory for a bounce buffer. */
+    static final class NoBounceBuffer {
+        private NoBounceBuffer() {}
+
+        public static void main(String[] args) throws Exception {
+            Comm.<Exception>runThreads(1, world -> {
+                List<ByteBuffer> taken = new ArrayList<>();
+                assertThrows(OutOfMemoryError.class, () -> {
+                    while (true) {
+                        taken.add(ByteBuffer.allocateDirect(KIB));
+                    }
+                });
+                double[] received = new double[3];
+                world.isend(new double[] {1, 2, 3}, 0, 3, 0, 1).iwait();
+                assertEquals(3, world.recv(received, 0, 3, 0, 1).count());
+                assertArrayEquals(new double[] {1, 2, 3}, received);
+                try (WriteBuffer out = new WriteBuffer(64); ReadBuffer in = new ReadBuffer(64)) {
+                    out.write(received, 1, 2);
+                    world.send(out, 0, 2);
+                    world.recv(in, 0, 2);
+                    in.read(received, 0, 2);
+                }
+                assertArrayEquals(new double[] {2, 3, 3}, received);
+                assertFalse(taken.isEmpty(), "it keeps the memory until here");
+            });
+            System.out.println("done");
+        }
+    }
+
+    @Test
+    void shouldSendShortArraysWithoutDirectMemory() throws Exception {
+        assertEquals("done\n", new Fork().with("-XX:MaxDirectMemorySize=1m").run(NoBounceBuffer.class).ok());
     }
 
     /** Joins with more message memory than the process has address space. */
