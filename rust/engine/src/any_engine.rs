@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use mpjdev_buffer::{Message, Slab, SlabSource};
+use mpjdev_buffer::{Message, Slab, SlabSource, layout};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
@@ -199,12 +199,23 @@ impl Engine for AnyEngine {
     }
 
     #[inline(always)]
-    fn try_send_words(&self, world: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> bool {
-        match self {
-            AnyEngine::Packet(engine, _) => Engine::try_send_words(engine, world, context, tag, words, len),
+    fn try_send_words<'w>(
+        &self,
+        world: u32,
+        context: u64,
+        tag: i32,
+        len: usize,
+        pack: impl FnOnce() -> &'w [AtomicU64],
+    ) -> bool {
+        let is_sent = match self {
+            AnyEngine::Packet(engine, _) => Engine::try_send_words(engine, world, context, tag, len, pack),
             #[cfg(not(loom))]
-            AnyEngine::Mpi(_) => false,
+            AnyEngine::Mpi(engine) => Engine::try_send_words(engine, world, context, tag, len, pack),
+        };
+        if is_sent {
+            mpjdev_profile::sent(world, || len.saturating_sub(layout::MESSAGE_OVERHEAD));
         }
+        is_sent
     }
 
     // The profile counts the messages of every sending operation, of collective ones as well.

@@ -41,11 +41,18 @@ pub(crate) trait Engine {
         let _ = args;
         false
     }
-    /// Sends a short message in standard mode, the first `len` octets of these words, to a rank of the world
-    /// if it can leave at once. Returns false if it cannot.
+    /// Sends a short message of `len` octets in standard mode to a rank of the world, if it can leave at
+    /// once; `pack` returns its words. Returns false if it cannot.
     #[inline(always)]
-    fn try_send_words(&self, world: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> bool {
-        let _ = (world, context, tag, words, len);
+    fn try_send_words<'w>(
+        &self,
+        world: u32,
+        context: u64,
+        tag: i32,
+        len: usize,
+        pack: impl FnOnce() -> &'w [AtomicU64],
+    ) -> bool {
+        let _ = (world, context, tag, len, pack);
         false
     }
     /// Sends a message of which only the headers are written, if it can leave before it is packed; `None` if

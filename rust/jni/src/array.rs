@@ -40,11 +40,18 @@ const CRITICAL_MAX: usize = 256 * 1024;
 /// elements in the bounce buffer of the calling thread, which Java copies from or to an array.
 #[derive(Debug)]
 pub(crate) struct Array {
-    raw: jobject,
-    /// Address of the elements in the bounce buffer; null for an array.
-    bounced: *mut u8,
+    place: Place,
     len: usize,
     element: Type,
+}
+
+/// The place of the elements.
+#[derive(Debug)]
+enum Place {
+    /// An array in Java's heap.
+    Heap(jobject),
+    /// The bounce buffer, from this address on.
+    Bounced(*mut u8),
 }
 
 impl Argument<RawArray> for Array {
@@ -55,7 +62,7 @@ impl Argument<RawArray> for Array {
             return Err(Fault::Null { name: "array" }.into());
         }
         let element = primitive(element)?;
-        Ok(Array { raw, bounced: std::ptr::null_mut(), len: length as usize, element })
+        Ok(Array { place: Place::Heap(raw), len: length as usize, element })
     }
 }
 
@@ -70,8 +77,8 @@ impl Argument<RawBounced> for Array {
             return Err(Fault::Null { name: "bounce buffer" }.into());
         }
         let element = primitive(element)?;
-        let bounced = std::ptr::with_exposed_provenance_mut(address as usize);
-        Ok(Array { raw: std::ptr::null_mut(), bounced, len: count as usize, element })
+        let place = Place::Bounced(std::ptr::with_exposed_provenance_mut(address as usize));
+        Ok(Array { place, len: count as usize, element })
     }
 }
 
@@ -94,22 +101,34 @@ impl Array {
         (element, len): (Type, usize),
         f: impl FnOnce(&mut Env, &Array) -> R,
     ) -> Option<R> {
-        objects.with_array(env, at, len, |env, raw| {
-            f(env, &Array { raw, bounced: std::ptr::null_mut(), len, element })
-        })
+        let array = |raw| Array { place: Place::Heap(raw), len, element };
+        objects.with_array(env, at, len, |env, raw| f(env, &array(raw)))
     }
 
     /// Whether both are the same array.
     pub(crate) fn is_same(&self, env: &mut Env, other: &Array) -> bool {
         let env = env.raw();
         // SAFETY: the environment is the calling thread's, and the references are of this call.
-        unsafe { ((**env).v1_1.IsSameObject)(env, self.raw, other.raw) }
+        unsafe { ((**env).v1_1.IsSameObject)(env, self.raw(), other.raw()) }
     }
 
     /// Whether the elements are in the bounce buffer.
     #[inline(always)]
     pub(crate) fn is_bounced(&self) -> bool {
-        !self.bounced.is_null()
+        matches!(self.place, Place::Bounced(_))
+    }
+
+    /// The array in Java's heap.
+    ///
+    /// # Panics
+    /// The elements are in the bounce buffer, which only [`copy_out`](Self::copy_out) and
+    /// [`copy_in`](Self::copy_in) take.
+    #[inline(always)]
+    fn raw(&self) -> jobject {
+        match self.place {
+            Place::Heap(raw) => raw,
+            Place::Bounced(_) => unreachable!("elements in a bounce buffer are copied as a run"),
+        }
     }
 
     /// Number of elements.
@@ -141,10 +160,10 @@ impl Array {
         assert!(off + count <= self.len && count * size <= place.len());
         let to = place.as_ptr();
         let fix = fix(self.element, swapped, false);
-        if self.is_bounced() {
+        if let Place::Bounced(start) = self.place {
             // SAFETY: the elements are in the bounce buffer, and the range has room for them.
             unsafe {
-                let from = self.bounced.add(off * size).cast_const();
+                let from = start.add(off * size).cast_const();
                 match fix {
                     Fix::Plain => kernels::copy_just_stored(from, to, size, count),
                     _ => copy_fixed(from, to, size, count, fix),
@@ -155,7 +174,7 @@ impl Array {
         if count <= REGION_MAX {
             // SAFETY: off and count are inside the array, and the range has room for them.
             unsafe {
-                get_region(env, self.raw, self.element, off, count, to);
+                get_region(env, self.raw(), self.element, off, count, to);
                 if fix == Fix::Swap {
                     kernels::copy_swapped(to, to, size, count);
                 }
@@ -193,10 +212,10 @@ impl Array {
         assert!(off + count <= self.len && count * size <= place.len());
         let from = place.as_ptr().cast_const();
         let fix = fix(self.element, swapped, true);
-        if self.is_bounced() {
+        if let Place::Bounced(start) = self.place {
             // SAFETY: the bounce buffer has room for the elements, and the range holds them.
             unsafe {
-                let to = self.bounced.add(off * size);
+                let to = start.add(off * size);
                 match fix {
                     Fix::Swap => kernels::copy_swapped(from, to, size, count),
                     // Java takes each octet but zero as true.
@@ -210,13 +229,13 @@ impl Array {
             // of any size.
             unsafe {
                 if fix == Fix::Plain {
-                    set_region(env, self.raw, self.element, off, count, from);
+                    set_region(env, self.raw(), self.element, off, count, from);
                 } else {
                     // Not zeroed, which would cost more than the copy.
                     let mut scratch = MaybeUninit::<[u64; REGION_MAX]>::uninit();
                     let fixed = scratch.as_mut_ptr().cast::<u8>();
                     copy_fixed(from, fixed, size, count, fix);
-                    set_region(env, self.raw, self.element, off, count, fixed);
+                    set_region(env, self.raw(), self.element, off, count, fixed);
                 }
             }
             return Ok(());
@@ -338,7 +357,7 @@ impl Array {
         let (mut blocks, mut done) = (blocks.peekable(), 0);
         while blocks.peek().is_some() {
             let until = ready(env, done)?.min(done + most);
-            let held = Critical::hold(env, self.raw, std::ptr::null_mut(), access)?;
+            let held = Critical::hold(env, self.raw(), std::ptr::null_mut(), access)?;
             while let Some(block) = blocks.next_if(|b| done + b.rows * b.count <= until) {
                 each(held.start, block, done);
                 done += block.rows * block.count;
@@ -354,7 +373,7 @@ impl Array {
     pub(crate) fn put_long(&self, env: &mut Env, at: usize, value: i64) {
         assert!(self.element == Type::Long && at < self.len);
         // SAFETY: the region is inside the array.
-        unsafe { set_region(env, self.raw, Type::Long, at, 1, (&raw const value).cast()) }
+        unsafe { set_region(env, self.raw(), Type::Long, at, 1, (&raw const value).cast()) }
     }
 
     /// Stores the first elements of a long array, as many as `source` has.
@@ -364,7 +383,7 @@ impl Array {
     pub(crate) fn put_longs(&self, env: &mut Env, source: &[i64]) {
         assert!(self.element == Type::Long && source.len() <= self.len);
         // SAFETY: the region is inside the array.
-        unsafe { set_region(env, self.raw, Type::Long, 0, source.len(), source.as_ptr().cast()) }
+        unsafe { set_region(env, self.raw(), Type::Long, 0, source.len(), source.as_ptr().cast()) }
     }
 
     /// Copies the first elements of a long array, as many as `dest` has.
@@ -374,7 +393,7 @@ impl Array {
     pub(crate) fn get_longs(&self, env: &mut Env, dest: &mut [i64]) {
         assert!(self.element == Type::Long && dest.len() <= self.len);
         // SAFETY: the region is inside the array.
-        unsafe { get_region(env, self.raw, Type::Long, 0, dest.len(), dest.as_mut_ptr().cast()) }
+        unsafe { get_region(env, self.raw(), Type::Long, 0, dest.len(), dest.as_mut_ptr().cast()) }
     }
 
     /// Copies octets into a byte array from `at` on.
@@ -384,7 +403,7 @@ impl Array {
     pub(crate) fn put_octets(&self, env: &mut Env, at: usize, source: &[u8]) {
         assert!(self.element == Type::Byte && at + source.len() <= self.len);
         // SAFETY: the region is inside the array.
-        unsafe { set_region(env, self.raw, Type::Byte, at, source.len(), source.as_ptr()) }
+        unsafe { set_region(env, self.raw(), Type::Byte, at, source.len(), source.as_ptr()) }
     }
 
     /// Copies octets out of a byte array from `at` on.
@@ -394,7 +413,7 @@ impl Array {
     pub(crate) fn get_octets(&self, env: &mut Env, at: usize, dest: &mut [u8]) {
         assert!(self.element == Type::Byte && at + dest.len() <= self.len);
         // SAFETY: the region is inside the array.
-        unsafe { get_region(env, self.raw, Type::Byte, at, dest.len(), dest.as_mut_ptr()) }
+        unsafe { get_region(env, self.raw(), Type::Byte, at, dest.len(), dest.as_mut_ptr()) }
     }
 
     /// Holds the array critically for one piece of the `count` elements after the other. `piece` gets the
@@ -411,7 +430,7 @@ impl Array {
         let mut done = 0;
         while done < count {
             let n = most.min(count - done);
-            let held = Critical::hold(env, self.raw, std::ptr::null_mut(), access)?;
+            let held = Critical::hold(env, self.raw(), std::ptr::null_mut(), access)?;
             piece(held.start, done, n);
             drop(held);
             done += n;

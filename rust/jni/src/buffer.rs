@@ -85,9 +85,20 @@ pub(crate) fn close(_: &mut Env, handle: i64) -> Done {
 #[inline(always)]
 pub(crate) fn write(env: &mut Env, handle: i64, array: Array, off: i32, count: i32, flags: i32) -> Done {
     check_range("source", i64::from(off), i64::from(count), array.len())?;
+    write_run(env, handle, &array, off as usize, count as usize, flags)
+}
+
+/// As [`write()`], of elements in the bounce buffer.
+#[inline(always)]
+pub(crate) fn write_bounced(env: &mut Env, handle: i64, elements: Array, flags: i32) -> Done {
+    write_run(env, handle, &elements, 0, elements.len(), flags)
+}
+
+#[inline(always)]
+fn write_run(env: &mut Env, handle: i64, array: &Array, off: usize, count: usize, flags: i32) -> Done {
     writing(handle, flags, |w| {
-        w.section(array.element(), count as usize, |place, encoding| {
-            array.copy_out(env, off as usize, count as usize, place, encoding != Encoding::NATIVE)
+        w.section(array.element(), count, |place, encoding| {
+            array.copy_out(env, off, count, place, encoding != Encoding::NATIVE)
         })
     })
 }
@@ -95,31 +106,20 @@ pub(crate) fn write(env: &mut Env, handle: i64, array: Array, off: i32, count: i
 #[inline(always)]
 pub(crate) fn read(env: &mut Env, handle: i64, array: Array, off: i32, count: i32, flags: i32) -> Done {
     check_range("destination", i64::from(off), i64::from(count), array.len())?;
-    reading(handle, flags, |r| {
-        r.section(array.element(), count as usize, |place, encoding| {
-            array.copy_in(env, off as usize, count as usize, place, encoding != Encoding::NATIVE)
-        })
-    })
-}
-
-/// As [`write()`], of elements in the bounce buffer.
-#[inline(always)]
-pub(crate) fn write_bounced(env: &mut Env, handle: i64, elements: Array, flags: i32) -> Done {
-    let count = elements.len();
-    writing(handle, flags, |w| {
-        w.section(elements.element(), count, |place, encoding| {
-            elements.copy_out(env, 0, count, place, encoding != Encoding::NATIVE)
-        })
-    })
+    read_run(env, handle, &array, off as usize, count as usize, flags)
 }
 
 /// As [`read()`], to the bounce buffer.
 #[inline(always)]
 pub(crate) fn read_bounced(env: &mut Env, handle: i64, elements: Array, flags: i32) -> Done {
-    let count = elements.len();
+    read_run(env, handle, &elements, 0, elements.len(), flags)
+}
+
+#[inline(always)]
+fn read_run(env: &mut Env, handle: i64, array: &Array, off: usize, count: usize, flags: i32) -> Done {
     reading(handle, flags, |r| {
-        r.section(elements.element(), count, |place, encoding| {
-            elements.copy_in(env, 0, count, place, encoding != Encoding::NATIVE)
+        r.section(array.element(), count, |place, encoding| {
+            array.copy_in(env, off, count, place, encoding != Encoding::NATIVE)
         })
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use mpjdev_buffer::{Message, layout};
+use mpjdev_buffer::Message;
 use mpjdev_transport::wait::WaitControl;
 
 use crate::comm::Comm;
@@ -32,26 +32,22 @@ impl Comm {
         self.isend(message, dest, tag, mode)
     }
 
-    /// Sends a short message in standard mode, the first `len` octets of these words, if it can leave at
-    /// once. Returns false if it cannot, and nothing has happened.
+    /// Sends a short message of `len` octets in standard mode, if it can leave at once; `pack` returns its
+    /// words. Returns false if it cannot, and nothing has happened.
     ///
     /// # Errors
     /// A bad rank or tag.
     #[inline(always)]
-    pub fn try_send_words(
+    pub fn try_send_words<'w>(
         &self,
-        words: &[AtomicU64],
         len: usize,
         dest: i32,
         tag: i32,
+        pack: impl FnOnce() -> &'w [AtomicU64],
     ) -> Result<bool, DeviceError> {
         let world = self.member(dest)?;
         self.check_tag(tag)?;
-        let is_sent = self.engine.try_send_words(world, self.context, tag, words, len);
-        if is_sent {
-            mpjdev_profile::sent(world, || len.saturating_sub(layout::MESSAGE_OVERHEAD));
-        }
-        Ok(is_sent)
+        Ok(self.engine.try_send_words(world, self.context, tag, len, pack))
     }
 
     /// Sends a message of which only the headers are written, if it can leave before it is packed. The caller

@@ -55,8 +55,15 @@ impl Engine for Arc<PacketEngine> {
     }
 
     #[inline(always)]
-    fn try_send_words(&self, world: u32, context: u64, tag: i32, words: &[AtomicU64], len: usize) -> bool {
-        PacketEngine::try_send_words(self, world, context, tag, words, len)
+    fn try_send_words<'w>(
+        &self,
+        world: u32,
+        context: u64,
+        tag: i32,
+        len: usize,
+        pack: impl FnOnce() -> &'w [AtomicU64],
+    ) -> bool {
+        PacketEngine::try_send_words(self, world, context, tag, len, pack)
     }
 
     fn send_ahead(&self, args: SendArgs<'_>) -> Result<Option<SentAhead>, DeviceError> {

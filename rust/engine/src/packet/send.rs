@@ -110,32 +110,35 @@ impl PacketEngine {
             && self.send_copy(dest, context, tag, message)
     }
 
-    /// Sends the first `len` octets of these words as a message in standard mode, if they are few enough to
-    /// go inline, and can leave at once. Returns false if not.
+    /// Sends a message of `len` octets in standard mode, if it is short enough to go inline, and can leave at
+    /// once; `pack` returns its words. Returns false if not. Then nothing was packed, or the queue is full.
     #[inline(always)]
-    pub(crate) fn try_send_words(
+    pub(crate) fn try_send_words<'w>(
         &self,
         dest: u32,
         context: u64,
         tag: i32,
-        words: &[AtomicU64],
         len: usize,
+        pack: impl FnOnce() -> &'w [AtomicU64],
     ) -> bool {
+        len <= self.config.inline_max
+            && self.can_send_first(dest)
+            && self.send_inline(dest, context, tag, pack(), len)
+    }
+
+    /// Whether a message may leave at once: no packet is queued before it, the transport takes whole messages
+    /// for this rank, and no rank has failed or finished.
+    #[inline(always)]
+    fn can_send_first(&self, dest: u32) -> bool {
         self.transport.epoch() == 0
             && !self.end_flags.has_begun()
             && !self.is_physical(dest)
-            && len <= self.config.inline_max
             && self.queued_count.get() == 0
-            && self.send_inline(dest, context, tag, words, len)
     }
 
     #[inline(never)]
     fn send_copy(&self, dest: u32, context: u64, tag: i32, message: &Message) -> bool {
-        if self.transport.epoch() != 0
-            || self.end_flags.has_begun()
-            || self.is_physical(dest)
-            || self.queued_count.get() != 0
-        {
+        if !self.can_send_first(dest) {
             return false;
         }
         let (words, len) = (message.first_words(), message.first_len());

@@ -106,7 +106,7 @@ impl Array {
             let end = count.min(begin + INDEX_CHUNK);
             let mut done = begin;
             if let Some(inside) = Inside::new(base, self.len) {
-                let held = Critical::hold(env, self.raw, indexes.raw(), Access::Read)?;
+                let held = Critical::hold(env, self.raw(), indexes.raw(), Access::Read)?;
                 let from = held.start.cast_const().wrapping_offset(base as isize * size as isize);
                 while done < end {
                     let (n, to) = (part.min(end - done), to.wrapping_add(done * size));
@@ -258,7 +258,7 @@ impl Array {
                 from = fixed.as_ptr().cast();
             }
             let moved = Inside::new(base, self.len).map_or(Ok(0), |inside| {
-                let held = Critical::hold(env, self.raw, indexes.raw(), Access::Write)?;
+                let held = Critical::hold(env, self.raw(), indexes.raw(), Access::Write)?;
                 // SAFETY: as in gather, with the sides exchanged.
                 Ok::<_, Failure>(unsafe {
                     let to = held.start.wrapping_offset(base as isize * size as isize);

@@ -174,7 +174,7 @@ impl Array {
         let (mut next, mut done) = (runs.next(), 0);
         while next.is_some() {
             let until = ready(env, done)?.min(done + CRITICAL_MAX / size);
-            let held = Critical::hold(env, self.raw, std::ptr::null_mut(), access)?;
+            let held = Critical::hold(env, self.raw(), std::ptr::null_mut(), access)?;
             for _ in 0..RUNS_MAX {
                 let Some(run) = next.as_mut().filter(|_| done < until) else { break };
                 let end = run.end.min(run.start + (until - done).min(PART / size));

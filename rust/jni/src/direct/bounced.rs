@@ -1,12 +1,11 @@
 //! Messages of short parts of arrays: the bodies of the native methods whose elements are in the bounce
 //! buffer of the calling thread.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::patch::check_range;
 use mpjdev_buffer::{layout, sole_section};
-use mpjdev_engine::Comm;
+use mpjdev_engine::{Comm, RequestId};
 
 use crate::array::Array;
 use crate::boundary::{Env, NativeStatus};
@@ -28,12 +27,9 @@ pub(crate) fn send(
     tag: i32,
     synchronous: bool,
 ) -> Answer<()> {
-    let part = Part::whole(&elements);
-    handle::with_comm(comm, |comm| {
-        if !synchronous && try_send_words(env, comm, &part, dest, tag)? {
-            return Ok(());
-        }
-        send_from_memory(env, comm, &part, dest, tag, synchronous)
+    handle::with_comm(comm, |comm| match start(env, comm, &Part::whole(&elements), dest, tag, synchronous)? {
+        None => Ok(()),
+        Some(id) => await_send(env, comm, id),
     })
 }
 
@@ -46,56 +42,51 @@ pub(crate) fn isend(
     tag: i32,
     synchronous: bool,
 ) -> Answer {
-    let part = Part::whole(&elements);
-    handle::with_comm(comm, |comm| {
-        if !synchronous && try_send_words(env, comm, &part, dest, tag)? {
-            return Ok(0);
-        }
-        isend_from_memory(env, comm, &part, dest, tag, synchronous)
+    handle::with_comm(comm, |comm| match start(env, comm, &Part::whole(&elements), dest, tag, synchronous)? {
+        None => Ok(0),
+        Some(id) => handle::keep_request(Request { comm: comm.clone(), id, destination: None }),
     })
 }
 
-/// Sends a message of few words from the stack, if it can leave at once: the message memory of this thread
-/// would cost more than the copy.
+/// Starts a send; `None` when it is complete already. A message of few words is sent from the stack, if it
+/// can leave at once: the message memory of this thread would cost more than the copy.
 #[inline(always)]
-fn try_send_words(env: &mut Env, comm: &Comm, part: &Part<'_>, dest: i32, tag: i32) -> Answer<bool> {
-    let section = part.section();
-    let len = layout::MESSAGE_OVERHEAD + layout::SECTION_HEADER_LEN + section.padded_len();
-    let words = [const { AtomicU64::new(0) }; WORDS];
-    let Some(words) = words.get(..len / 8) else { return Ok(false) };
-    sole_section::write_words(words, section, |place| part.put(env, place))?;
-    Ok(comm.try_send_words(words, len, dest, tag)?)
-}
-
-/// Sends a message from the memory of this thread, and waits for its send.
-#[inline(never)]
-fn send_from_memory(
+fn start(
     env: &mut Env,
     comm: &Comm,
     part: &Part<'_>,
     dest: i32,
     tag: i32,
     synchronous: bool,
-) -> Answer<()> {
-    match isend_array(env, comm, part, dest, tag, synchronous)? {
-        None => Ok(()),
-        Some(id) => await_send(env, comm, id),
+) -> Answer<Option<RequestId>> {
+    let section = part.section();
+    let len = layout::MESSAGE_OVERHEAD + layout::SECTION_HEADER_LEN + section.padded_len();
+    if !synchronous && len <= 8 * WORDS {
+        let words = [const { AtomicU64::new(0) }; WORDS];
+        // A copy from the bounce buffer does not fail.
+        let mut packed = Ok(());
+        let pack = || {
+            packed = sole_section::write_words(&words, section, |place| part.put(env, place));
+            &words[..]
+        };
+        if comm.try_send_words(len, dest, tag, pack)? {
+            return packed.map(|()| None);
+        }
     }
+    isend_from_memory(env, comm, part, dest, tag, synchronous)
 }
 
+/// Its code is kept apart from that of a send from the stack.
 #[inline(never)]
 fn isend_from_memory(
     env: &mut Env,
-    comm: &Arc<Comm>,
+    comm: &Comm,
     part: &Part<'_>,
     dest: i32,
     tag: i32,
     synchronous: bool,
-) -> Answer {
-    match isend_array(env, comm, part, dest, tag, synchronous)? {
-        None => Ok(0),
-        Some(id) => handle::keep_request(Request { comm: comm.clone(), id, destination: None }),
-    }
+) -> Answer<Option<RequestId>> {
+    isend_array(env, comm, part, dest, tag, synchronous)
 }
 
 #[inline(always)]

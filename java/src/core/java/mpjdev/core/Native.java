@@ -12,8 +12,8 @@ import java.nio.ByteBuffer;
  *
  * <p><b>Arguments.</b> An array is followed by its length, and by its type code ({@link Types}) where the
  * type is open. The caller must pass exactly those: native code trusts them, as it trusts the {@code address}
- * and the count of elements in a {@link BounceBuffer}. Offsets and counts are in
- * elements, and native code checks them ({@link ArrayIndexOutOfBoundsException}; a negative count is an
+ * and the count of elements in a {@link BounceBuffer}. Offsets and counts are in elements, and native code
+ * checks them ({@link ArrayIndexOutOfBoundsException}; a negative count is an
  * {@link IllegalArgumentException}). {@code flags} are {@link #CLEAR} and {@link #RESET}, and take effect
  * before the rest of the call.
  *
