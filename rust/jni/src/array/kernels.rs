@@ -19,7 +19,7 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
 const FEW: usize = 16;
 
 /// Copies elements that were stored a moment ago, by loads that are not wider than those stores. A wider load
-/// has to wait until they are in the cache, behind stores to lines that other processors hold.
+/// waits until they are in the cache.
 ///
 /// # Safety
 /// As for [`copy`], with `count` elements of `size` octets.

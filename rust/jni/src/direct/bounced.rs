@@ -76,7 +76,7 @@ fn start(
     isend_from_memory(env, comm, part, dest, tag, synchronous)
 }
 
-/// Its code is kept apart from that of a send from the stack.
+/// Out of line, so that a send from the stack stays short.
 #[inline(never)]
 fn isend_from_memory(
     env: &mut Env,

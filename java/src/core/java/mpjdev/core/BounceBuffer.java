@@ -12,9 +12,9 @@ import java.nio.ShortBuffer;
 /**
  * Memory of one platform thread through which short parts of arrays pass to native code and back. Internal.
  *
- * <p>Java copies between the array and this memory. That costs some nanoseconds where an array function of
- * JNI costs tens of them (decision 0065). No other code of the thread runs between the copy and its native
- * call.
+ * <p>Java copies between the array and this memory. That takes less time than an array function of JNI
+ * (decision 0065). A caller copies right before or right after its native call, so that no other call of the
+ * thread uses the memory in between.
  */
 public final class BounceBuffer {
     /** Octets of the longest part. */
@@ -23,8 +23,8 @@ public final class BounceBuffer {
     private static final int SIZES = 0x32320110;
 
     /**
-     * Up to this many elements are copied one by one. A load soon after a store has to wait for the cache if
-     * it is wider than the store, and copies of arrays use the widest ones.
+     * Up to this many elements are copied one by one. Copies of arrays use wide vectors: a load that is wider
+     * than a store just before it waits until the store is in the cache.
      */
     private static final int FEW = 16;
 
