@@ -9,14 +9,16 @@ use std::process::Command;
 use crate::job::Job;
 use crate::{Folder, lines};
 
-/// A rank that has sent 2048 octets to rank 0. Its profile has many blanks.
+/// A rank that has sent 2048 octets to rank 0. Its profile has many blanks. The rename makes the file appear
+/// whole: a rank of another site may be killed while it writes the same file.
 const RANK: &str = r#"
 blanks=$(head -c ${BLANKS:-1} /dev/zero | tr '\0' ' ')
-cat > $MPJDEV_PROFILE/rank-$MPJDEV_WORLD_RANK.json <<END
+cat > $MPJDEV_PROFILE/$$.new <<END
 {"version":1,"rank":$MPJDEV_WORLD_RANK,"ranks":$MPJDEV_WORLD_SIZE,"host":"one",$blanks"process":1,"begun_ns":0,\
 "elapsed_ns":5,"threads":1,"thread_ns":5,"calls_ns":1,"calls":[],"peers":[{"peer":0,"messages_sent":1,\
 "sent":2048,"messages_received":0,"received":0}],"sizes":[],"longest":[]}
 END
+mv $MPJDEV_PROFILE/$$.new $MPJDEV_PROFILE/rank-$MPJDEV_WORLD_RANK.json
 echo $MPJDEV_PROFILE"#;
 
 /// A folder with the scripts `rank` and `shell`, which runs the command for another host here.
