@@ -58,6 +58,30 @@ pub fn write_words<E>(
     Ok(())
 }
 
+/// The number and the memory of the elements of a message of `len` octets at the start of these words, if it
+/// is what [`write_words`] writes: one section of at most `count_max` elements of this type in the machine's
+/// byte order. Each header is read once: the sender may still change the words.
+#[inline(always)]
+pub fn read_words(
+    words: &[AtomicU64],
+    len: usize,
+    element: Type,
+    count_max: usize,
+) -> Option<(usize, Octets<'_>)> {
+    let primary_len = len.checked_sub(MESSAGE_OVERHEAD).filter(|_| len <= 8 * words.len())?;
+    let end = SecondaryHeader { secondary_len: 0, pair: 0 };
+    if load_word(words, 0) != (PrimaryHeader { encoding: ORDER, primary_len }).emit()
+        || load_word(words, PRIMARY_HEADER_LEN + primary_len) != end.emit(ORDER)
+    {
+        return None;
+    }
+    let section = SectionHeader::parse(load_word(words, PRIMARY_HEADER_LEN), ORDER).ok()?;
+    let is_it = section.element == element
+        && section.count <= count_max
+        && primary_len == SECTION_HEADER_LEN + section.padded_len();
+    is_it.then(|| (section.count, Octets::new(words, DATA, section.data_len())))
+}
+
 impl Message {
     /// Becomes a message of this section alone, in the machine's byte order: `fill` stores the elements. The
     /// slab is exclusive and has room for the headers and the [payload](primary_len).
@@ -263,6 +287,67 @@ mod tests {
             buffer.grow_secondary(5);
         });
         assert_eq!(ints(&objects, 9), Err(not_sole(1, 5)));
+    }
+
+    #[test]
+    fn words_are_read_as_one_section_or_not_at_all() {
+        let read = |message: &Message, len, count_max| {
+            let (count, octets) = read_words(message.first_words(), len, Type::Int, count_max)?;
+            let mut values = Vec::new();
+            octets.get(Encoding::NATIVE, |value: i32| values.push(value));
+            assert_eq!(values.len(), count);
+            Some(values)
+        };
+        for values in [&[][..], &[7], &[1, -2, 3]] {
+            let message = of_ints(values);
+            let len = message.first_len();
+            assert_eq!(read(&message, len, 3).as_deref(), Some(values));
+            for other in (0..len).chain(len + 1..2 * ROOM) {
+                assert_eq!(read(&message, other, 100), None, "{other} octets");
+            }
+        }
+        assert_eq!(read(&of_ints(&[1, 2, 3]), of_ints(&[1, 2, 3]).first_len(), 2), None, "too long");
+        let swapped = match Encoding::NATIVE {
+            Encoding::Little => Encoding::Big,
+            _ => Encoding::Little,
+        };
+        for (encoding, write) in [
+            (swapped, (|buffer| buffer.write(&[1]).expect("room")) as fn(&mut WriteBuffer)),
+            (Encoding::NATIVE, |buffer| buffer.write(&[1.0]).expect("room")),
+            (Encoding::NATIVE, |_| ()),
+            (Encoding::NATIVE, |buffer| [1, 2].iter().for_each(|x| buffer.write(&[*x]).expect("room"))),
+            (Encoding::NATIVE, |buffer| {
+                buffer.write(&[1]).expect("room");
+                buffer.stage_secondary(8).expect("memory").put_octets(b"a graph!");
+                buffer.grow_secondary(8);
+            }),
+        ] {
+            let mut buffer = WriteBuffer::new(Arc::new(PlainSource), ROOM as i64, encoding).expect("memory");
+            write(&mut buffer);
+            let message = buffer.finish().expect("memory");
+            assert_eq!(read(message, message.first_len(), 100), None);
+        }
+    }
+
+    /// Any change of a header is seen: no octet of it is ignored but the unused ones of the section header.
+    #[test]
+    fn words_with_a_damaged_header_are_not_read() {
+        let message = of_ints(&[1, 2]);
+        let (words, len) = (message.first_words(), message.first_len());
+        for header in [0, PRIMARY_HEADER_LEN, len - 8] {
+            let sound = load_word(words, header);
+            for bit in 0..64 {
+                let mut damaged = sound;
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                store_word(words, header, damaged);
+                let read = read_words(words, len, Type::Int, 100).map(|(count, _)| count);
+                let section = SectionHeader::parse(load_word(words, PRIMARY_HEADER_LEN), ORDER);
+                let is_unused = header == PRIMARY_HEADER_LEN
+                    && section.is_ok_and(|section| section.element == Type::Int && section.padded_len() == 8);
+                assert_eq!(read.is_some(), is_unused, "bit {bit} of the header at {header}");
+            }
+            store_word(words, header, sound);
+        }
     }
 
     #[test]

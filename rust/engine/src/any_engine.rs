@@ -12,6 +12,7 @@ use mpjdev_buffer::{Message, Slab, SlabSource, layout};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
+use mpjdev_transport::ShortTaker;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
@@ -161,13 +162,23 @@ impl Engine for AnyEngine {
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
+        spins: u32,
     ) -> FastRecv {
         match self {
             AnyEngine::Packet(engine, _) => {
-                Engine::try_recv_polling(engine, from, capacity, accept, place).with_posted()
+                Engine::try_recv_polling(engine, from, capacity, accept, place, spins).with_posted()
             }
             #[cfg(not(loom))]
-            AnyEngine::Mpi(engine) => Engine::try_recv_polling(engine, from, capacity, accept, place),
+            AnyEngine::Mpi(engine) => Engine::try_recv_polling(engine, from, capacity, accept, place, spins),
+        }
+    }
+
+    #[inline(always)]
+    fn try_recv_words(&self, from: Selection<'_>, spins: &mut u32, take: &mut ShortTaker<'_>) -> bool {
+        match self {
+            AnyEngine::Packet(engine, _) => Engine::try_recv_words(engine, from, spins, take),
+            #[cfg(not(loom))]
+            AnyEngine::Mpi(engine) => Engine::try_recv_words(engine, from, spins, take),
         }
     }
 

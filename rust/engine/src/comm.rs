@@ -326,7 +326,8 @@ impl Comm {
         wait_control: &mut dyn WaitControl,
     ) -> Result<(Status, Message), DeviceError> {
         let mut place = spare.map(Message::from_empty_slab);
-        match (self.try_recv_polling(from, capacity, Accept::Packed, &mut place), place) {
+        let spins = self.config().spins;
+        match (self.try_recv_polling(from, capacity, Accept::Packed, &mut place, spins), place) {
             (Ok(status), Some(message)) => Ok((status, message)),
             (Ok(_), None) => Err(DeviceError::NoSuchRequest),
             (Err(fast), place) => {
@@ -336,8 +337,9 @@ impl Comm {
         }
     }
 
-    /// Polls for a message of at most `capacity` octets of primary payload and stores it in `place`. If
-    /// `accept` allows it, the sender may still pack the message. The memory in `place` has no other
+    /// Polls for a message of at most `capacity` octets of primary payload and stores it in `place`. Spins up
+    /// to `spins` times before it yields. If `accept` allows it, the sender may still pack the message. The
+    /// memory in `place` has no other
     /// reference; its contents are undefined after an error.
     ///
     /// # Errors
@@ -351,8 +353,9 @@ impl Comm {
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
+        spins: u32,
     ) -> Result<Status, FastRecv> {
-        match self.engine.try_recv_polling(self.selection(from)?, capacity, accept, place) {
+        match self.engine.try_recv_polling(self.selection(from)?, capacity, accept, place, spins) {
             FastRecv::Done(envelope) => match place {
                 Some(message) => Ok(self.status(&envelope, message)),
                 None => Err(DeviceError::NoSuchRequest.into()),

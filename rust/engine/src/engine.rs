@@ -11,6 +11,7 @@ use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
+use mpjdev_transport::ShortTaker;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
@@ -68,6 +69,13 @@ pub(crate) trait Engine {
         octets: usize,
         wait_control: &mut dyn WaitControl,
     ) -> Result<usize, DeviceError>;
+    /// Spins for a short message, and passes its words to `take`. Returns whether it has taken one; if not,
+    /// `spins` has the spins that are left.
+    #[inline(always)]
+    fn try_recv_words(&self, from: Selection<'_>, spins: &mut u32, take: &mut ShortTaker<'_>) -> bool {
+        let _ = (from, spins, take);
+        false
+    }
     /// Polls for a message and stores it in `place`.
     fn try_recv_polling(
         &self,
@@ -75,6 +83,7 @@ pub(crate) trait Engine {
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
+        spins: u32,
     ) -> FastRecv<Self::Posted>;
     /// Receives a message that the fast path has not taken.
     fn recv_posted(

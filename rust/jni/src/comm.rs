@@ -236,8 +236,8 @@ fn recv_in_place(
                 return PENDING;
             };
             let capacity = reader.capacity();
-            match comm.try_recv_polling(from, capacity, Accept::Packed, reader.recv_target(handle::session()))
-            {
+            let target = reader.recv_target(handle::session());
+            match comm.try_recv_polling(from, capacity, Accept::Packed, target, comm.config().spins) {
                 Ok(status) => answer(env, &status),
                 Err(fast) => {
                     if let FastRecv::Failed(_) = fast {

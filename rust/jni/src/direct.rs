@@ -10,6 +10,7 @@ pub(crate) mod bounced;
 pub(crate) mod exchange;
 pub(crate) mod packing_unit;
 pub(crate) mod part;
+mod reply;
 pub(crate) mod typed;
 
 use std::cell::Cell;
@@ -25,11 +26,12 @@ use crate::array::pipeline::Ahead;
 use crate::array::{Array, IntArray};
 use crate::boundary::{Env, NativeStatus};
 use crate::buffer::patch;
-use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, envelope, mode};
+use crate::comm::{Answer, PENDING, await_send, checked_from, deadline, mode};
 use crate::error::Fault;
 use crate::handle::{self, Destination, Request, Selection};
 
 use part::{ELEMENTS, Part};
+use reply::{Both, Detail, Reply, WithEnvelope};
 
 /// Octets from which a message is sent before it is packed.
 const AHEAD_FROM: usize = 32 * 1024;
@@ -295,69 +297,31 @@ pub(crate) fn recv_patch(
     receive(env, comm, &Part::patch(&array, &patch), source, tag, WithEnvelope(out))
 }
 
-/// Size of a message and number of elements in one number.
-#[inline(always)]
-fn detail(status: &Status, count: usize) -> i64 {
-    (status.size as i64) << 32 | count as i64
-}
-
-/// Makes the answer of a receive from its status and its number of elements.
-trait Reply: Copy {
-    fn reply(self, env: &mut Env, status: &Status, count: usize) -> i64;
-}
-
-/// Returns the envelope, and the details in an object.
-#[derive(Clone, Copy)]
-struct WithEnvelope(NativeStatus);
-
-impl Reply for WithEnvelope {
-    #[inline(always)]
-    fn reply(self, env: &mut Env, status: &Status, count: usize) -> i64 {
-        self.0.set(env, detail(status, count));
-        envelope(status)
-    }
-}
-
-/// Returns the envelope, and stores the details.
-#[derive(Clone, Copy)]
-struct Both<'a>(&'a Cell<i64>);
-
-impl Reply for Both<'_> {
-    fn reply(self, _: &mut Env, status: &Status, count: usize) -> i64 {
-        self.0.set(detail(status, count));
-        envelope(status)
-    }
-}
-
-/// Returns the details.
-#[derive(Clone, Copy)]
-struct Detail;
-
-impl Reply for Detail {
-    #[inline(always)]
-    fn reply(self, _: &mut Env, status: &Status, count: usize) -> i64 {
-        detail(status, count)
-    }
-}
-
 #[inline(always)]
 fn receive(env: &mut Env, comm: i64, part: &Part<'_>, source: i32, tag: i32, reply: impl Reply) -> Answer {
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, tag)?;
-        receive_checked(env, comm, part, from, reply)
+        receive_checked(env, comm, part, from, comm.config().spins, reply)
     })
 }
 
 /// Receives a message. One that arrives at once goes through the memory of this thread. Only the answer is
 /// passed from function to function: it fits a register.
 #[inline(always)]
-fn receive_checked(env: &mut Env, comm: &Comm, part: &Part<'_>, from: RecvFrom, reply: impl Reply) -> Answer {
+fn receive_checked(
+    env: &mut Env,
+    comm: &Comm,
+    part: &Part<'_>,
+    from: RecvFrom,
+    spins: u32,
+    reply: impl Reply,
+) -> Answer {
     let (mut fast, mut begun) = (None, None);
     let answer = handle::with_memory(
         #[inline(always)]
         |memory| {
             let target = memory.recv_target();
-            let answer = match comm.try_recv_polling(from, capacity(part), Accept::Packing, target) {
+            let answer = match comm.try_recv_polling(from, capacity(part), Accept::Packing, target, spins) {
                 Ok(status) if target.as_ref().is_some_and(Message::is_packing) => {
                     begun = target.take().map(|message| (status, message));
                     Ok(PENDING)
@@ -592,44 +556,4 @@ fn conclude(
     let count = part.take(env, &message, &status);
     handle::with_memory(|memory| memory.keep(message));
     Ok(reply.reply(env, &status, count?))
-}
-
-#[cfg(test)]
-mod tests {
-    use mpjdev_buffer::SectionHeader;
-
-    use super::*;
-    use crate::comm::CONSTANTS;
-
-    fn detail_of(size: usize, count: usize) -> i64 {
-        detail(&Status { source: 0, tag: 0, size, first: None }, count)
-    }
-
-    #[test]
-    fn size_and_count_of_the_longest_messages_fit_one_number() {
-        for element in Type::ALL.into_iter().filter(|element| *element != Type::Object) {
-            let most = (layout::CAPACITY_MAX - layout::SECTION_HEADER_LEN) / element.size();
-            for count in [0, 1, 1 << 27, (1 << 28) - 1, 1 << 28, (1 << 28) + 1, most - 1, most] {
-                let Ok(size) = sole_section::primary_len(SectionHeader { element, count }) else {
-                    assert!(count > most, "{element:?} {count}");
-                    continue;
-                };
-                let detail = detail_of(size, count);
-                assert_eq!(
-                    (detail >> 32, i64::from(detail as i32)),
-                    (size as i64, count as i64),
-                    "{element:?}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn size_and_count_never_equal_a_reserved_answer() {
-        let largest = detail_of(i32::MAX as usize, i32::MAX as usize);
-        assert_eq!((largest >> 32, largest as i32), (i64::from(i32::MAX), i32::MAX));
-        let reserved = CONSTANTS.iter().filter(|(name, _)| ["PENDING", "SENT"].contains(name));
-        assert!(detail_of(0, 0) >= 0 && largest > 0 && reserved.clone().count() == 2);
-        assert!(reserved.into_iter().all(|(_, answer)| *answer < 0));
-    }
 }

@@ -418,6 +418,10 @@ pub enum ProtocolViolation {
 /// Handler of a packet: its source, its header, its octets.
 pub type PacketHandler<'a> = dyn FnMut(u32, Header, Incoming<'_>) -> Result<(), ProtocolViolation> + 'a;
 
+/// Copies a short message, given its words and its number of octets; returns false for a message that it does
+/// not take. The sender can still change the words.
+pub type ShortTaker<'a> = dyn FnMut(&[AtomicU64], usize) -> bool + 'a;
+
 /// The receiving side of a rank's transport.
 pub trait PacketSource: Debug + Send {
     /// Passes at most `most` arrived packets to `each`, in order per source. Returns their number. A source
@@ -437,10 +441,23 @@ pub trait PacketSource: Debug + Send {
         source: u32,
         context: u64,
         tag: i32,
-        to: &[AtomicU64],
         polls: u32,
+        to: &[AtomicU64],
     ) -> Option<usize> {
-        let _ = (source, context, tag, to, polls);
+        let _ = (source, context, tag, polls, to);
+        None
+    }
+
+    /// As [`take_short`](Self::take_short), for a message that `take` copies and takes.
+    fn take_short_with(
+        &mut self,
+        source: u32,
+        context: u64,
+        tag: i32,
+        polls: u32,
+        take: &mut ShortTaker<'_>,
+    ) -> Option<usize> {
+        let _ = (source, context, tag, polls, take);
         None
     }
 

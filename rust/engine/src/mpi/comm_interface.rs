@@ -65,6 +65,7 @@ impl Engine for Arc<Group> {
         capacity: usize,
         _: Accept,
         place: &mut Option<Message>,
+        _: u32,
     ) -> FastRecv<Box<Receive>> {
         Group::try_recv_polling(self, from.into(), capacity, place)
     }

@@ -9,6 +9,7 @@ use mpjdev_buffer::{Message, Slab, SlabSource};
 use mpjdev_proto::context::ContextAllocator;
 use mpjdev_proto::envelope::Envelope;
 use mpjdev_sys::sync::Mutex;
+use mpjdev_transport::ShortTaker;
 use mpjdev_transport::config::Config;
 use mpjdev_transport::stats::Stats;
 use mpjdev_transport::wait::WaitControl;
@@ -92,8 +93,14 @@ impl Engine for Arc<PacketEngine> {
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
+        spins: u32,
     ) -> FastRecv {
-        PacketEngine::try_recv_polling(self, from.selector, capacity, accept, place)
+        PacketEngine::try_recv_polling(self, from.selector, capacity, accept, place, spins)
+    }
+
+    #[inline(always)]
+    fn try_recv_words(&self, from: Selection<'_>, spins: &mut u32, take: &mut ShortTaker<'_>) -> bool {
+        PacketEngine::try_recv_words(self, from.selector, spins, take)
     }
 
     fn recv_posted(

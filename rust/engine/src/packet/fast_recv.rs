@@ -12,6 +12,7 @@ use mpjdev_buffer::Message;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_proto::envelope::{Envelope, Selector};
 use mpjdev_transport::wait::{Backoff, Step};
+use mpjdev_transport::{PacketSource, ShortTaker};
 
 use crate::operation::{Accept, FastRecv, damaged};
 use crate::packet::engine::{Core, PacketEngine, State};
@@ -36,20 +37,21 @@ impl State {
     }
 }
 
-/// Source and tag of a receive that can take a short message, and the words for it; `None` for a wildcard.
+/// Receives a short message into the memory of `message`, if `look` finds one; `None` for a wildcard.
 #[inline(always)]
-fn short_place(selector: Selector, capacity: usize, message: &Message) -> Option<(u32, i32, &[AtomicU64])> {
+fn receive_short(
+    selector: Selector,
+    capacity: usize,
+    message: &mut Message,
+    look: impl FnOnce(&[AtomicU64]) -> Option<usize>,
+) -> Option<FastRecv> {
+    let envelope = Envelope { context: selector.context, source: selector.source?, tag: selector.tag? };
     let room = message.room().min(capacity.saturating_add(MESSAGE_OVERHEAD)) / 8;
-    Some((selector.source?, selector.tag?, message.first_words().get(..room)?))
-}
-
-/// The outcome of a receive whose short message of `len` octets is in the memory of `message`.
-#[inline(always)]
-fn short_received(envelope: Envelope, message: &mut Message, len: usize, capacity: usize) -> FastRecv {
-    match message.receive(len, capacity) {
+    let len = look(message.first_words().get(..room)?)?;
+    Some(match message.receive(len, capacity) {
         Ok(()) => FastRecv::Done(envelope),
         Err(error) => damaged(&envelope)(error).into(),
-    }
+    })
 }
 
 impl PacketEngine {
@@ -63,8 +65,9 @@ impl PacketEngine {
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
+        spins: u32,
     ) -> FastRecv {
-        let received = self.poll_spinning(selector, capacity, accept, place, self.config.spins);
+        let received = self.poll_spinning(selector, capacity, accept, place, spins);
         if matches!(received, FastRecv::Empty) && !self.config.leaves_processor {
             return self.poll_yielding(selector, capacity, accept, place);
         }
@@ -126,12 +129,16 @@ impl PacketEngine {
         place: &mut Option<Message>,
         mut pauses: u32,
     ) -> FastRecv {
-        if self.config.message_oriented || self.transport.epoch() != 0 || self.must_post_at_once() {
+        if !self.takes_unposted() || self.must_post_at_once() {
             return FastRecv::Unavailable;
         }
         if self.takes_short
             && let Some(message) = place
-            && let Some(taken) = self.take_short(selector, capacity, message, &mut pauses)
+            && let Some(taken) = receive_short(selector, capacity, message, |to| {
+                self.take_short(selector, &mut pauses, |packets, source, tag, polls| {
+                    packets.take_short(source, selector.context, tag, polls, to)
+                })
+            })
         {
             return taken;
         }
@@ -164,9 +171,28 @@ impl PacketEngine {
         }
     }
 
+    /// Spins for a short message from a given source with a given tag, which goes from the queue to `take`.
+    /// Returns false, with the pauses that are left, when no message has taken this path.
+    #[inline(always)]
+    pub(crate) fn try_recv_words(
+        &self,
+        selector: Selector,
+        pauses: &mut u32,
+        take: &mut ShortTaker<'_>,
+    ) -> bool {
+        self.takes_short
+            && self.takes_unposted()
+            && !self.must_post_at_once()
+            && self
+                .take_short(selector, pauses, |packets, source, tag, polls| {
+                    packets.take_short_with(source, selector.context, tag, polls, take)
+                })
+                .is_some()
+    }
+
     /// Spins for a short message from a given source with a given tag. It holds the lock, and releases it
-    /// when another thread waits for it. Returns `None` when the message cannot take this path; `pauses` then
-    /// has the pauses that are left.
+    /// when another thread waits for it. Returns the number of octets; `None` when the message cannot take
+    /// this path: `pauses` then has the pauses that are left.
     ///
     /// The next message of the source is the first match while no receive is posted and no message is
     /// unexpected.
@@ -174,53 +200,53 @@ impl PacketEngine {
     fn take_short(
         &self,
         selector: Selector,
-        capacity: usize,
-        message: &mut Message,
         pauses: &mut u32,
-    ) -> Option<FastRecv> {
-        let (source, tag, words) = short_place(selector, capacity, message)?;
+        mut look: impl FnMut(&mut dyn PacketSource, u32, i32, u32) -> Option<usize>,
+    ) -> Option<usize> {
         let mut core = self.lock();
-        let len = loop {
-            let Core { packet_source, state } = &mut *core;
-            if !state.takes_next() || self.is_remote(source) {
-                return None;
+        // A receive that does not wait polls once.
+        let polls = POLLS.min(*pauses).max(1);
+        loop {
+            let (source, tag) = self.short_source(&mut core.state, selector)?;
+            if let Some(len) = self.take_short_of(&mut core, source, tag, polls, &mut look) {
+                return Some(len);
             }
-            if let Some(len) = packet_source.take_short(source, selector.context, tag, words, POLLS) {
-                if let Some(octets) = state.credit.pass(source, len) {
-                    self.transport.return_credit(source, octets);
-                }
-                break len;
-            }
-            *pauses = pauses.saturating_sub(POLLS);
+            *pauses = pauses.saturating_sub(polls);
             if *pauses == 0 || core.is_wanted() || self.transport.is_ready() {
                 return None;
             }
-        };
-        drop(core);
-        let envelope = Envelope { context: selector.context, source, tag };
-        Some(short_received(envelope, message, len, capacity))
+        }
     }
 
-    /// One look for a short message as [`take_short`](Self::take_short) takes it.
+    /// The source and tag of a receive that may take the next message of its source now.
     #[inline(always)]
-    fn take_short_once(
+    fn short_source(&self, state: &mut State, selector: Selector) -> Option<(u32, i32)> {
+        let source = selector.source.filter(|source| state.takes_next() && !self.is_remote(*source))?;
+        Some((source, selector.tag?))
+    }
+
+    #[inline(always)]
+    fn take_short_of(
         &self,
         core: &mut Core,
-        selector: Selector,
-        capacity: usize,
-        message: &mut Message,
-    ) -> Option<FastRecv> {
-        let (source, tag, words) = short_place(selector, capacity, message)?;
+        source: u32,
+        tag: i32,
+        polls: u32,
+        look: &mut impl FnMut(&mut dyn PacketSource, u32, i32, u32) -> Option<usize>,
+    ) -> Option<usize> {
         let Core { packet_source, state } = core;
-        if !state.takes_next() || self.is_remote(source) {
-            return None;
-        }
-        let len = packet_source.take_short(source, selector.context, tag, words, 1)?;
+        let len = look(&mut **packet_source, source, tag, polls)?;
         if let Some(octets) = state.credit.pass(source, len) {
             self.transport.return_credit(source, octets);
         }
-        let envelope = Envelope { context: selector.context, source, tag };
-        Some(short_received(envelope, message, len, capacity))
+        Some(len)
+    }
+
+    /// Whether a receive may take messages without a request: the engine carries whole messages, and no rank
+    /// has failed or finished.
+    #[inline(always)]
+    fn takes_unposted(&self) -> bool {
+        !self.config.message_oriented && self.transport.epoch() == 0
     }
 
     /// Whether other threads need the processor more than polling does.
@@ -253,7 +279,7 @@ impl PacketEngine {
         place: &mut Option<Message>,
         uses_kept: bool,
     ) -> FastRecv {
-        if self.config.message_oriented || self.transport.epoch() != 0 {
+        if !self.takes_unposted() {
             return FastRecv::Unavailable;
         }
         self.take_next_locked(
@@ -280,10 +306,14 @@ impl PacketEngine {
         place: &mut Option<Message>,
     ) -> FastRecv {
         if self.takes_short
-            && !self.config.message_oriented
-            && self.transport.epoch() == 0
+            && self.takes_unposted()
             && let Some(message) = place
-            && let Some(taken) = self.take_short_once(core, selector, capacity, message)
+            && let Some(taken) = receive_short(selector, capacity, message, |to| {
+                let (source, tag) = self.short_source(&mut core.state, selector)?;
+                self.take_short_of(core, source, tag, 1, &mut |packets, source, tag, polls| {
+                    packets.take_short(source, selector.context, tag, polls, to)
+                })
+            })
         {
             return taken;
         }

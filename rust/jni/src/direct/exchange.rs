@@ -8,7 +8,8 @@ use crate::comm::{Answer, await_send, checked_from};
 use crate::handle;
 
 use super::part::Part;
-use super::{WithEnvelope, isend_array, receive_checked};
+use super::reply::WithEnvelope;
+use super::{isend_array, receive_checked};
 
 pub(crate) fn sendrecv(
     env: &mut Env,
@@ -103,7 +104,7 @@ fn exchange(
     handle::with_comm(comm, |comm| {
         let from = checked_from(comm, source, recv_tag)?;
         let sending = isend_array(env, comm, sent, dest, send_tag, false)?;
-        let received = receive_checked(env, comm, part, from, WithEnvelope(out));
+        let received = receive_checked(env, comm, part, from, comm.config().spins, WithEnvelope(out));
         match sending {
             None => received,
             Some(id) if received.is_err() => {

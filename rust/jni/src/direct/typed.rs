@@ -15,7 +15,8 @@ use crate::types;
 
 use super::exchange::exchange_selected;
 use super::part::{Part, Shape};
-use super::{Detail, WithEnvelope, isend_part, receive, send_part, take_or_post};
+use super::reply::{Detail, WithEnvelope};
+use super::{isend_part, receive, send_part, take_or_post};
 
 /// Checked items of an array.
 pub(crate) struct Placed {

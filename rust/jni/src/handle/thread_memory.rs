@@ -223,7 +223,8 @@ mod tests {
     /// Receives as a receive into an array does: at once, or after a wait on a busy machine.
     fn receive(memory: &mut ThreadMemory, comm: &Comm) -> usize {
         let from = RecvFrom { source: Some(0), tag: Some(1) };
-        let received = comm.try_recv_polling(from, CAPACITY_MAX, Accept::Packed, memory.recv_target());
+        let target = memory.recv_target();
+        let received = comm.try_recv_polling(from, CAPACITY_MAX, Accept::Packed, target, 300);
         memory.release_recv_target();
         let fast = match received {
             Ok(status) => return status.size,

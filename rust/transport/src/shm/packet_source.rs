@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
 
+use mpjdev_buffer::octets::copy_words;
+
 use super::layout::CONSUMED;
 use super::peer::Source;
 use super::transport::ShmTransport;
-use crate::{PacketHandler, PacketSource, PeerState, Transport};
+use crate::{PacketHandler, PacketSource, PeerState, ShortTaker, Transport};
 
 /// Receiving side of one rank.
 #[derive(Debug)]
@@ -57,14 +59,27 @@ impl PacketSource for ShmSource {
         source: u32,
         context: u64,
         tag: i32,
-        to: &[AtomicU64],
         polls: u32,
+        to: &[AtomicU64],
     ) -> Option<usize> {
-        self.transport.heartbeat();
-        let from = self.sources.get_mut(source as usize)?.as_mut()?;
-        let taken = from.take_short(context, tag, to, polls);
-        self.transport.publish_position(source, from);
-        taken
+        self.take_from(source, |from| {
+            from.take_short(context, tag, polls, |words, len| {
+                let to = to.get(..words.len());
+                to.map(|to| copy_words(words, 0, to, 0, len)).is_some()
+            })
+        })
+    }
+
+    #[inline]
+    fn take_short_with(
+        &mut self,
+        source: u32,
+        context: u64,
+        tag: i32,
+        polls: u32,
+        take: &mut ShortTaker<'_>,
+    ) -> Option<usize> {
+        self.take_from(source, |from| from.take_short(context, tag, polls, take))
     }
 
     /// Every rank may clear doorbells, so the queues of ended ranks are polled without them.
@@ -102,6 +117,16 @@ impl ShmTransport {
 }
 
 impl ShmSource {
+    /// Looks at the queue of one source.
+    #[inline(always)]
+    fn take_from(&mut self, source: u32, look: impl FnOnce(&mut Source) -> Option<usize>) -> Option<usize> {
+        self.transport.heartbeat();
+        let from = self.sources.get_mut(source as usize)?.as_mut()?;
+        let taken = look(from);
+        self.transport.publish_position(source, from);
+        taken
+    }
+
     pub(super) fn new(transport: Arc<ShmTransport>, ranks: usize) -> ShmSource {
         ShmSource { transport, sources: (0..ranks).map(|_| None).collect(), turn: 0 }
     }

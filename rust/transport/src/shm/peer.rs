@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::sync::{Arc, OnceLock};
 
-use mpjdev_buffer::octets::copy_words;
 use mpjdev_buffer::{Slab, SlabMemory};
 use mpjdev_sys::memory::LINE;
 use mpjdev_sys::segment::{Segment, Writers};
@@ -352,16 +351,16 @@ impl Source {
         self.peer.waits_for_room()
     }
 
-    /// Takes the next packet if it is an eager message of this context and tag with its octets in the record,
-    /// and they fit `to`: copies them and returns their number. Polls at most `polls` times. Finds no damage:
-    /// [`next`](Self::next) does.
-    #[inline]
+    /// Passes the next packet to `take` if it is an eager message of this context and tag with its octets in
+    /// the record. Returns the number of octets if `take` takes it. Polls at most `polls` times. Finds no
+    /// damage: [`next`](Self::next) does.
+    #[inline(always)]
     pub(super) fn take_short(
         &mut self,
         context: u64,
         tag: i32,
-        to: &[AtomicU64],
         mut polls: u32,
+        take: impl FnOnce(&[AtomicU64], usize) -> bool,
     ) -> Option<usize> {
         let Source { peer, consumer, .. } = self;
         let ring = peer.ring();
@@ -371,8 +370,9 @@ impl Source {
         }
         let (head, words) = consumer.peek(ring).ok()??;
         let is_it = (head.form, head.tag, head.context) == (form(Kind::Eager, INLINE), tag, context);
-        let to = to.get(..words.len()).filter(|_| is_it)?;
-        copy_words(words, 0, to, 0, head.len);
+        if !is_it || !take(words, head.len) {
+            return None;
+        }
         consumer.pass(&head);
         consumer.prefetch(ring);
         Some(head.len)

@@ -21,7 +21,7 @@ fn short_message_is_taken_by_its_own_receive_alone() {
     let (sender, mut receiver, words) = pair();
     let all = words.len();
     let take = |receiver: &mut Rank, source, context, tag, room: usize| {
-        receiver.packet_source.take_short(source, context, tag, &words[..room], 3)
+        receiver.packet_source.take_short(source, context, tag, 3, &words[..room])
     };
     for _ in 0..100 {
         assert_eq!(take(&mut receiver, 1, 0, 0, all), None, "there is none");

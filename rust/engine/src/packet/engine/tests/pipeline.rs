@@ -57,7 +57,7 @@ impl Job {
     /// Receives without a posted receive.
     fn recv_fast(&self, accept: Accept) -> (FastRecv, Option<Message>) {
         let mut place = None;
-        let fast = self.receiver.try_recv_polling(selector(), OCTETS, accept, &mut place);
+        let fast = self.receiver.try_recv_polling(selector(), OCTETS, accept, &mut place, 300);
         (fast, place)
     }
 

@@ -414,6 +414,40 @@ fn array_is_not_copied_past_the_credit() {
     assert!(!sender.try_send_copy(0, 0, 0, &message(pool.clone(), 2048), Mode::Standard));
 }
 
+/// A message that its receive refuses, and one for an earlier receive, stay where they are.
+#[test]
+fn words_are_taken_by_the_receive_that_matches_first_alone() {
+    let mut ranks = ranks(2);
+    let sender = ranks.pop().expect("two ranks");
+    let receiver = ranks.pop().expect("one rank").into_endpoint(2);
+    let given = Selector { tag: Some(0), ..any_of(0).selector };
+    let take = |selector, accepts: bool| {
+        let mut seen = 0;
+        let is_taken = receiver.try_recv_words(selector, &mut 0, &mut |words, len| {
+            assert!(8 * words.len() >= len);
+            seen = len;
+            accepts
+        });
+        (is_taken, seen)
+    };
+    // The first message makes the queue of its source known.
+    assert!(sender.send(Kind::Eager, 0, 64));
+    let first = receiver.irecv(any_of(1000)).expect("a receive");
+    assert_eq!(received_len(&receiver, first), Some(Ok(64)));
+    assert_eq!(take(given, true), (false, 0), "nothing has arrived");
+    assert!(sender.send(Kind::Eager, 0, 64) && sender.send(Kind::Eager, 0, 72));
+    assert_eq!(take(given, false), (false, 80));
+    assert_eq!(take(Selector { tag: None, ..given }, true), (false, 0), "a wildcard takes another path");
+    assert_eq!(take(Selector { tag: Some(1), ..given }, true), (false, 0));
+    assert_eq!(take(given, true), (true, 80));
+    let posted = receiver.irecv(any_of(8)).expect("a receive that fails");
+    assert!(matches!(receiver.test(posted), Err(DeviceError::Truncated { needed: 72, .. })));
+    let earlier = receiver.irecv(any_of(1000)).expect("a receive");
+    assert!(sender.send(Kind::Eager, 0, 64));
+    assert_eq!(take(given, true), (false, 0), "an earlier receive is posted");
+    assert!(receiver.test(earlier).expect("no failure").is_some());
+}
+
 /// Its buffer offers the memory to the next receive.
 #[test]
 fn blocking_receive_without_memory_gets_a_slab_without_another_reference() {
@@ -422,7 +456,7 @@ fn blocking_receive_without_memory_gets_a_slab_without_another_reference() {
     let receiver = ranks.pop().expect("one rank").into_endpoint(2);
     assert!(sender.send(Kind::Eager, 0, 64));
     let mut place = None;
-    let taken = receiver.try_recv_polling(any_of(1000).selector, 1000, Accept::Packed, &mut place);
+    let taken = receiver.try_recv_polling(any_of(1000).selector, 1000, Accept::Packed, &mut place, 300);
     assert!(matches!(taken, FastRecv::Done(_)), "{taken:?}");
     assert!(place.expect("a message").first_slab().is_exclusive());
 }
