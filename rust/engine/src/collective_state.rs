@@ -4,15 +4,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use mpjdev_buffer::{Message, Slab, SlabSource};
-use mpjdev_schedule::Placement;
+use mpjdev_schedule::{Placement, Schedule, UniformCall};
 use mpjdev_sys::sync::{LockRank, Mutex};
 use mpjdev_transport::config::INLINE_MAX;
 use mpjdev_transport::pool::HeapPool;
 
 /// Slabs that are kept: one to send and one to receive.
 const KEPT_MAX: usize = 2;
+/// Steps and blocks of the longest schedule that is kept.
+const SCHEDULE_MAX: usize = 64;
 
-/// The number of operations with data, and memory of short messages.
+/// The number of operations with data, memory of short messages, and the last schedule.
 #[derive(Debug)]
 pub(crate) struct CollectiveState {
     /// Number of operations with data that have begun, which all members count alike.
@@ -22,6 +24,15 @@ pub(crate) struct CollectiveState {
     /// A slab is used again when no message refers to it.
     kept: Mutex<[Option<Slab>; KEPT_MAX]>,
     placement: OnceLock<Placement>,
+    /// The schedule of the last call: programs repeat their calls.
+    schedule: Mutex<Option<Box<KeptSchedule>>>,
+}
+
+/// A call, and its schedule for this rank.
+#[derive(Debug)]
+pub(crate) struct KeptSchedule {
+    pub(crate) call: UniformCall,
+    pub(crate) schedule: Schedule,
 }
 
 enum Reuse {
@@ -40,6 +51,7 @@ impl Default for CollectiveState {
             heap: HeapPool::new(u64::MAX),
             kept: Mutex::new(LockRank::Leaf, [const { None }; KEPT_MAX]),
             placement: OnceLock::new(),
+            schedule: Mutex::new(LockRank::Leaf, None),
         }
     }
 }
@@ -53,6 +65,19 @@ impl CollectiveState {
     /// The places of the members; `find` finds them once.
     pub(crate) fn placement(&self, find: impl FnOnce() -> Placement) -> &Placement {
         self.placement.get_or_init(find)
+    }
+
+    /// Takes the last call, if it was an equal one.
+    pub(crate) fn take_schedule(&self, call: &UniformCall) -> Option<Box<KeptSchedule>> {
+        self.schedule.lock().take_if(|kept| kept.call == *call)
+    }
+
+    /// Keeps the schedule of a call for the next one, unless it is long.
+    pub(crate) fn keep_schedule(&self, kept: Box<KeptSchedule>) {
+        let Schedule { steps, input, output, .. } = &kept.schedule;
+        if steps.len().max(input.len()).max(output.len()) <= SCHEDULE_MAX {
+            *self.schedule.lock() = Some(kept);
+        }
     }
 
     /// Memory for a short message, from `source` if older messages refer to the kept slabs. `None` if there
@@ -85,6 +110,7 @@ impl CollectiveState {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use mpjdev_schedule::{Call, Choices, Group};
     use mpjdev_transport::pool::HeapPool;
 
     use super::*;
@@ -114,5 +140,24 @@ mod tests {
         drop(message);
         assert_ne!(words_of(&state.take_short(&*pool).expect("memory")), words);
         drop(other);
+    }
+
+    fn kept(root: u32, size: u32) -> Box<KeptSchedule> {
+        let call = UniformCall { call: Call::Gather { root }, count: 1, element_len: 1 };
+        let schedule = call.schedule(Group { rank: 0, size }, &Choices::default());
+        Box::new(KeptSchedule { call, schedule })
+    }
+
+    #[test]
+    fn schedule_is_kept_for_an_equal_call_unless_it_is_long() {
+        let state = CollectiveState::default();
+        let (first, other) = (kept(0, 4), kept(1, 4));
+        let (call, schedule) = (first.call, first.schedule.clone());
+        state.keep_schedule(first);
+        assert!(state.take_schedule(&other.call).is_none());
+        assert_eq!(state.take_schedule(&call).map(|kept| kept.schedule), Some(schedule));
+        assert!(state.take_schedule(&call).is_none(), "an operation in progress has it");
+        state.keep_schedule(kept(0, SCHEDULE_MAX as u32 + 1));
+        assert!(state.take_schedule(&call).is_none());
     }
 }

@@ -13,11 +13,11 @@ use std::sync::OnceLock;
 
 use mpjdev_engine::scratch::Scratch;
 use mpjdev_engine::{Comm, DeviceError};
-use mpjdev_profile::Call;
+use mpjdev_profile::Call as Profiled;
 use mpjdev_reduction::{Element, Operator};
 use mpjdev_schedule::{
-    ChoiceError, Choices, Group, Operation, Schedule, allgather, allgatherv, allreduce, alltoall, alltoallv,
-    bcast, gather, gatherv, reduce, reduce_scatter, scan, scatter, scatterv,
+    Call, ChoiceError, Choices, Group, Operation, UniformCall, allgatherv, alltoallv, gatherv,
+    reduce_scatter, scatterv,
 };
 
 use crate::array::{Array, IntArray};
@@ -28,7 +28,7 @@ use crate::handle;
 use crate::types;
 
 use blocks::Blocks;
-use program::{Reduction, run};
+use program::{Plan, Reduction, run};
 
 // ---- Codes of the calls
 
@@ -102,8 +102,9 @@ pub(crate) fn bcast_items(
         let (root, choices) = (checked_root(comm, root)?, choices(comm)?);
         let items = Blocks::one(datatype, &array, off, count)?;
         let element = array.element();
-        let schedule = bcast(group(comm), root, items.first(), element.size(), &choices);
-        run(env, comm, ("a broadcast", &schedule), (&items, &items), element, None)
+        let call =
+            UniformCall { call: Call::Bcast { root }, count: items.first(), element_len: element.size() };
+        run(env, comm, ("a broadcast", Plan::Uniform(call, choices)), (&items, &items), element, None)
     })
 }
 
@@ -183,25 +184,34 @@ pub(crate) fn move_blocks(
                 return Err(Fault::Unusable { what: "array", why }.into());
             }
         };
-        let (octets, choices) = (element.size(), choices(comm)?);
-        let (own, theirs) = (sent.counts(), received.counts());
-        check_own(how, group.rank as usize, root as usize, &own, &theirs)?;
-        let (name, schedule) = match how {
-            GATHER => ("a gather", gather(group, root, sent.first(), octets, &choices)),
-            GATHERV => ("a gather", gatherv(group, root, sent.first(), &theirs)),
-            SCATTER => ("a scatter", scatter(group, root, received.first(), octets, &choices)),
-            SCATTERV => ("a scatter", scatterv(group, root, received.first(), &own)),
-            ALLGATHER => ("an allgather", allgather(group, received.first(), octets, &choices)),
-            ALLGATHERV => ("an allgather", allgatherv(group, &theirs, octets, &choices)),
-            ALLTOALL => ("an alltoall", alltoall(group, received.first(), octets, &choices)),
-            _ => ("an alltoall", alltoallv(group, &own, &theirs, octets, &choices)),
+        check_own(how, group.rank as usize, root as usize, &sent, &received)?;
+        let (element_len, choices) = (element.size(), choices(comm)?);
+        let uniform = |call, count| Plan::Uniform(UniformCall { call, count, element_len }, choices);
+        let plan = match how {
+            GATHER => uniform(Call::Gather { root }, sent.first()),
+            GATHERV => Plan::Lengths(gatherv(group, root, sent.first(), &received.counts())),
+            SCATTER => uniform(Call::Scatter { root }, received.first()),
+            SCATTERV => Plan::Lengths(scatterv(group, root, received.first(), &sent.counts())),
+            ALLGATHER => uniform(Call::Allgather, received.first()),
+            ALLGATHERV => Plan::Lengths(allgatherv(group, &received.counts(), element_len, &choices)),
+            ALLTOALL => uniform(Call::Alltoall, received.first()),
+            _ => {
+                let (sent, received) = (sent.counts(), received.counts());
+                Plan::Lengths(alltoallv(group, &sent, &received, element_len, &choices))
+            }
         };
-        run(env, comm, (name, &schedule), (&sent, &received), element, None)
+        let name = match how {
+            GATHER | GATHERV => "a gather",
+            SCATTER | SCATTERV => "a scatter",
+            ALLGATHER | ALLGATHERV => "an allgather",
+            _ => "an alltoall",
+        };
+        run(env, comm, (name, plan), (&sent, &received), element, None)
     })
 }
 
 /// Checks that the block of this rank for itself is as long on either side.
-fn check_own(how: i32, rank: usize, root: usize, sent: &[usize], received: &[usize]) -> Answer<()> {
+fn check_own(how: i32, rank: usize, root: usize, sent: &Blocks<'_>, received: &Blocks<'_>) -> Answer<()> {
     let (from, into) = match how {
         GATHER | GATHERV if rank == root => (0, rank),
         SCATTER | SCATTERV if rank == root => (rank, 0),
@@ -209,7 +219,7 @@ fn check_own(how: i32, rank: usize, root: usize, sent: &[usize], received: &[usi
         ALLTOALL | ALLTOALLV => (rank, rank),
         _ => return Ok(()),
     };
-    let (needed, capacity) = (sent[from], received[into]);
+    let (needed, capacity) = (sent.count(from), received.count(into));
     if needed == capacity {
         return Ok(());
     }
@@ -229,22 +239,22 @@ fn element_of(array: &Array) -> Answer<Element> {
 }
 
 /// The call of the profile that moves blocks.
-pub(crate) fn call_of_blocks(how: i32) -> Call {
+pub(crate) fn call_of_blocks(how: i32) -> Profiled {
     match how {
-        GATHER | GATHERV => Call::Gather,
-        SCATTER | SCATTERV => Call::Scatter,
-        ALLGATHER | ALLGATHERV => Call::Allgather,
-        _ => Call::Alltoall,
+        GATHER | GATHERV => Profiled::Gather,
+        SCATTER | SCATTERV => Profiled::Scatter,
+        ALLGATHER | ALLGATHERV => Profiled::Allgather,
+        _ => Profiled::Alltoall,
     }
 }
 
 /// The call of the profile that reduces.
-pub(crate) fn call_of_reduction(how: i32) -> Call {
+pub(crate) fn call_of_reduction(how: i32) -> Profiled {
     match how {
-        REDUCE => Call::Reduce,
-        ALLREDUCE => Call::Allreduce,
-        REDUCE_SCATTER => Call::ReduceScatter,
-        _ => Call::Scan,
+        REDUCE => Profiled::Reduce,
+        ALLREDUCE => Profiled::Allreduce,
+        REDUCE_SCATTER => Profiled::ReduceScatter,
+        _ => Profiled::Scan,
     }
 }
 
@@ -264,14 +274,14 @@ struct Arguments<'a> {
 /// A checked reduction.
 struct Prepared<'a> {
     name: &'static str,
-    schedule: Schedule,
+    plan: Plan<'a>,
     sent: Blocks<'a>,
     received: Blocks<'a>,
 }
 
 impl<'a> Arguments<'a> {
     /// Checks the arguments and makes the schedule of this rank.
-    fn prepare(&self, env: &mut Env, comm: &Comm, operation: Operation) -> Answer<Prepared<'a>> {
+    fn prepare(&self, env: &mut Env, comm: &'a Comm, operation: Operation) -> Answer<Prepared<'a>> {
         let &Arguments { how, datatype, .. } = self;
         let group = group(comm);
         let root = if how == REDUCE { checked_root(comm, self.root)? } else { 0 };
@@ -291,18 +301,20 @@ impl<'a> Arguments<'a> {
             let why = "it combines pairs, and an item has an odd number of elements";
             return Err(Fault::Unusable { what: "operation", why }.into());
         }
-        let (octets, choices) = (self.from.element().size(), choices(comm)?);
-        let (name, schedule) = match how {
-            REDUCE => ("a reduction", reduce(group, root, elements, operation, octets, &choices)),
-            ALLREDUCE => ("a reduction", allreduce(group, elements, operation, octets, &choices)),
+        let (element_len, choices) = (self.from.element().size(), choices(comm)?);
+        let uniform = |call| Plan::Uniform(UniformCall { call, count: elements, element_len }, choices);
+        let (name, plan) = match how {
+            REDUCE => ("a reduction", uniform(Call::Reduce { root, operation })),
+            ALLREDUCE => ("a reduction", uniform(Call::Allreduce { operation })),
             REDUCE_SCATTER => {
                 let own: Vec<usize> = counts.iter().map(|count| *count as usize * item).collect();
-                ("a reduction", reduce_scatter(group, &own, operation, octets, &choices))
+                let schedule = reduce_scatter(group, &own, operation, element_len, &choices);
+                ("a reduction", Plan::Lengths(schedule))
             }
-            SCAN => ("a scan", scan(group, elements)),
+            SCAN => ("a scan", uniform(Call::Scan)),
             _ => return Err(Fault::Unusable { what: "call", why: "it has no such code" }.into()),
         };
-        Ok(Prepared { name, schedule, sent, received })
+        Ok(Prepared { name, plan, sent, received })
     }
 }
 
@@ -328,13 +340,13 @@ pub(crate) fn reduce_items(
         let operation = Operation { unit, is_commutative: true, is_exact, is_divisible: true };
         let arguments =
             Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts: &counts };
-        let Prepared { name, schedule, sent, received } = arguments.prepare(env, comm, operation)?;
+        let Prepared { name, plan, sent, received } = arguments.prepare(env, comm, operation)?;
         let mut combine = |_: &mut Env, from: &[u8], into: &mut [u8], is_lower| {
             mpjdev_reduction::combine(operator, element, from, into, is_lower);
             true
         };
         let reduction = Reduction { combine: &mut combine, is_divisible: true };
-        run(env, comm, (name, &schedule), (&sent, &received), from.element(), Some(reduction))
+        run(env, comm, (name, plan), (&sent, &received), from.element(), Some(reduction))
     })
 }
 
@@ -363,7 +375,7 @@ pub(crate) fn reduce_with(
     let operation = Operation { unit: 1, is_commutative: commutative, is_exact: false, is_divisible: false };
     let arguments =
         Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts: &counts };
-    let Prepared { name, schedule, sent, received } = arguments.prepare(env, &comm, operation)?;
+    let Prepared { name, plan, sent, received } = arguments.prepare(env, &comm, operation)?;
     let items = sent.items;
     let low = Blocks::one(datatype, &low, base, items)?;
     let high = Blocks::one(datatype, &high, base, items)?;
@@ -377,7 +389,7 @@ pub(crate) fn reduce_with(
             && high.get(env, &mut copy, into)
     };
     let reduction = Reduction { combine: &mut combine, is_divisible: false };
-    let ended = run(env, &comm, (name, &schedule), (&sent, &received), from.element(), Some(reduction));
+    let ended = run(env, &comm, (name, plan), (&sent, &received), from.element(), Some(reduction));
     env.adopt_exception(&combiner);
     ended
 }

@@ -60,7 +60,7 @@ impl Caller for Vectors<'_> {
         true
     }
 
-    fn is_in_place(&self) -> bool {
+    fn is_in_place(&mut self) -> bool {
         false
     }
 

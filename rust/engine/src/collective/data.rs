@@ -9,14 +9,16 @@ mod failure;
 mod final_combination;
 mod receive;
 mod send;
+mod short;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use mpjdev_buffer::{Message, Octets, Type};
 use mpjdev_proto::collective::data_tag;
-use mpjdev_schedule::{Placement, Run, Schedule, Step};
+use mpjdev_schedule::{Choices, Group, Placement, Run, Schedule, Step, UniformCall};
 
+use crate::collective_state::KeptSchedule;
 use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::request::RequestId;
@@ -42,6 +44,26 @@ fn swap(octets: &mut [u8], size: usize) {
 }
 
 impl Comm {
+    /// Runs a call whose blocks have one length, as [`run_schedule`](Self::run_schedule) runs its schedule.
+    ///
+    /// # Errors
+    /// As for [`run_schedule`](Self::run_schedule).
+    pub fn run_call(
+        &self,
+        operation: &'static str,
+        call: UniformCall,
+        choices: &Choices<'_>,
+        caller: &mut dyn Caller,
+    ) -> Result<(), DeviceError> {
+        let kept = self.state().take_schedule(&call).unwrap_or_else(|| {
+            let group = Group { rank: self.rank(), size: self.size() as u32 };
+            Box::new(KeptSchedule { call, schedule: call.schedule(group, choices) })
+        });
+        let ended = self.run_schedule(operation, &kept.schedule, caller);
+        self.state().keep_schedule(kept);
+        ended
+    }
+
     /// Runs the steps of an operation on the blocks of `caller`. All members call it in the same order.
     /// Blocks.
     ///
@@ -118,9 +140,13 @@ struct DataRun<'a> {
 
 impl DataRun<'_> {
     fn steps(&mut self, schedule: &Schedule) -> Result<(), DeviceError> {
-        if self.caller.is_in_place() {
+        let has_both = !schedule.input.is_empty() && !schedule.output.is_empty();
+        if self.area.is_short() || has_both && self.caller.is_in_place() {
             let is_fetched = self.area.fetch_all(self.caller)?;
             self.note(is_fetched);
+        }
+        if self.area.is_short() {
+            self.area.hold();
         }
         let mut steps = &schedule.steps[..];
         let mut has_waited = false;

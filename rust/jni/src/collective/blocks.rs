@@ -1,5 +1,7 @@
 //! The blocks of an array that a collective operation sends or receives.
 
+use std::ops::Deref;
+
 use mpjdev_buffer::Octets;
 use mpjdev_engine::collective::BlockPart;
 use mpjdev_engine::scratch::Scratch;
@@ -12,21 +14,38 @@ use crate::direct::typed::{Placed, place};
 use crate::error::{Fault, reserved};
 use crate::types;
 
+/// Blocks; one takes no memory of the heap.
+enum List {
+    One([Placed; 1]),
+    Many(Vec<Placed>),
+}
+
+impl Deref for List {
+    type Target = [Placed];
+
+    fn deref(&self) -> &[Placed] {
+        match self {
+            List::One(one) => one,
+            List::Many(many) => many,
+        }
+    }
+}
+
 /// The blocks of an array that a call sends or receives.
 pub(super) struct Blocks<'a> {
     pub(super) array: &'a Array,
-    placed: Vec<Placed>,
+    placed: List,
     /// Items of the first block.
     pub(super) items: i32,
 }
 
 impl<'a> Blocks<'a> {
     pub(super) fn none(array: &'a Array) -> Blocks<'a> {
-        Blocks { array, placed: Vec::new(), items: 0 }
+        Blocks { array, placed: List::Many(Vec::new()), items: 0 }
     }
 
     pub(super) fn one(datatype: i64, array: &'a Array, off: i32, count: i32) -> Answer<Blocks<'a>> {
-        Ok(Blocks { array, placed: vec![place(datatype, array, off, count)?], items: count })
+        Ok(Blocks { array, placed: List::One([place(datatype, array, off, count)?]), items: count })
     }
 
     /// `number` blocks of one length behind each other.
@@ -43,7 +62,7 @@ impl<'a> Blocks<'a> {
             let off = i64::from(off) + at * extent * i64::from(count);
             placed.push(place(datatype, array, within(off)?, count)?);
         }
-        Ok(Blocks { array, placed, items: count })
+        Ok(Blocks { array, placed: List::Many(placed), items: count })
     }
 
     /// A block for each offset and count.
@@ -52,7 +71,7 @@ impl<'a> Blocks<'a> {
         for block in blocks.chunks_exact(2) {
             placed.push(place(datatype, array, block[0], block[1])?);
         }
-        Ok(Blocks { array, placed, items: blocks.get(1).copied().unwrap_or(0) })
+        Ok(Blocks { array, placed: List::Many(placed), items: blocks.get(1).copied().unwrap_or(0) })
     }
 
     /// The elements of each block.
@@ -62,7 +81,12 @@ impl<'a> Blocks<'a> {
 
     /// The elements of the first block; 0 without one.
     pub(super) fn first(&self) -> usize {
-        self.placed.first().map_or(0, Placed::count)
+        if self.placed.is_empty() { 0 } else { self.count(0) }
+    }
+
+    /// The elements of a block.
+    pub(super) fn count(&self, block: usize) -> usize {
+        self.placed[block].count()
     }
 
     /// The elements of a part of a block.

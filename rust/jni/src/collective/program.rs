@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mpjdev_buffer::{Message, Octets, Type};
 use mpjdev_engine::collective::{AheadOf, BlockPart, Caller};
 use mpjdev_engine::{Comm, DeviceError, Status};
-use mpjdev_schedule::Schedule;
+use mpjdev_schedule::{Choices, Schedule, UniformCall};
 
 use crate::array::pipeline::Ahead;
 use crate::boundary::Env;
@@ -31,25 +31,33 @@ struct Program<'a, 'r> {
     sent: &'a Blocks<'a>,
     received: &'a Blocks<'a>,
     element: Type,
-    is_in_place: bool,
     reduction: Option<Reduction<'r>>,
     /// Why a method has failed.
     failure: Option<Failure>,
 }
 
-/// Runs a schedule on these blocks.
+/// The steps of a call.
+pub(super) enum Plan<'a> {
+    /// Those of a call whose blocks have one length.
+    Uniform(UniformCall, Choices<'a>),
+    /// Those of a call whose blocks have lengths of their own.
+    Lengths(Schedule),
+}
+
+/// Runs a call on these blocks.
 pub(super) fn run(
     env: &mut Env,
     comm: &Arc<Comm>,
-    (name, schedule): (&'static str, &Schedule),
+    (name, plan): (&'static str, Plan<'_>),
     (sent, received): (&Blocks<'_>, &Blocks<'_>),
     element: Type,
     reduction: Option<Reduction<'_>>,
 ) -> Answer<()> {
-    let is_in_place =
-        !schedule.input.is_empty() && !schedule.output.is_empty() && sent.array.is_same(env, received.array);
-    let mut program = Program { env, sent, received, element, is_in_place, reduction, failure: None };
-    let ended = comm.run_schedule(name, schedule, &mut program);
+    let mut program = Program { env, sent, received, element, reduction, failure: None };
+    let ended = match plan {
+        Plan::Uniform(call, choices) => comm.run_call(name, call, &choices, &mut program),
+        Plan::Lengths(schedule) => comm.run_schedule(name, &schedule, &mut program),
+    };
     match program.failure {
         Some(failure) => Err(failure),
         None => Ok(ended?),
@@ -78,8 +86,8 @@ impl Caller for Program<'_, '_> {
         self.received.is_divisible(block)
     }
 
-    fn is_in_place(&self) -> bool {
-        self.is_in_place
+    fn is_in_place(&mut self) -> bool {
+        self.sent.array.is_same(self.env, self.received.array)
     }
 
     fn pack(&mut self, part: BlockPart, place: Octets<'_>) -> bool {

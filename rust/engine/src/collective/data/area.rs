@@ -15,6 +15,9 @@ pub(super) const PART: usize = 16 * 1024;
 /// Longest memory that a thread keeps for its next operation.
 const KEPT_MAX: usize = 16 << 20;
 
+/// Octets of the longest area of a short operation.
+pub(super) const SHORT_MAX: usize = 256;
+
 thread_local! {
     static KEPT: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
@@ -25,6 +28,8 @@ pub(super) struct Area<'a> {
     /// Octets of an element.
     size: usize,
     memory: Option<Scratch>,
+    /// Whether all elements count as being in memory.
+    is_held: bool,
     /// Elements that are in memory.
     present: Vec<Run>,
     /// Elements of the output that the program has.
@@ -55,7 +60,7 @@ fn each_gap(run: Run, others: &[Run], each: &mut dyn FnMut(Run) -> bool) -> bool
 
 impl<'a> Area<'a> {
     pub(super) fn new(schedule: &'a Schedule, size: usize) -> Area<'a> {
-        Area { schedule, size, memory: None, present: Vec::new(), stored: Vec::new() }
+        Area { schedule, size, memory: None, is_held: false, present: Vec::new(), stored: Vec::new() }
     }
 
     /// Provides memory for the area, whose elements have no value before they are written.
@@ -74,9 +79,19 @@ impl<'a> Area<'a> {
         Ok(&mut self.prepare()?.octets()[range])
     }
 
+    /// Whether the area is so short that messages pass without message memory.
+    pub(super) fn is_short(&self) -> bool {
+        self.schedule.len * self.size <= SHORT_MAX
+    }
+
+    /// Keeps all elements in memory from now on. The input is there.
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
+    }
+
     /// The part of the input that these elements still are.
     pub(super) fn input_part(&self, caller: &dyn Caller, run: Run) -> Option<BlockPart> {
-        if self.present.iter().any(|present| overlap(*present, run).is_some()) {
+        if self.is_held || self.present.iter().any(|present| overlap(*present, run).is_some()) {
             return None;
         }
         let block = self.schedule.input.iter().position(|block| holds(*block, run))?;
@@ -103,7 +118,7 @@ impl<'a> Area<'a> {
 
     /// Copies those elements to memory that are still input. False if the program has failed.
     pub(super) fn fetch(&mut self, caller: &mut dyn Caller, run: Run) -> Result<bool, DeviceError> {
-        if run.len == 0 || self.present.iter().any(|present| holds(*present, run)) {
+        if run.len == 0 || self.is_held || self.present.iter().any(|present| holds(*present, run)) {
             return Ok(true);
         }
         let size = self.size;
@@ -162,7 +177,7 @@ impl<'a> Area<'a> {
 
     /// Notes that these elements are in memory.
     pub(super) fn note_written(&mut self, run: Run) {
-        if run.len > 0 && !self.present.iter().any(|present| holds(*present, run)) {
+        if run.len > 0 && !self.is_held && !self.present.iter().any(|present| holds(*present, run)) {
             self.present.push(run);
         }
     }
@@ -225,7 +240,7 @@ impl<'a> Area<'a> {
             if self.stored.iter().any(|stored| holds(*stored, *output)) || output.len == 0 {
                 continue;
             }
-            if !self.fetch_missing(caller, *output)? {
+            if !self.is_held && !self.fetch_missing(caller, *output)? {
                 return Ok(false);
             }
             let Some(memory) = &self.memory else { continue };

@@ -40,8 +40,8 @@ pub trait Caller {
     /// Whether parts of this block of the output can be stored.
     fn output_is_divisible(&self, block: usize) -> bool;
 
-    /// Whether input and output may be the same elements.
-    fn is_in_place(&self) -> bool;
+    /// Whether input and output may be the same elements. There are both.
+    fn is_in_place(&mut self) -> bool;
 
     /// Copies elements of the input, in this machine's byte order.
     fn pack(&mut self, part: BlockPart, place: Octets<'_>) -> bool;

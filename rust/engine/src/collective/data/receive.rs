@@ -4,7 +4,7 @@ use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{BufferError, Encoding, Message, Octets, SectionHeader, sole_section};
 use mpjdev_schedule::Run;
 
-use super::area::PART;
+use super::area::{PART, SHORT_MAX};
 use super::caller::BlockPart;
 use super::failure::{FAILURE_MAX, failure};
 use super::{CHUNK, DataRun, ELEMENTS, SHORT, elements_of, swap};
@@ -26,6 +26,10 @@ pub(super) struct Arrived {
 
 impl DataRun<'_> {
     pub(super) fn receive(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
+        if let Some(octets) = self.take_short(source, into, &mut [0; SHORT_MAX]) {
+            self.area.octets_mut(into)?[..octets.len()].copy_from_slice(octets);
+            return Ok(());
+        }
         if let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? {
             self.await_all(source, &mut message)?;
             let size = self.element.size();
@@ -41,9 +45,8 @@ impl DataRun<'_> {
 
     /// Receives elements that are output only.
     pub(super) fn store(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
-        let Some(part) = self.area.output_part(self.caller, into) else {
-            return self.receive(source, into);
-        };
+        let part = self.area.output_part(self.caller, into).filter(|_| !self.area.is_short());
+        let Some(part) = part else { return self.receive(source, into) };
         let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? else {
             return Ok(());
         };
@@ -74,6 +77,12 @@ impl DataRun<'_> {
         into: Run,
         is_lower: bool,
     ) -> Result<(), DeviceError> {
+        if let Some(octets) = self.take_short(source, into, &mut [0; SHORT_MAX]) {
+            let into = &mut self.area.octets_mut(into)?[..octets.len()];
+            let is_combined = octets.is_empty() || self.caller.combine(octets, into, is_lower);
+            self.note(is_combined);
+            return Ok(());
+        }
         self.fetch(into)?;
         let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? else {
             return Ok(());

@@ -30,6 +30,9 @@ pub(super) struct BegunSend {
 impl DataRun<'_> {
     /// Sends one message to each of these ranks but this one, from the next one on and around the end.
     pub(super) fn send(&mut self, dests: Range<u32>, from: Run) -> Result<(), DeviceError> {
+        if self.area.is_short() && self.failed_at.is_none() {
+            return self.send_short(dests, from);
+        }
         let part = match self.failed_at {
             None => self.area.input_part(self.caller, from),
             Some(_) => None,
@@ -66,7 +69,7 @@ impl DataRun<'_> {
     }
 
     /// Writes a message of these elements, or the message of a failed operation.
-    fn write(
+    pub(super) fn write(
         &mut self,
         message: &mut Message,
         section: SectionHeader,
@@ -95,7 +98,7 @@ impl DataRun<'_> {
         SendArgs { message, member: dest, world, context, tag: self.tag, mode: Mode::Standard }
     }
 
-    fn send_message(&mut self, dest: u32, message: &Message) -> Result<(), DeviceError> {
+    pub(super) fn send_message(&mut self, dest: u32, message: &Message) -> Result<(), DeviceError> {
         let sent = self.comm.engine().send_collective(self.send_args(dest, message), false)?;
         self.sends.extend(sent);
         Ok(())

@@ -1,7 +1,7 @@
 //! Tests of schedules between ranks that are threads.
 
 use mpjdev_buffer::Type;
-use mpjdev_schedule::{Choices, Group, Operation, Placement, allreduce};
+use mpjdev_schedule::{Call, Operation, allreduce};
 use mpjdev_transport::config::Config;
 use mpjdev_transport::wait::Uninterruptible;
 
@@ -48,7 +48,7 @@ impl Caller for Blocks<'_> {
         self.is_divisible
     }
 
-    fn is_in_place(&self) -> bool {
+    fn is_in_place(&mut self) -> bool {
         self.is_in_place
     }
 
@@ -165,6 +165,46 @@ fn reduction_combines_the_vectors_of_all() {
                 .expect("complete")
         });
         assert!(sums.iter().all(|sum| *sum == vec![15; count]), "{count} elements");
+    }
+}
+
+/// A call has its own schedule, also after an equal call and after one that differs in a single argument.
+#[test]
+fn repeated_and_changed_calls_give_each_rank_their_own_result() {
+    let operation = Operation { unit: 1, is_commutative: true, is_exact: true, is_divisible: true };
+    let calls = [
+        (Call::Bcast { root: 0 }, 3),
+        (Call::Bcast { root: 0 }, 3),
+        (Call::Bcast { root: 1 }, 3),
+        (Call::Allreduce { operation }, 3),
+        (Call::Allreduce { operation }, 2),
+        (Call::Allreduce { operation }, 2),
+        (Call::Bcast { root: 1 }, 2),
+        (Call::Allreduce { operation }, 400),
+        (Call::Allreduce { operation }, 2),
+    ];
+    let results = at_each(3, |comm| {
+        calls.map(|(call, count)| {
+            let own = vec![1 << comm.rank(); count];
+            let mut blocks = Blocks {
+                element: Type::Byte,
+                input: vec![own.clone()],
+                output: vec![own],
+                is_divisible: true,
+                is_in_place: false,
+                combine: &mut sum,
+                keep_waiting: true,
+            };
+            let call = UniformCall { call, count, element_len: 1 };
+            comm.run_call("a test", call, &Choices::default(), &mut blocks).expect("complete");
+            blocks.output.remove(0)
+        })
+    });
+    for (rank, results) in results.iter().enumerate() {
+        for (result, (call, count)) in results.iter().zip(calls) {
+            let expected = if let Call::Bcast { root } = call { 1 << root } else { 7 };
+            assert_eq!(*result, vec![expected; count], "{call:?} at {rank}");
+        }
     }
 }
 
