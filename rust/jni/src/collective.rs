@@ -280,7 +280,7 @@ struct Prepared<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Checks the arguments and makes the schedule of this rank.
+    /// Checks the arguments and plans the steps of this rank.
     fn prepare(&self, env: &mut Env, comm: &'a Comm, operation: Operation) -> Answer<Prepared<'a>> {
         let &Arguments { how, datatype, .. } = self;
         let group = group(comm);

@@ -15,8 +15,12 @@ pub(super) const PART: usize = 16 * 1024;
 /// Longest memory that a thread keeps for its next operation.
 const KEPT_MAX: usize = 16 << 20;
 
+/// Octets of the longest block of a short operation.
+pub(super) const SHORT_MAX: usize = 1024;
+/// The same at a rank that only sends or only receives: a longer block takes fewer copies on its own way.
+const ONE_WAY_MAX: usize = 256;
 /// Octets of the longest area of a short operation.
-pub(super) const SHORT_MAX: usize = 256;
+const AREA_MAX: usize = 4 * SHORT_MAX;
 
 thread_local! {
     static KEPT: Cell<Option<Scratch>> = const { Cell::new(None) };
@@ -27,6 +31,8 @@ pub(super) struct Area<'a> {
     schedule: &'a Schedule,
     /// Octets of an element.
     size: usize,
+    /// Whether the blocks are so short that their messages pass without message memory.
+    is_short: bool,
     memory: Option<Scratch>,
     /// Whether all elements count as being in memory.
     is_held: bool,
@@ -60,7 +66,19 @@ fn each_gap(run: Run, others: &[Run], each: &mut dyn FnMut(Run) -> bool) -> bool
 
 impl<'a> Area<'a> {
     pub(super) fn new(schedule: &'a Schedule, size: usize) -> Area<'a> {
-        Area { schedule, size, memory: None, is_held: false, present: Vec::new(), stored: Vec::new() }
+        let Schedule { len, input, output, .. } = schedule;
+        let longest = if input.is_empty() || output.is_empty() { ONE_WAY_MAX } else { SHORT_MAX };
+        let is_short =
+            len * size <= AREA_MAX && input.iter().chain(output).all(|block| block.len * size <= longest);
+        Area {
+            schedule,
+            size,
+            is_short,
+            memory: None,
+            is_held: false,
+            present: Vec::new(),
+            stored: Vec::new(),
+        }
     }
 
     /// Provides memory for the area, whose elements have no value before they are written.
@@ -79,9 +97,14 @@ impl<'a> Area<'a> {
         Ok(&mut self.prepare()?.octets()[range])
     }
 
-    /// Whether the area is so short that messages pass without message memory.
+    /// Whether the operation is short: all input is in memory before the first step.
     pub(super) fn is_short(&self) -> bool {
-        self.schedule.len * self.size <= SHORT_MAX
+        self.is_short
+    }
+
+    /// Whether the message of these elements passes without message memory.
+    pub(super) fn passes(&self, run: Run) -> bool {
+        self.is_short && run.len * self.size <= SHORT_MAX
     }
 
     /// Keeps all elements in memory from now on. The input is there.

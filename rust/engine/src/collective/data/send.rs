@@ -30,7 +30,7 @@ pub(super) struct BegunSend {
 impl DataRun<'_> {
     /// Sends one message to each of these ranks but this one, from the next one on and around the end.
     pub(super) fn send(&mut self, dests: Range<u32>, from: Run) -> Result<(), DeviceError> {
-        if self.area.is_short() && self.failed_at.is_none() {
+        if self.area.passes(from) && self.failed_at.is_none() {
             return self.send_short(dests, from);
         }
         let part = match self.failed_at {

@@ -58,7 +58,7 @@ impl DataRun<'_> {
         into: Run,
         vector: &'v mut [u8; SHORT_MAX],
     ) -> Option<&'v [u8]> {
-        if !self.area.is_short() || self.failed_at.is_some() {
+        if !self.area.passes(into) || self.failed_at.is_some() {
             return None;
         }
         let selection = self.comm.collective_selection(source, self.tag);
