@@ -354,7 +354,8 @@ impl Ranks {
         let sent = self.sender.isend(&self.message, 1, 1, Mode::Standard);
         debug_assert!(matches!(sent, Ok(None)));
         let from = RecvFrom { source: Some(0), tag: Some(1) };
-        let outcome = self.receiver.try_recv_polling(from, 64, Accept::Packed, &mut self.received, 300);
+        let spins = self.receiver.config().spins;
+        let outcome = self.receiver.try_recv_polling(from, 64, Accept::Packed, &mut self.received, spins);
         debug_assert!(outcome.is_ok());
         let _ = black_box((sent, outcome));
     }

@@ -175,11 +175,20 @@ impl Engine for AnyEngine {
 
     #[inline(always)]
     fn try_recv_words(&self, from: Selection<'_>, spins: &mut u32, take: &mut ShortTaker<'_>) -> bool {
-        match self {
+        let (source, mut len) = (from.selector.source, 0);
+        let take = &mut |words: &[AtomicU64], octets: usize| {
+            len = octets;
+            take(words, octets)
+        };
+        let is_taken = match self {
             AnyEngine::Packet(engine, _) => Engine::try_recv_words(engine, from, spins, take),
             #[cfg(not(loom))]
             AnyEngine::Mpi(engine) => Engine::try_recv_words(engine, from, spins, take),
+        };
+        if is_taken && let Some(source) = source {
+            mpjdev_profile::received(source, || len.saturating_sub(layout::MESSAGE_OVERHEAD));
         }
+        is_taken
     }
 
     #[inline(always)]

@@ -82,7 +82,7 @@ impl CollectiveState {
 
     /// Memory for a short message, from `source` if older messages refer to the kept slabs. `None` if there
     /// is none.
-    pub(crate) fn take_short(&self, source: &dyn SlabSource) -> Option<Message> {
+    pub(crate) fn take_short_memory(&self, source: &dyn SlabSource) -> Option<Message> {
         let slab = match self.reuse() {
             Reuse::Kept(slab) => slab,
             Reuse::None => source.take(INLINE_MAX).ok()?,
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn memory_of_a_dropped_message_is_used_again() {
         let (state, pool) = (CollectiveState::default(), HeapPool::new(1 << 20));
-        let take = || state.take_short(&*pool).expect("memory");
+        let take = || state.take_short_memory(&*pool).expect("memory");
         let messages = [take(), take(), take()];
         let first = messages.each_ref().map(words_of);
         drop(messages);
@@ -134,11 +134,11 @@ mod tests {
     #[test]
     fn memory_of_a_message_with_another_reference_is_not_used() {
         let (state, pool) = (CollectiveState::default(), HeapPool::new(1 << 20));
-        let message = state.take_short(&*pool).expect("memory");
+        let message = state.take_short_memory(&*pool).expect("memory");
         let other = message.clone();
         let words = words_of(&message);
         drop(message);
-        assert_ne!(words_of(&state.take_short(&*pool).expect("memory")), words);
+        assert_ne!(words_of(&state.take_short_memory(&*pool).expect("memory")), words);
         drop(other);
     }
 

@@ -339,8 +339,7 @@ impl Comm {
 
     /// Polls for a message of at most `capacity` octets of primary payload and stores it in `place`. Spins up
     /// to `spins` times before it yields. If `accept` allows it, the sender may still pack the message. The
-    /// memory in `place` has no other
-    /// reference; its contents are undefined after an error.
+    /// memory in `place` has no other reference; its contents are undefined after an error.
     ///
     /// # Errors
     /// `FastRecv::Failed`: a bad rank or tag, and nothing has changed; or the message is too large or

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use mpjdev_engine::scratch::Scratch;
 use mpjdev_engine::{Comm, DeviceError};
-use mpjdev_profile::Call as Profiled;
+use mpjdev_profile::Call as ProfiledCall;
 use mpjdev_reduction::{Element, Operator};
 use mpjdev_schedule::{
     Call, ChoiceError, Choices, Group, Operation, UniformCall, allgatherv, alltoallv, gatherv,
@@ -189,15 +189,15 @@ pub(crate) fn move_blocks(
         let uniform = |call, count| Plan::Uniform(UniformCall { call, count, element_len }, choices);
         let plan = match how {
             GATHER => uniform(Call::Gather { root }, sent.first()),
-            GATHERV => Plan::Lengths(gatherv(group, root, sent.first(), &received.counts())),
+            GATHERV => Plan::Varying(gatherv(group, root, sent.first(), &received.counts())),
             SCATTER => uniform(Call::Scatter { root }, received.first()),
-            SCATTERV => Plan::Lengths(scatterv(group, root, received.first(), &sent.counts())),
+            SCATTERV => Plan::Varying(scatterv(group, root, received.first(), &sent.counts())),
             ALLGATHER => uniform(Call::Allgather, received.first()),
-            ALLGATHERV => Plan::Lengths(allgatherv(group, &received.counts(), element_len, &choices)),
+            ALLGATHERV => Plan::Varying(allgatherv(group, &received.counts(), element_len, &choices)),
             ALLTOALL => uniform(Call::Alltoall, received.first()),
             _ => {
                 let (sent, received) = (sent.counts(), received.counts());
-                Plan::Lengths(alltoallv(group, &sent, &received, element_len, &choices))
+                Plan::Varying(alltoallv(group, &sent, &received, element_len, &choices))
             }
         };
         let name = match how {
@@ -239,22 +239,22 @@ fn element_of(array: &Array) -> Answer<Element> {
 }
 
 /// The call of the profile that moves blocks.
-pub(crate) fn call_of_blocks(how: i32) -> Profiled {
+pub(crate) fn call_of_blocks(how: i32) -> ProfiledCall {
     match how {
-        GATHER | GATHERV => Profiled::Gather,
-        SCATTER | SCATTERV => Profiled::Scatter,
-        ALLGATHER | ALLGATHERV => Profiled::Allgather,
-        _ => Profiled::Alltoall,
+        GATHER | GATHERV => ProfiledCall::Gather,
+        SCATTER | SCATTERV => ProfiledCall::Scatter,
+        ALLGATHER | ALLGATHERV => ProfiledCall::Allgather,
+        _ => ProfiledCall::Alltoall,
     }
 }
 
 /// The call of the profile that reduces.
-pub(crate) fn call_of_reduction(how: i32) -> Profiled {
+pub(crate) fn call_of_reduction(how: i32) -> ProfiledCall {
     match how {
-        REDUCE => Profiled::Reduce,
-        ALLREDUCE => Profiled::Allreduce,
-        REDUCE_SCATTER => Profiled::ReduceScatter,
-        _ => Profiled::Scan,
+        REDUCE => ProfiledCall::Reduce,
+        ALLREDUCE => ProfiledCall::Allreduce,
+        REDUCE_SCATTER => ProfiledCall::ReduceScatter,
+        _ => ProfiledCall::Scan,
     }
 }
 
@@ -309,7 +309,7 @@ impl<'a> Arguments<'a> {
             REDUCE_SCATTER => {
                 let own: Vec<usize> = counts.iter().map(|count| *count as usize * item).collect();
                 let schedule = reduce_scatter(group, &own, operation, element_len, &choices);
-                ("a reduction", Plan::Lengths(schedule))
+                ("a reduction", Plan::Varying(schedule))
             }
             SCAN => ("a scan", uniform(Call::Scan)),
             _ => return Err(Fault::Unusable { what: "call", why: "it has no such code" }.into()),

@@ -145,9 +145,6 @@ impl DataRun<'_> {
             let is_fetched = self.area.fetch_all(self.caller)?;
             self.note(is_fetched);
         }
-        if self.area.is_short() {
-            self.area.hold();
-        }
         let mut steps = &schedule.steps[..];
         let mut has_waited = false;
         while let [step, later @ ..] = steps {

@@ -25,7 +25,7 @@ impl Comm {
     ) -> Result<(), DeviceError> {
         self.check_next_collective(true)?;
         let mut machine = Barrier::new(self.place(), self.all_members().len() as u32);
-        let mut place = self.state().take_short(&**self.source());
+        let mut place = self.state().take_short_memory(&**self.source());
         let rounds = self.barrier_rounds(engine, &mut machine, &mut place);
         drop(place);
         match rounds {
@@ -63,7 +63,15 @@ impl Comm {
                 (Action::Receive { source, tag }, place) => {
                     let capacity = capacity_of_ranks(self.all_members().len());
                     let selector = self.collective_selection(source, tag).selector;
-                    match PacketEngine::try_recv_yielding(engine, selector, capacity, Accept::Packed, place) {
+                    let spins = self.config().spins;
+                    match PacketEngine::try_recv_yielding(
+                        engine,
+                        selector,
+                        capacity,
+                        Accept::Packed,
+                        place,
+                        spins,
+                    ) {
                         FastRecv::Done(_) => {}
                         FastRecv::Failed(error) => return Err(*error),
                         _ => return Ok(Some((source, tag))),
@@ -77,7 +85,7 @@ impl Comm {
                     machine.handle_received(source, tag, &octets)?;
                     // A message may lie in memory of its sender, which this rank must not write to.
                     *place = None;
-                    *place = self.state().take_short(&**self.source());
+                    *place = self.state().take_short_memory(&**self.source());
                 }
                 _ => return Err(DeviceError::NoSuchRequest),
             }

@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicU64;
 
 use mpjdev_buffer::Message;
-use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_transport::ShortTaker;
 use mpjdev_transport::wait::WaitControl;
 
@@ -52,9 +51,9 @@ impl Comm {
         Ok(self.engine.try_send_words(world, self.context, tag, len, pack))
     }
 
-    /// Spins for a short message from a given source with a given tag, and passes its words and its number of
-    /// octets to `take`, which returns whether it takes the message. The sender can still change the words.
-    /// If it returns false, [`try_recv_polling`] receives the message with the spins that are left.
+    /// Spins for a short message from a given source with a given tag. `take` gets its words, which the
+    /// sender can still change, and its number of octets; it returns whether it takes the message. Returns
+    /// false if no message was taken: [`try_recv_polling`] receives it with the spins that are left.
     ///
     /// # Errors
     /// A bad rank or tag.
@@ -67,17 +66,7 @@ impl Comm {
         spins: &mut u32,
         take: &mut ShortTaker<'_>,
     ) -> Result<bool, DeviceError> {
-        let selection = self.selection(from)?;
-        let source = selection.selector.source;
-        let mut len = 0;
-        let is_taken = self.engine.try_recv_words(selection, spins, &mut |words, octets| {
-            len = octets;
-            take(words, octets)
-        });
-        if is_taken && let Some(source) = source {
-            mpjdev_profile::received(source, || len.saturating_sub(MESSAGE_OVERHEAD));
-        }
-        Ok(is_taken)
+        Ok(self.engine.try_recv_words(self.selection(from)?, spins, take))
     }
 
     /// Sends a message of which only the headers are written, if it can leave before it is packed. The caller

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU64;
 use mpjdev_buffer::Message;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_proto::envelope::{Envelope, Selector};
+use mpjdev_transport::ShortTaker;
 use mpjdev_transport::wait::{Backoff, Step};
-use mpjdev_transport::{PacketSource, ShortTaker};
 
 use crate::operation::{Accept, FastRecv, damaged};
 use crate::packet::engine::{Core, PacketEngine, State};
@@ -37,17 +37,23 @@ impl State {
     }
 }
 
+/// The destination of the octets of a short message.
+enum ShortTarget<'a, 't> {
+    Words(&'a [AtomicU64]),
+    Taker(&'a mut ShortTaker<'t>),
+}
+
 /// Receives a short message into the memory of `message`, if `look` finds one; `None` for a wildcard.
 #[inline(always)]
 fn receive_short(
     selector: Selector,
     capacity: usize,
     message: &mut Message,
-    look: impl FnOnce(&[AtomicU64]) -> Option<usize>,
+    look: impl FnOnce(ShortTarget<'_, '_>) -> Option<usize>,
 ) -> Option<FastRecv> {
     let envelope = Envelope { context: selector.context, source: selector.source?, tag: selector.tag? };
     let room = message.room().min(capacity.saturating_add(MESSAGE_OVERHEAD)) / 8;
-    let len = look(message.first_words().get(..room)?)?;
+    let len = look(ShortTarget::Words(message.first_words().get(..room)?))?;
     Some(match message.receive(len, capacity) {
         Ok(()) => FastRecv::Done(envelope),
         Err(error) => damaged(&envelope)(error).into(),
@@ -82,8 +88,9 @@ impl PacketEngine {
         capacity: usize,
         accept: Accept,
         place: &mut Option<Message>,
+        spins: u32,
     ) -> FastRecv {
-        match self.poll_spinning(selector, capacity, accept, place, self.config.spins) {
+        match self.poll_spinning(selector, capacity, accept, place, spins) {
             FastRecv::Empty => self.poll_yielding(selector, capacity, accept, place),
             received => received,
         }
@@ -129,16 +136,13 @@ impl PacketEngine {
         place: &mut Option<Message>,
         mut pauses: u32,
     ) -> FastRecv {
-        if !self.takes_unposted() || self.must_post_at_once() {
+        if !self.may_spin() {
             return FastRecv::Unavailable;
         }
         if self.takes_short
             && let Some(message) = place
-            && let Some(taken) = receive_short(selector, capacity, message, |to| {
-                self.take_short(selector, &mut pauses, |packets, source, tag, polls| {
-                    packets.take_short(source, selector.context, tag, polls, to)
-                })
-            })
+            && let Some(taken) =
+                receive_short(selector, capacity, message, |to| self.take_short(selector, &mut pauses, to))
         {
             return taken;
         }
@@ -181,13 +185,8 @@ impl PacketEngine {
         take: &mut ShortTaker<'_>,
     ) -> bool {
         self.takes_short
-            && self.takes_unposted()
-            && !self.must_post_at_once()
-            && self
-                .take_short(selector, pauses, |packets, source, tag, polls| {
-                    packets.take_short_with(source, selector.context, tag, polls, take)
-                })
-                .is_some()
+            && self.may_spin()
+            && self.take_short(selector, pauses, ShortTarget::Taker(take)).is_some()
     }
 
     /// Spins for a short message from a given source with a given tag. It holds the lock, and releases it
@@ -197,18 +196,15 @@ impl PacketEngine {
     /// The next message of the source is the first match while no receive is posted and no message is
     /// unexpected.
     #[inline(always)]
-    fn take_short(
-        &self,
-        selector: Selector,
-        pauses: &mut u32,
-        mut look: impl FnMut(&mut dyn PacketSource, u32, i32, u32) -> Option<usize>,
-    ) -> Option<usize> {
+    fn take_short(&self, selector: Selector, pauses: &mut u32, mut to: ShortTarget<'_, '_>) -> Option<usize> {
         let mut core = self.lock();
         // A receive that does not wait polls once.
         let polls = POLLS.min(*pauses).max(1);
         loop {
-            let (source, tag) = self.short_source(&mut core.state, selector)?;
-            if let Some(len) = self.take_short_of(&mut core, source, tag, polls, &mut look) {
+            if !self.may_take_short(&mut core.state, selector) {
+                return None;
+            }
+            if let Some(len) = self.poll_short(&mut core, selector, polls, &mut to) {
                 return Some(len);
             }
             *pauses = pauses.saturating_sub(polls);
@@ -218,24 +214,27 @@ impl PacketEngine {
         }
     }
 
-    /// The source and tag of a receive that may take the next message of its source now.
+    /// Whether a receive may take the next message of its source now.
     #[inline(always)]
-    fn short_source(&self, state: &mut State, selector: Selector) -> Option<(u32, i32)> {
-        let source = selector.source.filter(|source| state.takes_next() && !self.is_remote(*source))?;
-        Some((source, selector.tag?))
+    fn may_take_short(&self, state: &mut State, selector: Selector) -> bool {
+        state.takes_next() && selector.source.is_some_and(|source| !self.is_remote(source))
     }
 
+    /// Polls for a short message and stores it. Returns the number of octets.
     #[inline(always)]
-    fn take_short_of(
+    fn poll_short(
         &self,
         core: &mut Core,
-        source: u32,
-        tag: i32,
+        selector: Selector,
         polls: u32,
-        look: &mut impl FnMut(&mut dyn PacketSource, u32, i32, u32) -> Option<usize>,
+        to: &mut ShortTarget<'_, '_>,
     ) -> Option<usize> {
         let Core { packet_source, state } = core;
-        let len = look(&mut **packet_source, source, tag, polls)?;
+        let (source, context, tag) = (selector.source?, selector.context, selector.tag?);
+        let len = match to {
+            ShortTarget::Words(words) => packet_source.take_short(source, context, tag, polls, words),
+            ShortTarget::Taker(take) => packet_source.take_short_with(source, context, tag, polls, take),
+        }?;
         if let Some(octets) = state.credit.pass(source, len) {
             self.transport.return_credit(source, octets);
         }
@@ -247,6 +246,12 @@ impl PacketEngine {
     #[inline(always)]
     fn takes_unposted(&self) -> bool {
         !self.config.message_oriented && self.transport.epoch() == 0
+    }
+
+    /// Whether a receive may spin for a message.
+    #[inline(always)]
+    fn may_spin(&self) -> bool {
+        self.takes_unposted() && !self.must_post_at_once()
     }
 
     /// Whether other threads need the processor more than polling does.
@@ -308,11 +313,9 @@ impl PacketEngine {
         if self.takes_short
             && self.takes_unposted()
             && let Some(message) = place
-            && let Some(taken) = receive_short(selector, capacity, message, |to| {
-                let (source, tag) = self.short_source(&mut core.state, selector)?;
-                self.take_short_of(core, source, tag, 1, &mut |packets, source, tag, polls| {
-                    packets.take_short(source, selector.context, tag, polls, to)
-                })
+            && let Some(taken) = receive_short(selector, capacity, message, |mut to| {
+                let may_take = self.may_take_short(&mut core.state, selector);
+                may_take.then(|| self.poll_short(core, selector, 1, &mut to))?
             })
         {
             return taken;

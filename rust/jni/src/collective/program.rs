@@ -41,7 +41,7 @@ pub(super) enum Plan<'a> {
     /// Those of a call whose blocks have one length.
     Uniform(UniformCall, Choices<'a>),
     /// Those of a call whose blocks have lengths of their own.
-    Lengths(Schedule),
+    Varying(Schedule),
 }
 
 /// Runs a call on these blocks.
@@ -56,7 +56,7 @@ pub(super) fn run(
     let mut program = Program { env, sent, received, element, reduction, failure: None };
     let ended = match plan {
         Plan::Uniform(call, choices) => comm.run_call(name, call, &choices, &mut program),
-        Plan::Lengths(schedule) => comm.run_schedule(name, &schedule, &mut program),
+        Plan::Varying(schedule) => comm.run_schedule(name, &schedule, &mut program),
     };
     match program.failure {
         Some(failure) => Err(failure),

@@ -224,7 +224,7 @@ mod tests {
     fn receive(memory: &mut ThreadMemory, comm: &Comm) -> usize {
         let from = RecvFrom { source: Some(0), tag: Some(1) };
         let target = memory.recv_target();
-        let received = comm.try_recv_polling(from, CAPACITY_MAX, Accept::Packed, target, 300);
+        let received = comm.try_recv_polling(from, CAPACITY_MAX, Accept::Packed, target, comm.config().spins);
         memory.release_recv_target();
         let fast = match received {
             Ok(status) => return status.size,

@@ -30,35 +30,12 @@ class LocationsTest {
         }
 
         private Object array(int pairs, int before) {
-            Class<?> element = type.arrayOf(null, 0).getClass().getComponentType();
-            return Array.newInstance(element, before + pairs * type.Extent());
+            return Elements.array(type, before + pairs * type.Extent());
         }
 
         private int at(int before, int pair) {
             return before + pair * type.Extent();
         }
-    }
-
-    private static void set(Object array, int at, double number) {
-        if (array instanceof char[]) {
-            ((char[]) array)[at] = (char) number;
-        } else if (array instanceof double[]) {
-            ((double[]) array)[at] = number;
-        } else if (array instanceof float[]) {
-            ((float[]) array)[at] = (float) number;
-        } else if (array instanceof byte[]) {
-            ((byte[]) array)[at] = (byte) number;
-        } else if (array instanceof short[]) {
-            ((short[]) array)[at] = (short) number;
-        } else if (array instanceof int[]) {
-            ((int[]) array)[at] = (int) number;
-        } else {
-            ((long[]) array)[at] = (long) number;
-        }
-    }
-
-    private static double get(Object array, int at) {
-        return array instanceof char[] ? ((char[]) array)[at] : Array.getDouble(array, at);
     }
 
     /** Few values, so that many are equal; of floating-point types also NaN and both zeros. */
@@ -128,8 +105,8 @@ class LocationsTest {
             int size = comm.Size();
             Object own = pairs.array(count, 2);
             for (int k = 0; k < count; k++) {
-                set(own, pairs.at(2, k), value(pairs, rank, k));
-                set(own, pairs.at(2, k) + pairs.distance, index(rank, size));
+                Elements.set(own, pairs.at(2, k), value(pairs, rank, k));
+                Elements.set(own, pairs.at(2, k) + pairs.distance, index(rank, size));
             }
             Object all = pairs.array(count, 1);
             comm.Allreduce(own, 2, all, 1, count, pairs.type, op);
@@ -155,11 +132,11 @@ class LocationsTest {
                 int element = first + k;
                 int winner = winner(pairs, op == MPI.MAXLOC, element, ranks, size);
                 int at = pairs.at(before, k);
-                assertEquals(index(winner, size), get(array, at + pairs.distance),
+                assertEquals(index(winner, size), Array.getDouble(array, at + pairs.distance),
                         () -> op + " on " + pairs.type + ", index of pair " + element);
                 double value = value(pairs, winner, element);
                 // The pair is copied as it is, with the sign of its zero.
-                assertEquals(pairs.isFloating() ? value : value + 0.0, get(array, at),
+                assertEquals(pairs.isFloating() ? value : value + 0.0, Array.getDouble(array, at),
                         () -> op + " on " + pairs.type + ", value of pair " + element);
             }
         }

@@ -43,28 +43,6 @@ class ReductionsTest {
 
     private static final Datatype[] TYPES = {MPI.BYTE, MPI.SHORT, MPI.INT, MPI.LONG, MPI.FLOAT, MPI.DOUBLE};
 
-    /** The number as an element of the type. */
-    private static Object element(Datatype type, long number) {
-        switch (type.baseType) {
-            case 1:
-                return (byte) number;
-            case 3:
-                return (short) number;
-            case 5:
-                return (int) number;
-            case 6:
-                return number;
-            case 7:
-                return (float) number;
-            default:
-                return (double) number;
-        }
-    }
-
-    private static Object array(Datatype type, int length) {
-        return Array.newInstance(type.arrayOf(null, 0).getClass().getComponentType(), length);
-    }
-
     /** All predefined operations on integers, with different offsets, in all calls. */
     static final class Predefined {
         private Predefined() {}
@@ -79,7 +57,7 @@ class ReductionsTest {
                     boolean isFloating = type == MPI.FLOAT || type == MPI.DOUBLE;
                     if (isFloating && c.op.opCode > MPI.PROD.opCode) {
                         int code = assertThrows(MPIException.class,
-                                () -> comm.Allreduce(array(type, 1), 0, array(type, 1), 0, 1, type, c.op)).getErrorClass();
+                                () -> comm.Allreduce(Elements.array(type, 1), 0, Elements.array(type, 1), 0, 1, type, c.op)).getErrorClass();
                         assertEquals(MPI.ERR_OP, code);
                         continue;
                     }
@@ -101,17 +79,17 @@ class ReductionsTest {
         }
 
         private static void calls(Intracomm comm, Case c, Datatype type, int count, int root, int rank, int size) {
-            Object own = array(type, count + 2);
+            Object own = Elements.array(type, count + 2);
             for (int k = 0; k < count; k++) {
-                Array.set(own, 2 + k, element(type, value(rank, k)));
+                Elements.set(own, 2 + k, value(rank, k));
             }
-            Object all = array(type, count + 1);
+            Object all = Elements.array(type, count + 1);
             comm.Allreduce(own, 2, all, 1, count, type, c.op);
             check(c, type, all, 1, 0, count, size);
-            Object prefix = array(type, count);
+            Object prefix = Elements.array(type, count);
             comm.Scan(own, 2, prefix, 0, count, type, c.op);
             check(c, type, prefix, 0, 0, count, rank + 1);
-            Object rooted = array(type, count);
+            Object rooted = Elements.array(type, count);
             comm.Reduce(own, 2, rank == root ? rooted : null, 0, count, type, c.op, root);
             if (rank == root) {
                 check(c, type, rooted, 0, 0, count, size);
@@ -119,7 +97,7 @@ class ReductionsTest {
             int[] counts = new int[size];
             Arrays.fill(counts, count / size);
             counts[size - 1] += count % size;
-            Object part = array(type, count + 3);
+            Object part = Elements.array(type, count + 3);
             comm.Reduce_scatter(own, 2, part, 3, counts, type, c.op);
             check(c, type, part, 3, rank * (count / size), counts[rank], size);
             // In place.
@@ -130,7 +108,7 @@ class ReductionsTest {
         private static void check(Case c, Datatype type, Object array, int off, int first, int count, int ranks) {
             for (int k = 0; k < count; k++) {
                 int element = k;
-                double expected = ((Number) element(type, model(c, ranks, first + k))).doubleValue();
+                double expected = ((Number) Elements.of(array, model(c, ranks, first + k))).doubleValue();
                 // The sum makes a positive zero of a negative one.
                 assertEquals(expected, Array.getDouble(array, off + k) + 0.0,
                         () -> c.op + " of " + count + " x " + type + ", element " + element);

@@ -34,7 +34,7 @@ pub(super) struct Area<'a> {
     /// Whether the blocks are so short that their messages pass without message memory.
     is_short: bool,
     memory: Option<Scratch>,
-    /// Whether all elements count as being in memory.
+    /// Whether all elements are in memory, once they have a value.
     is_held: bool,
     /// Elements that are in memory.
     present: Vec<Run>,
@@ -103,13 +103,8 @@ impl<'a> Area<'a> {
     }
 
     /// Whether the message of these elements passes without message memory.
-    pub(super) fn passes(&self, run: Run) -> bool {
+    pub(super) fn has_short_message(&self, run: Run) -> bool {
         self.is_short && run.len * self.size <= SHORT_MAX
-    }
-
-    /// Keeps all elements in memory from now on. The input is there.
-    pub(super) fn hold(&mut self) {
-        self.is_held = true;
     }
 
     /// The part of the input that these elements still are.
@@ -187,7 +182,7 @@ impl<'a> Area<'a> {
         Ok(caller.store(part, Octets::new(memory.words(), from.start * size, from.len * size), false))
     }
 
-    /// Copies all input to memory.
+    /// Copies all input to memory. No element leaves it before the end.
     pub(super) fn fetch_all(&mut self, caller: &mut dyn Caller) -> Result<bool, DeviceError> {
         let schedule = self.schedule;
         for input in &schedule.input {
@@ -195,6 +190,7 @@ impl<'a> Area<'a> {
                 return Ok(false);
             }
         }
+        self.is_held = true;
         Ok(true)
     }
 

@@ -66,7 +66,7 @@ impl DataRun<'_> {
     fn combine_finally(&mut self, last: Final) -> Result<(), DeviceError> {
         let Final { operand, into, output, dests } = last;
         let arrived = match operand {
-            Operand::Message { source, .. } => match self.arrive(source, into)? {
+            Operand::Message { source, .. } => match self.arrive(source, into, self.comm.config().spins)? {
                 Some(arrived) => Some(arrived),
                 // All get the failure.
                 None if dests.is_empty() => return Ok(()),

@@ -26,11 +26,12 @@ pub(super) struct Arrived {
 
 impl DataRun<'_> {
     pub(super) fn receive(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
-        if let Some(octets) = self.take_short(source, into, &mut [0; SHORT_MAX]) {
+        let mut spins = self.comm.config().spins;
+        if let Some(octets) = self.take_short(source, into, &mut spins, &mut [0; SHORT_MAX]) {
             self.area.octets_mut(into)?[..octets.len()].copy_from_slice(octets);
             return Ok(());
         }
-        if let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? {
+        if let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into, spins)? {
             self.await_all(source, &mut message)?;
             let size = self.element.size();
             let dest = &mut self.area.octets_mut(into)?[..count * size];
@@ -47,7 +48,9 @@ impl DataRun<'_> {
     pub(super) fn store(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
         let part = self.area.output_part(self.caller, into).filter(|_| !self.area.is_short());
         let Some(part) = part else { return self.receive(source, into) };
-        let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? else {
+        let Some(Arrived { mut message, source, count, is_foreign }) =
+            self.arrive(source, into, self.comm.config().spins)?
+        else {
             return Ok(());
         };
         let part = BlockPart { len: count, ..part };
@@ -77,14 +80,16 @@ impl DataRun<'_> {
         into: Run,
         is_lower: bool,
     ) -> Result<(), DeviceError> {
-        if let Some(octets) = self.take_short(source, into, &mut [0; SHORT_MAX]) {
+        let mut spins = self.comm.config().spins;
+        if let Some(octets) = self.take_short(source, into, &mut spins, &mut [0; SHORT_MAX]) {
             let into = &mut self.area.octets_mut(into)?[..octets.len()];
             let is_combined = octets.is_empty() || self.caller.combine(octets, into, is_lower);
             self.note(is_combined);
             return Ok(());
         }
         self.fetch(into)?;
-        let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into)? else {
+        let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into, spins)?
+        else {
             return Ok(());
         };
         let size = self.element.size();
@@ -179,11 +184,17 @@ impl DataRun<'_> {
         Ok(())
     }
 
-    /// Receives a vector of at most as many elements; `None` if this rank or the source has failed.
-    pub(super) fn arrive(&mut self, source: u32, into: Run) -> Result<Option<Arrived>, DeviceError> {
+    /// Receives a vector of at most as many elements, and spins for it at first; `None` if this rank or the
+    /// source has failed.
+    pub(super) fn arrive(
+        &mut self,
+        source: u32,
+        into: Run,
+        spins: u32,
+    ) -> Result<Option<Arrived>, DeviceError> {
         let section = SectionHeader { element: self.element, count: into.len };
         let capacity = sole_section::primary_len(section).map_err(|error| self.damaged(source, error))?;
-        let mut message = match self.receive_message(source, capacity.max(FAILURE_MAX)) {
+        let mut message = match self.receive_message(source, capacity.max(FAILURE_MAX), spins) {
             Ok(message) => message,
             Err(error @ (DeviceError::Truncated { .. } | DeviceError::Damaged { .. })) => {
                 self.note_misfit(error);
@@ -230,13 +241,14 @@ impl DataRun<'_> {
         }
     }
 
-    fn receive_message(&mut self, source: u32, capacity: usize) -> Result<Message, DeviceError> {
+    fn receive_message(&mut self, source: u32, capacity: usize, spins: u32) -> Result<Message, DeviceError> {
         let comm = self.comm;
         if let Some(packet) = comm.packet_engine() {
             let selector = comm.collective_selection(source, self.tag).selector;
-            let mut place = comm.state().take_short(&**comm.source());
+            let mut place = comm.state().take_short_memory(&**comm.source());
             let accept = Accept::Packing;
-            let received = PacketEngine::try_recv_yielding(packet, selector, capacity, accept, &mut place);
+            let received =
+                PacketEngine::try_recv_yielding(packet, selector, capacity, accept, &mut place, spins);
             match received {
                 FastRecv::Done(envelope) => {
                     let message = place.take().ok_or(DeviceError::NoSuchRequest)?;

@@ -30,7 +30,7 @@ pub(super) struct BegunSend {
 impl DataRun<'_> {
     /// Sends one message to each of these ranks but this one, from the next one on and around the end.
     pub(super) fn send(&mut self, dests: Range<u32>, from: Run) -> Result<(), DeviceError> {
-        if self.area.passes(from) && self.failed_at.is_none() {
+        if self.area.has_short_message(from) && self.failed_at.is_none() {
             return self.send_short(dests, from);
         }
         let part = match self.failed_at {
@@ -61,7 +61,7 @@ impl DataRun<'_> {
     /// Memory for a message of this length.
     pub(super) fn outgoing(&self, len: usize) -> Result<Message, DeviceError> {
         if len <= INLINE_MAX
-            && let Some(message) = self.comm.state().take_short(&**self.comm.source())
+            && let Some(message) = self.comm.state().take_short_memory(&**self.comm.source())
         {
             return Ok(message);
         }

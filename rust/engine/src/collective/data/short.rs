@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{SectionHeader, sole_section};
 use mpjdev_proto::context::collective;
 use mpjdev_schedule::Run;
@@ -56,25 +55,21 @@ impl DataRun<'_> {
         &mut self,
         source: u32,
         into: Run,
+        spins: &mut u32,
         vector: &'v mut [u8; SHORT_MAX],
     ) -> Option<&'v [u8]> {
-        if !self.area.passes(into) || self.failed_at.is_some() {
+        if !self.area.has_short_message(into) || self.failed_at.is_some() {
             return None;
         }
         let selection = self.comm.collective_selection(source, self.tag);
-        let (world, mut spins) = (self.comm.all_members()[source as usize], self.comm.config().spins);
         let mut octets = 0;
-        let is_taken = self.comm.engine().try_recv_words(selection, &mut spins, &mut |words, len| {
+        let is_taken = self.comm.engine().try_recv_words(selection, spins, &mut |words, len| {
             let section = sole_section::read_words(words, len, self.element, into.len);
             let Some((_, place)) = section else { return false };
             octets = place.len();
             place.get_octets(&mut vector[..octets]);
             true
         });
-        if !is_taken {
-            return None;
-        }
-        mpjdev_profile::received(world, || ELEMENTS + octets - MESSAGE_OVERHEAD);
-        Some(&vector[..octets])
+        is_taken.then(|| &vector[..octets])
     }
 }
