@@ -70,6 +70,8 @@ pub const LARGE_PART: u64 = 8;
 /// A message whose slab is larger by this factor is copied rather than kept waiting for credit.
 pub const SPARSE_FACTOR: usize = 4;
 
+/// [`Config::yield_max`] with more ranks than processors: shorter than a time slice.
+const OVERSUBSCRIBED_YIELD_MAX: Duration = Duration::from_micros(2500);
 /// [`Config::oversubscribed_spin`] where each rank can have a processor: longer than the wake of a peer.
 const OVERSUBSCRIBED_SPIN: Duration = Duration::from_micros(200);
 
@@ -106,8 +108,9 @@ impl Config {
     pub fn for_ranks_on(mut self, ranks: usize, processors: usize) -> Self {
         if ranks > processors {
             self.spins = self.spins.min(2);
-            // Long yields are the rule here, and cheaper than a sleep.
-            self.yield_max = self.yield_max.max(Duration::from_micros(200));
+            // A rank that only sends keeps its processor until its queues are full. A parked receiver costs a
+            // wake for each message. One that yields takes many at a time.
+            self.yield_max = self.yield_max.max(OVERSUBSCRIBED_YIELD_MAX);
             // A thread that runs only once can cause a single long yield between those of other ranks.
             self.long_yields = self.long_yields.max(2);
         } else if ranks > 1 {

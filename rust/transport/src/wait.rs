@@ -58,7 +58,8 @@ impl Waiter {
     }
 }
 
-/// Limit between short and long yields. In a long one another thread has used its whole time slice.
+/// Least length of a long yield, in which another thread has used its whole time slice. A wait that tolerates
+/// longer yields has a higher limit.
 const LONG_YIELD: Duration = Duration::from_micros(200);
 
 /// Length of the yields and sleeps in which the peer has run for a short time, so that most of the length is
@@ -126,9 +127,9 @@ impl Oversubscription {
         holds
     }
 
-    /// Records the length of a yield. The state begins with `most` long ones in a row.
-    fn record_yield(&self, took: Duration, most: u32, now: impl FnOnce() -> u64) {
-        if took <= LONG_YIELD {
+    /// Records whether a yield was long. The state begins with `most` long ones in a row.
+    fn record_yield(&self, is_long: bool, most: u32, now: impl FnOnce() -> u64) {
+        if !is_long {
             if self.long_yields.load(Ordering::Relaxed) != 0 {
                 self.long_yields.store(0, Ordering::Relaxed);
             }
@@ -219,7 +220,8 @@ impl Backoff {
         if took > self.yield_max {
             self.yields = 0;
         }
-        oversubscription.record_yield(took, self.long_yields, || oversubscription.micros());
+        let is_long = took > self.yield_max.max(LONG_YIELD);
+        oversubscription.record_yield(is_long, self.long_yields, || oversubscription.micros());
     }
 
     /// Records a sleep of this length, and whether the rank that ended it ran on this processor.
@@ -379,10 +381,10 @@ mod tests {
 
     #[test]
     fn long_yields_begin_the_state_when_no_shorter_one_is_between() {
-        let (long, short) = (2 * LONG_YIELD, LONG_YIELD);
-        let begins = |most, yields: &[Duration]| {
+        let (long, short) = (true, false);
+        let begins = |most, yields: &[bool]| {
             let oversubscription = Oversubscription::new();
-            yields.iter().for_each(|took| oversubscription.record_yield(*took, most, || 5));
+            yields.iter().for_each(|is_long| oversubscription.record_yield(*is_long, most, || 5));
             oversubscription.is_active_at(6)
         };
         assert!(begins(1, &[long]) && !begins(1, &[short]));
