@@ -7,6 +7,7 @@ mod cuts;
 mod rank_harness;
 mod raw;
 mod side_channel;
+mod slots;
 mod suite;
 mod test_message;
 mod transport_fixtures;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use mpjdev_buffer::{Message, SlabSource};
+use mpjdev_engine::collective::Outcome;
 use mpjdev_engine::pool::HeapPool;
 use mpjdev_engine::{Comm, Config, Done, Mode, RecvFrom, RequestId, Status, Uninterruptible};
 
@@ -441,6 +442,24 @@ impl RankHarness {
     #[track_caller]
     pub(crate) fn wait_for_end_of(&self, peer: u32) {
         self.until("the end is known", || self.comm.iprobe(from(peer, 1)).is_err());
+    }
+
+    /// A communicator of the same members.
+    #[track_caller]
+    pub(crate) fn dup(&self) -> RankHarness {
+        match self.comm.start_dup().finish(&mut Uninterruptible) {
+            Ok(Outcome::Created(Some(comm))) => self.on(comm),
+            other => panic!("dup: {other:?}"),
+        }
+    }
+
+    /// A communicator of these members; `None` at a rank that is none of them.
+    #[track_caller]
+    pub(crate) fn create(&self, members: &[i32]) -> Option<RankHarness> {
+        match self.comm.start_create(members).finish(&mut Uninterruptible) {
+            Ok(Outcome::Created(comm)) => comm.map(|comm| self.on(comm)),
+            other => panic!("create: {other:?}"),
+        }
     }
 
     /// Barrier of all ranks.

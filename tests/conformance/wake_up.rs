@@ -17,6 +17,7 @@ use mpjdev_transport::tcp::Terms;
 use mpjdev_transport::{PacketSource, Transport, local};
 
 use crate::rank_harness::{RankHarness, amount, from, run};
+use crate::slots::sum_of_ranks;
 use crate::test_message::TestMessage;
 use crate::transport_fixtures::TransportFixture;
 use crate::transport_fixtures::tiny_limits;
@@ -189,6 +190,48 @@ fn two_threads_of_a_rank_hand_over_the_driver() {
 #[test]
 fn twelve_threads_of_a_rank_hand_over_the_driver() {
     ALL.iter().for_each(|fixture| threads_exchange(fixture, 12, amount(100, 15_000)));
+}
+
+/// Each thread of a rank waits for vectors in slots of another communicator, and one of them drives.
+#[test]
+fn threads_of_a_rank_are_woken_by_vectors_in_slots() {
+    const THREADS: usize = 4;
+    run(&SHM_SLEEPERS, 3, |harness| {
+        let comms: Vec<_> = (0..THREADS).map(|_| harness.dup()).collect();
+        harness.threads(THREADS, |k| {
+            for i in 0..amount(300, 30_000) {
+                if (i + k).is_multiple_of(3) {
+                    comms[k].barrier();
+                } else {
+                    sum_of_ranks(&comms[k]);
+                }
+            }
+        });
+    });
+}
+
+/// The thread that drives waits for a rank that waits for the other thread.
+#[test]
+fn thread_is_woken_by_a_vector_while_another_one_drives() {
+    run(&SHM_SLEEPERS, 2, |harness| {
+        let comms = [harness.dup(), harness.dup()];
+        let rounds = amount(300, 30_000);
+        if harness.rank() == 0 {
+            harness.threads(2, |k| {
+                for i in 0..rounds {
+                    comms[k].barrier();
+                    harness.post_note(&format!("thread {k} has passed barrier {i}"));
+                }
+            });
+            return;
+        }
+        for i in 0..rounds {
+            let first = i % 2;
+            comms[first].barrier();
+            harness.wait_for_note(&format!("thread {first} has passed barrier {i}"));
+            comms[1 - first].barrier();
+        }
+    });
 }
 
 /// Two threads of a rank wait in a hybrid job, each for another transport.

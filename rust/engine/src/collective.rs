@@ -3,9 +3,11 @@
 
 mod abandonment;
 mod data;
+mod exchange;
 mod machine_run;
 mod outcome;
 mod over_clients;
+mod slot_barrier;
 mod spinning_barrier;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -24,6 +26,7 @@ pub use data::{AheadOf, BlockPart, Caller};
 use machine_run::{Machine, MachineRun, PeerLink};
 pub use outcome::Outcome;
 use over_clients::OverClients;
+use slot_barrier::SlotBarrier;
 
 /// A collective operation in progress: advance it until it is complete.
 ///
@@ -50,6 +53,8 @@ enum OperationStage {
 enum Way {
     /// A state machine among ranks of this project.
     Machine(Box<MachineRun>),
+    /// A barrier in slots.
+    InSlots(Box<SlotBarrier>),
     /// A barrier with foreign ranks.
     OverClients(Box<OverClients>),
     /// An error, before anything was sent.
@@ -70,6 +75,7 @@ impl Comm {
     fn barrier_way(&self, is_end: bool) -> Operation {
         let clients = self.packet_engine().and_then(|endpoint| Some((endpoint, self.clients()?)));
         let way = match (self.first_foreign(), clients) {
+            (None, _) if !is_end && self.has_slots() => Way::InSlots(Box::new(SlotBarrier::new(self))),
             (None, _) => {
                 let machine = Barrier::new(self.place(), self.all_members().len() as u32);
                 Way::Machine(Box::new(MachineRun::barrier(self, machine, is_end)))
@@ -191,6 +197,7 @@ impl Comm {
     /// draft's dialect of IMPI has no barrier with foreign ranks.
     pub fn barrier(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         match self.packet_engine() {
+            _ if self.has_slots() => self.barrier_in_slots(wait_control),
             Some(engine) if self.first_foreign().is_none() => self.barrier_spinning(engine, wait_control),
             _ => self.start_barrier().finish(wait_control).map(drop),
         }
@@ -217,6 +224,7 @@ impl Operation {
         }
         let advanced = match &mut self.way {
             Way::Machine(running) => running.advance(),
+            Way::InSlots(barrier) => barrier.advance(),
             Way::OverClients(barrier) => barrier.advance(),
             Way::Refused(error) => Err(error.clone()),
         };
@@ -237,7 +245,7 @@ impl Operation {
         let is_end = matches!(&self.way, Way::OverClients(barrier) if barrier.is_end());
         match self.way {
             Way::Refused(_) => self.comm.check_going(is_end)?,
-            Way::Machine(_) | Way::OverClients(_) => self.comm.check_collectives(is_end)?,
+            Way::Machine(_) | Way::InSlots(_) | Way::OverClients(_) => self.comm.check_collectives(is_end)?,
         }
         self.stage = OperationStage::Started;
         Ok(())
@@ -262,6 +270,7 @@ impl Operation {
     fn is_complete(&self) -> bool {
         match &self.way {
             Way::Machine(running) => running.is_complete(),
+            Way::InSlots(barrier) => barrier.is_complete(),
             Way::OverClients(barrier) => barrier.is_complete(),
             Way::Refused(_) => true,
         }
@@ -298,6 +307,7 @@ impl Operation {
     pub fn wait(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         let pending = match &self.way {
             Way::Machine(running) => return running.wait(wait_control),
+            Way::InSlots(barrier) => return barrier.wait(wait_control),
             Way::OverClients(barrier) => match barrier.wait(wait_control) {
                 Some(waited) => return waited,
                 None => barrier.pending(),

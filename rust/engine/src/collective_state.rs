@@ -9,6 +9,8 @@ use mpjdev_sys::sync::{LockRank, Mutex};
 use mpjdev_transport::config::INLINE_MAX;
 use mpjdev_transport::pool::HeapPool;
 
+use crate::exchanges::Exchanges;
+
 /// Slabs that are kept: one to send and one to receive.
 const KEPT_MAX: usize = 2;
 /// Steps and blocks of the longest schedule that is kept.
@@ -26,6 +28,8 @@ pub(crate) struct CollectiveState {
     placement: OnceLock<Placement>,
     /// The schedule of the last call: programs repeat their calls.
     schedule: Mutex<Option<Box<KeptSchedule>>>,
+    /// The exchanges in slots, from the first one on; `None` without slots.
+    exchanges: OnceLock<Option<Exchanges>>,
 }
 
 /// A call, and its schedule for this rank.
@@ -52,6 +56,7 @@ impl Default for CollectiveState {
             kept: Mutex::new(LockRank::Leaf, [const { None }; KEPT_MAX]),
             placement: OnceLock::new(),
             schedule: Mutex::new(LockRank::Leaf, None),
+            exchanges: OnceLock::new(),
         }
     }
 }
@@ -65,6 +70,11 @@ impl CollectiveState {
     /// The places of the members; `find` finds them once.
     pub(crate) fn placement(&self, find: impl FnOnce() -> Placement) -> &Placement {
         self.placement.get_or_init(find)
+    }
+
+    /// The exchanges in slots; `begin` decides once whether there are any.
+    pub(crate) fn exchanges(&self, begin: impl FnOnce() -> Option<Exchanges>) -> Option<&Exchanges> {
+        self.exchanges.get_or_init(begin).as_ref()
     }
 
     /// Takes the last call, if it was an equal one.

@@ -133,6 +133,15 @@ pub enum DeviceError {
         /// The rank, numbered in the world.
         rank: u32,
     },
+    /// A member takes part in another collective operation.
+    #[error(
+        "rank {rank} takes part in another collective operation than this rank: all members call the same \
+         ones in the same order, with the same counts and types"
+    )]
+    OtherOperation {
+        /// The member, numbered in the world.
+        rank: u32,
+    },
     /// A rank broke the protocol of the barrier among clients of IMPI.
     #[error(transparent)]
     Masters(#[from] BarrierError),

@@ -12,6 +12,7 @@ mod collective_state;
 pub mod comm;
 mod engine;
 pub mod error;
+mod exchanges;
 #[cfg(not(loom))]
 pub mod mpi;
 mod operation;

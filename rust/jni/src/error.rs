@@ -318,7 +318,9 @@ fn device_class(error: &DeviceError) -> JavaClass {
             JavaClass::OutOfMemory
         }
         DeviceError::Protocol(_) | DeviceError::Masters(_) => coded(code::DAMAGED),
-        DeviceError::OperationFailed { rank } => from(code::OPERATION_FAILED, rank),
+        DeviceError::OperationFailed { rank } | DeviceError::OtherOperation { rank } => {
+            from(code::OPERATION_FAILED, rank)
+        }
         DeviceError::Foreign { .. } => JavaClass::UnsupportedOperation,
         DeviceError::Abandoned { rank, .. } => from(code::ABANDONED, rank),
         DeviceError::Undelivered { rank, .. } | DeviceError::Unacked { rank, .. } => {

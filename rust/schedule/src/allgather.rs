@@ -30,6 +30,7 @@ pub fn allgatherv(group: Group, counts: &[usize], element_len: usize, choices: &
         Allgather::Direct => {
             let (mut schedule, blocks) = in_rank_order(group, counts);
             gather_at_all(&mut schedule, group, blocks.run(group.rank), &blocks);
+            schedule.is_exchange = true;
             schedule
         }
         Allgather::Ring => {

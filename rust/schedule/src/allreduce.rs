@@ -12,6 +12,7 @@ use crate::ring::ring;
 use crate::schedule::Schedule;
 use crate::step::Run;
 use crate::tree::Node;
+use crate::tree_order::combine_all;
 
 /// Combines vectors of `count` elements, each of `element_len` octets, with the same bits at all ranks.
 ///
@@ -43,6 +44,12 @@ pub fn allreduce(
         Allreduce::ReduceBcast => {
             node.combine_up(&mut schedule, vector);
             node.pass_down(&mut schedule, false, |_| vector);
+        }
+        Allreduce::Direct => {
+            schedule.is_exchange = true;
+            schedule.send_to_ranks(0..group.size, vector);
+            let result = combine_all(&mut schedule, group, vector);
+            put(&mut schedule, result, vector);
         }
         Allreduce::DirectBlocks => {
             let blocks = Blocks::divide(count, operation.unit, group.size);

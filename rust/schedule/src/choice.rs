@@ -18,6 +18,8 @@ pub(crate) struct Case {
     pub(crate) ranks: u32,
     /// Whether all of them run on one machine.
     pub(crate) is_intra_node: bool,
+    /// Whether each rank publishes short vectors in slots.
+    pub(crate) has_slots: bool,
     /// Whether they run in several sites.
     pub(crate) has_sites: bool,
     /// Whether sites are combined in the order of all ranks.
@@ -44,6 +46,7 @@ impl Case {
         Case {
             ranks,
             is_intra_node: false,
+            has_slots: false,
             has_sites: false,
             is_in_order: false,
             octets,
@@ -133,6 +136,8 @@ pub(crate) enum Reduce {
 pub(crate) enum Allreduce {
     /// Within each site, between their leaders, and within each site again.
     Hierarchical,
+    /// Whole vectors to all ranks, which all combine them.
+    Direct,
     /// To one rank up a tree, then down the tree. Each combination is done once, so its failure reaches all.
     ReduceBcast,
     /// Parts of the vector to all ranks, then from these to all.
@@ -168,6 +173,9 @@ const NEVER: Condition = |_| false;
 const DIVISIBLE: Condition = |c| c.is_divisible;
 /// Between ranks of one machine. Each rank sends to each other one, so there must not be too many.
 const INTRA_NODE: Condition = |c| c.is_intra_node && c.ranks <= 64;
+/// Vectors that each rank publishes in a slot. Some of them, as many as a tree has levels, fit the memory of
+/// a short operation.
+const PUBLISHED: Condition = |c| c.has_slots && c.octets <= if c.ranks <= 8 { KIB } else { KIB / 2 };
 /// In several sites.
 const SITES: Condition = |c| c.has_sites;
 /// Of parts of the vectors, in any order of the ranks.
@@ -218,7 +226,7 @@ const REDUCE: [Row<Reduce>; 5] = [
 
 /// Those that combine at several ranks do so in one order, so that results have the same bits on every
 /// transport. The ring has another one, and is never chosen.
-const ALLREDUCE: [Row<Allreduce>; 6] = [
+const ALLREDUCE: [Row<Allreduce>; 7] = [
     Row(
         Allreduce::Hierarchical,
         "hierarchical",
@@ -226,6 +234,7 @@ const ALLREDUCE: [Row<Allreduce>; 6] = [
         |c| c.is_exact || c.is_in_order,
     ),
     Row(Allreduce::ReduceBcast, "reduce-bcast", ALWAYS, |c| !c.is_divisible),
+    Row(Allreduce::Direct, "direct", DIVISIBLE, PUBLISHED),
     Row(Allreduce::DirectBlocks, "direct-blocks", DIVISIBLE, |c| INTRA_NODE(c) && c.octets > 8 * KIB),
     Row(Allreduce::RecursiveDoubling, "recursive-doubling", ALWAYS, |c| c.octets <= 8 * KIB || IN_ONE(c)),
     Row(Allreduce::Rabenseifner, "rabenseifner", DIVISIBLE, ALWAYS),
@@ -248,8 +257,8 @@ const REDUCE_SCATTER: [Row<ReduceScatter>; 4] = [
 /// - `MPJDEV_COLL_ALLGATHER`: `hierarchical`, `direct`, `recursive-doubling`, `bruck`, `ring`
 /// - `MPJDEV_COLL_ALLTOALL`: `bruck`, `shifted`, `pairwise`
 /// - `MPJDEV_COLL_REDUCE`: `hierarchical`, `direct`, `direct-blocks`, `binomial`, `rabenseifner`
-/// - `MPJDEV_COLL_ALLREDUCE`: `hierarchical`, `reduce-bcast`, `direct-blocks`, `recursive-doubling`,
-///   `rabenseifner`, `ring`
+/// - `MPJDEV_COLL_ALLREDUCE`: `hierarchical`, `reduce-bcast`, `direct`, `direct-blocks`,
+///   `recursive-doubling`, `rabenseifner`, `ring`
 /// - `MPJDEV_COLL_REDUCE_SCATTER`: `direct`, `recursive-halving`, `pairwise`, `reduce-scatterv`
 ///
 /// `ALLGATHER` is for allgatherv, too, and `ALLTOALL` for alltoallv.
@@ -352,7 +361,8 @@ impl Choices<'_> {
     fn choose<A: Copy + PartialEq>(&self, table: &[Row<A>], wanted: Option<A>, case: &Case) -> A {
         let sites = self.placement.sites();
         let case = &Case {
-            is_intra_node: *self.placement == Placement::OneMachine,
+            is_intra_node: matches!(self.placement, Placement::OneMachine { .. }),
+            has_slots: matches!(self.placement, Placement::OneMachine { has_slots: true }),
             has_sites: sites.is_some(),
             is_in_order: sites.is_some_and(|sites| sites.is_in_order),
             ..*case
@@ -446,7 +456,7 @@ mod tests {
 
     #[test]
     fn ranks_of_one_machine_exchange_directly() {
-        let choices = Choices::default().placed(&Placement::OneMachine);
+        let choices = Choices::default().placed(&Placement::OneMachine { has_slots: false });
         assert_eq!(choices.bcast(&case(8, 1 << 20)), Bcast::Linear);
         assert_eq!(choices.gather(&case(8, 8)), Rooted::Linear);
         assert_eq!(choices.allgather(&case(8, 8)), Allgather::Direct);
@@ -461,6 +471,16 @@ mod tests {
         assert_eq!(choices.reduce_scatter(&case(4, 8)), ReduceScatter::Direct);
         assert_eq!(choices.bcast(&case(65, 1 << 20)), Bcast::ScatterRing);
         assert_eq!(choices.allgather(&case(65, 8)), Allgather::Bruck);
+    }
+
+    #[test]
+    fn ranks_with_slots_combine_short_vectors_directly() {
+        let choices = Choices::default().placed(&Placement::OneMachine { has_slots: true });
+        assert_eq!(choices.allreduce(&case(8, 1 << 10)), Allreduce::Direct);
+        assert_eq!(choices.allreduce(&case(8, (1 << 10) + 4)), Allreduce::RecursiveDoubling);
+        assert_eq!(choices.allreduce(&case(9, 512)), Allreduce::Direct);
+        assert_eq!(choices.allreduce(&case(9, 516)), Allreduce::RecursiveDoubling);
+        assert_eq!(choices.allreduce(&Case { is_divisible: false, ..case(8, 8) }), Allreduce::ReduceBcast);
     }
 
     #[test]

@@ -12,7 +12,10 @@ pub enum Placement {
     /// Messages between any two ranks cost about the same.
     Apart,
     /// All ranks share memory.
-    OneMachine,
+    OneMachine {
+        /// Whether each rank has slots in which it publishes a short vector to all others at once.
+        has_slots: bool,
+    },
     /// Messages within a site cost less than those between sites.
     Sites(Sites),
 }
@@ -42,7 +45,7 @@ impl Placement {
     pub(crate) fn sites(&self) -> Option<&Sites> {
         match self {
             Placement::Sites(sites) => Some(sites),
-            Placement::Apart | Placement::OneMachine => None,
+            Placement::Apart | Placement::OneMachine { .. } => None,
         }
     }
 }

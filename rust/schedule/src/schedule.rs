@@ -15,12 +15,14 @@ pub struct Schedule {
     pub input: Vec<Run>,
     /// Elements of each block that the rank gets, unpacked after the last step.
     pub output: Vec<Run>,
+    /// Whether each rank sends one vector to all others, and waits for that of each other one.
+    pub is_exchange: bool,
 }
 
 impl Schedule {
     /// A schedule without steps.
     pub(crate) fn new(len: usize, input: Vec<Run>, output: Vec<Run>) -> Schedule {
-        Schedule { steps: Vec::new(), len, input, output }
+        Schedule { steps: Vec::new(), len, input, output, is_exchange: false }
     }
 
     /// Whether the rank waits for a message.

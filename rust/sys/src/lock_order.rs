@@ -40,6 +40,8 @@ pub enum LockRank {
     SlabReturns,
     /// Communicators that were freed since the last visit, for a C MPI.
     FreedQueue,
+    /// The uses of a rank's slots for short vectors.
+    Slots,
     /// The unused part of a rank's segment.
     SegmentSpace,
     /// Any lock under which no other one is taken: loopback queues, liveness connections, context allocators,

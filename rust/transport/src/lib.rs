@@ -20,6 +20,7 @@ mod progress;
 pub mod room;
 #[cfg(not(loom))]
 pub mod shm;
+pub mod slots;
 pub mod stats;
 mod status_reporter;
 #[cfg(not(loom))]
@@ -34,6 +35,7 @@ use std::time::Duration;
 
 use mpjdev_buffer::{Message, Slab};
 
+use crate::slots::Slots;
 use crate::stats::UdpStats;
 #[cfg(not(loom))]
 pub use progress::Progress;
@@ -266,6 +268,12 @@ pub trait Transport: Debug + Send + Sync {
     /// Adds octets that the caller has charged to the credit at a rank, for short messages.
     fn prepay(&self, dest: u32, octets: u64) {
         let _ = (dest, octets);
+    }
+
+    /// The slots for short vectors, if the ranks of this machine have them. All ranks of a job have them, or
+    /// none has.
+    fn slots(&self) -> Option<&dyn Slots> {
+        None
     }
 
     /// Withdraws the request for room at a rank: no packet waits for it any more.

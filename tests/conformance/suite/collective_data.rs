@@ -16,6 +16,7 @@ for_every_fixture![
     elements_move_between_all_ranks,
     combined_vectors_have_the_same_bits_at_all_ranks,
     ranks_that_run_ahead_keep_their_operations_apart,
+    members_of_more_communicators_than_slots_exchange_vectors,
     a_longer_message_is_an_error_and_the_next_operation_works,
     a_member_that_has_finished_ends_an_operation_with_data,
     an_interrupted_rank_ends_an_operation_with_data,
@@ -23,6 +24,9 @@ for_every_fixture![
 
 /// Octets of a vector: nothing, inline, sent before they are packed, in several parts.
 const LENS: [usize; 5] = [0, 1, 700, 40_000, 300_000];
+
+/// Communicators of a rank: more than it has slots for.
+const COMMS: usize = 20;
 
 /// The octets of vectors that do not take minutes over this fixture.
 fn lens(fixture: &TransportFixture) -> &'static [usize] {
@@ -106,12 +110,12 @@ impl Caller for Vectors<'_> {
     }
 }
 
-fn group(comm: &Comm) -> Group {
+pub(crate) fn group(comm: &Comm) -> Group {
     Group { rank: comm.rank(), size: comm.size() as u32 }
 }
 
 /// The algorithms of the table for the places of the ranks.
-fn choices(comm: &Comm) -> Choices<'_> {
+pub(crate) fn choices(comm: &Comm) -> Choices<'_> {
     Choices::default().placed(comm.placement())
 }
 
@@ -125,7 +129,7 @@ fn vector(rank: u32, octets: Range<usize>) -> Vec<u8> {
 }
 
 /// Runs an operation in which the blocks of this rank follow each other in its vector.
-fn run_steps(
+pub(crate) fn run_steps(
     harness: &RankHarness,
     schedule: &Schedule,
     combine: Combine,
@@ -148,7 +152,7 @@ fn complete(harness: &RankHarness, schedule: &Schedule, combine: Combine) -> Vec
     run_steps(harness, schedule, combine, &mut || true).expect("complete")
 }
 
-fn sum(from: &[u8], into: &mut [u8], _: bool) {
+pub(crate) fn sum(from: &[u8], into: &mut [u8], _: bool) {
     into.iter_mut().zip(from).for_each(|(into, from)| *into = into.wrapping_add(*from));
 }
 
@@ -235,6 +239,32 @@ fn ranks_that_run_ahead_keep_their_operations_apart(fixture: &TransportFixture) 
             let received =
                 complete(harness, &bcast(group(&harness.comm), 0, len, 1, &choices(&harness.comm)), sum);
             assert!(harness.rank() == 0 || received == [vector(0, 0..len)], "{len} octets");
+        }
+    });
+}
+
+/// Ranks 0 and 1 have no slots left for most communicators of all ranks.
+fn members_of_more_communicators_than_slots_exchange_vectors(fixture: &TransportFixture) {
+    let operation = Operation { unit: 1, is_commutative: true, is_exact: false, is_divisible: true };
+    run(fixture, 3, |harness| {
+        for round in 0..2 {
+            let pairs: Vec<_> = (0..COMMS / 2 + round)
+                .filter_map(|_| harness.create(&[0, 1]))
+                .inspect(RankHarness::barrier)
+                .collect();
+            let all: Vec<_> = (0..COMMS).map(|_| harness.dup()).collect();
+            for (len, harness) in (0..).step_by(9).zip(&all).chain((0..).zip(&all)) {
+                harness.barrier();
+                let comm = &harness.comm;
+                let received = complete(harness, &allgather(group(comm), len, 1, &choices(comm)), sum);
+                for (source, block) in (0..).zip(&received).filter(|(source, _)| *source != harness.rank()) {
+                    assert!(*block == vector(source, 0..len), "allgather of {len} from {source}");
+                }
+                let schedule = allreduce(group(comm), len, operation, 1, &choices(comm));
+                let vectors = (0..3).map(|rank| vector(rank, 0..len)).collect();
+                assert!(complete(harness, &schedule, mix) == [in_tree_order(vectors)], "{len} octets");
+            }
+            drop(pairs);
         }
     });
 }

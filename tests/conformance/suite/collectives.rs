@@ -39,11 +39,6 @@ fn created(operation: Operation) -> Result<Option<Comm>, DeviceError> {
 }
 
 #[track_caller]
-fn dup(harness: &RankHarness) -> RankHarness {
-    harness.on(created(harness.comm.start_dup()).expect("dup").expect("every rank is in a dup"))
-}
-
-#[track_caller]
 fn split(harness: &RankHarness, color: i32, key: i32) -> Option<RankHarness> {
     created(harness.comm.start_split(color, key)).expect("split").map(|comm| harness.on(comm))
 }
@@ -93,7 +88,7 @@ fn a_barrier_of_one_rank_passes_at_once(fixture: &TransportFixture) {
 /// The same source, tag and wildcards in both.
 fn messages_of_a_dup_and_of_its_parent_never_meet(fixture: &TransportFixture) {
     run(fixture, 2, |harness| {
-        let other = dup(harness);
+        let other = harness.dup();
         assert_ne!(other.comm.context(), harness.comm.context());
         assert_eq!((other.rank(), other.size()), (harness.rank(), harness.size()));
         let (here, there) = (TestMessage::split(1, 16, 100), TestMessage::split(2, 16, 200));
@@ -139,7 +134,7 @@ fn two_groups_meet_in_an_intercommunicator(fixture: &TransportFixture) {
         let half = split(harness, color, -(harness.rank() as i32)).expect("a part");
         let start = |tag| half.comm.start_intercomm(0, Some(&harness.comm), 4 - (1 - color), tag);
         let inter = harness.on(created(start(7)).expect("a communicator").expect("every rank is in it"));
-        let dup = dup(&inter);
+        let dup = inter.dup();
         for harness in [&inter, &dup, &inter] {
             cross(harness);
         }
@@ -246,7 +241,7 @@ fn nested_communicators_keep_their_messages_apart(fixture: &TransportFixture) {
     run(fixture, 6, |harness| {
         let half = split(harness, (harness.rank() / 3) as i32, 0).expect("a half");
         let turned = create(&half, &[2, 1, 0]).expect("every rank of the half");
-        let twin = dup(&turned);
+        let twin = turned.dup();
         let pair = split(&twin, i32::from(twin.rank() == 0), 0).expect("a colour");
         for all in [harness, &half, &turned, &twin, &pair] {
             talk(all);
@@ -266,11 +261,11 @@ fn nested_communicators_keep_their_messages_apart(fixture: &TransportFixture) {
 fn several_threads_dup_different_communicators_at_once(fixture: &TransportFixture) {
     const THREADS: usize = 4;
     run(fixture, 3, |harness| {
-        let parents: Vec<RankHarness> = (0..THREADS).map(|_| dup(harness)).collect();
+        let parents: Vec<RankHarness> = (0..THREADS).map(|_| harness.dup()).collect();
         let contexts = std::sync::Mutex::new(std::collections::HashSet::new());
         harness.threads(THREADS, |k| {
             for _ in 0..amount(5, 500) {
-                let made = dup(&parents[k]);
+                let made = parents[k].dup();
                 assert!(
                     contexts.lock().expect("no panic").insert(made.comm.context()),
                     "a context was given twice"
@@ -290,7 +285,7 @@ fn collectives_do_not_disturb_wildcard_receives(fixture: &TransportFixture) {
         let posted = harness.post(ANY, 64);
         for _ in 0..5 {
             harness.barrier();
-            let other = dup(harness);
+            let other = harness.dup();
             other.barrier();
             assert_eq!(harness.comm.iprobe(ANY), Ok(None));
             assert_eq!(other.comm.iprobe(ANY), Ok(None));

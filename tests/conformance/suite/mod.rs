@@ -2,7 +2,7 @@
 
 mod abandonment;
 mod all_pairs;
-mod collective_data;
+pub(crate) mod collective_data;
 mod collectives;
 mod failures;
 mod finish;

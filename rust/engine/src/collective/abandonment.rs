@@ -184,6 +184,20 @@ impl Comm {
     ) -> Result<(), DeviceError> {
         self.engine().wait_collective(self.context(), pending, self.abandonment(), wait_control)
     }
+
+    /// As [`wait_collective`](Self::wait_collective) for one receive, or until `is_there`, over the packet
+    /// engine.
+    pub(super) fn wait_collective_or(
+        &self,
+        pending: RequestId,
+        is_there: &mut dyn FnMut() -> bool,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
+        let Some(engine) = self.packet_engine() else { return Err(DeviceError::NoSuchRequest) };
+        let arriving = self.abandonment().arriving().map(|(id, _)| id);
+        let ids: Vec<_> = [pending].into_iter().chain(arriving).collect();
+        engine.wait_collective_or(self.context(), &ids, is_there, wait_control)
+    }
 }
 
 /// The error at ranks that have not left the operation themselves.

@@ -10,6 +10,7 @@ mod final_combination;
 mod receive;
 mod send;
 mod short;
+mod slots;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -18,6 +19,7 @@ use mpjdev_buffer::{Message, Octets, Type};
 use mpjdev_proto::collective::data_tag;
 use mpjdev_schedule::{Choices, Group, Placement, Run, Schedule, Step, UniformCall};
 
+use super::exchange::Exchange;
 use crate::collective_state::KeptSchedule;
 use crate::comm::Comm;
 use crate::error::DeviceError;
@@ -87,11 +89,15 @@ impl Comm {
         self.check_next_collective(schedule.receives())?;
         let tag = data_tag(self.state().next_operation());
         let element = caller.element();
+        let area = Area::new(schedule, element.size());
+        let exchange = if schedule.is_exchange && area.is_short() { self.begin_exchange() } else { None };
         let mut run = DataRun {
             comm: self,
             tag,
             caller,
-            area: Area::new(schedule, element.size()),
+            area,
+            exchange,
+            has_woken: false,
             element,
             sends: Vec::new(),
             misfit: None,
@@ -112,7 +118,9 @@ impl Comm {
     pub fn placement(&self) -> &Placement {
         self.state().placement(|| match self.packet_engine() {
             None => Placement::Apart,
-            Some(engine) if engine.are_local(self.all_members()) => Placement::OneMachine,
+            Some(engine) if engine.are_local(self.all_members()) => {
+                Placement::OneMachine { has_slots: self.finds_slots() }
+            }
             Some(engine) => {
                 let sites: Vec<u32> = self.all_members().iter().map(|rank| engine.site_of(*rank)).collect();
                 Placement::of_sites(&sites)
@@ -127,6 +135,10 @@ struct DataRun<'a> {
     tag: i32,
     caller: &'a mut dyn Caller,
     area: Area<'a>,
+    /// The exchange in slots that the operation is.
+    exchange: Option<Exchange<'a>>,
+    /// Whether the readers of this rank's vector were woken.
+    has_woken: bool,
     element: Type,
     /// Sends that are not complete.
     sends: Vec<RequestId>,

@@ -1,10 +1,11 @@
-//! Barrier whose messages arrive while the rank polls: it needs no requests.
+//! Barrier whose messages, or entries in slots, arrive while the rank polls: it needs no requests.
 
 use mpjdev_buffer::{Message, SectionHeader, Type};
 use mpjdev_proto::collective::{Action, Barrier, Collective};
 use mpjdev_transport::wait::WaitControl;
 
 use super::machine_run::{MachineRun, send_unless_finished};
+use super::slot_barrier::SlotBarrier;
 use super::traffic::{capacity_of_ranks, pack, unpack};
 use super::{Operation, OperationStage, Way};
 use crate::comm::Comm;
@@ -16,6 +17,25 @@ use crate::packet::PacketEngine;
 type Awaited = (u32, i32);
 
 impl Comm {
+    /// Runs a barrier in slots. What is left of it becomes an operation when a rank has not entered in time.
+    pub(super) fn barrier_in_slots(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
+        self.check_next_collective(true)?;
+        let mut barrier = SlotBarrier::new(self);
+        let passed = barrier.enter().and_then(|()| barrier.poll());
+        match passed {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let way = Way::InSlots(Box::new(barrier));
+                let operation = Operation { comm: self.clone(), way, stage: OperationStage::Started };
+                operation.finish(wait_control).map(drop)
+            }
+            Err(error) => {
+                self.abandon(Some(&error));
+                Err(error)
+            }
+        }
+    }
+
     /// Runs a barrier of ranks of this project. What is left of it becomes an operation when a message is not
     /// there in time.
     pub(super) fn barrier_spinning(

@@ -100,7 +100,7 @@ pub struct PacketEngine {
     pub(super) rank: u32,
     pub(super) size: u32,
     pub(super) config: Config,
-    pub(super) transport: Arc<dyn Transport>,
+    pub(crate) transport: Arc<dyn Transport>,
     pub(super) source: Arc<dyn SlabSource>,
     core: Mutex<Core>,
     /// Signals that polling threads and other ranks read without the lock.

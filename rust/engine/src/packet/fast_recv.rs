@@ -256,7 +256,7 @@ impl PacketEngine {
 
     /// Whether other threads need the processor more than polling does.
     #[inline(always)]
-    fn must_post_at_once(&self) -> bool {
+    pub(super) fn must_post_at_once(&self) -> bool {
         self.oversubscription.is_active() && self.config.oversubscribed_spin.is_zero()
     }
 

@@ -30,6 +30,7 @@ mod rendezvous;
 mod requests;
 mod send;
 mod send_net;
+mod slot_wait;
 mod split;
 mod unexpected;
 mod waiters;

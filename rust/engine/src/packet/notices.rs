@@ -48,11 +48,22 @@ impl PacketEngine {
         pending: &[RequestId],
         wait_control: &mut dyn WaitControl,
     ) -> Result<(), DeviceError> {
+        self.wait_collective_or(context, pending, &mut || false, wait_control)
+    }
+
+    /// As [`wait_collective`](Self::wait_collective), or until `is_there`.
+    pub(crate) fn wait_collective_or(
+        &self,
+        context: u64,
+        pending: &[RequestId],
+        is_there: &mut dyn FnMut() -> bool,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
         let notices = notices(context);
         self.block(pending, None, Backoff::new(self.config()), wait_control, |core| {
             let state = &mut core.state;
             let mut ids = pending.iter();
-            let is_done = ids.any(|id| state.requests.is_done(*id));
+            let is_done = is_there() || ids.any(|id| state.requests.is_done(*id));
             Ok((is_done || state.recv_queue.probe(&notices).is_some()).then_some(()))
         })
     }

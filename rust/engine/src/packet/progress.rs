@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use mpjdev_sys::sync::fence;
 use mpjdev_transport::Incoming;
+use mpjdev_transport::slots::Slots;
 use mpjdev_transport::wait::{Backoff, Step, WaitControl, Waiter};
 
 use crate::error::DeviceError;
@@ -41,6 +42,11 @@ impl PacketEngine {
             core.state.seen_epoch = epoch;
             self.fail_unsatisfiable(core);
             self.note_end(&mut core.state);
+        }
+        if self.transport.slots().is_some_and(Slots::has_awaited) {
+            // A thread of this rank waits for a vector and may be parked.
+            core.state.waiters.note_change(&self.signals);
+            core.state.waiters.signal_parked();
         }
         if core.state.note_poll() {
             core.state.check(&self.queued_count, &self.end_flags);

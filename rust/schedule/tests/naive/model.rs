@@ -63,6 +63,7 @@ impl Call {
                 &[
                     "hierarchical",
                     "reduce-bcast",
+                    "direct",
                     "direct-blocks",
                     "recursive-doubling",
                     "ring",
@@ -90,7 +91,7 @@ impl Call {
             let places = if *algorithm == "hierarchical" { Places::Sites } else { Places::Apart };
             (Choices::from_variables(value).expect("an algorithm of the call"), places)
         });
-        let places = [Places::Apart, Places::OneMachine, Places::Sites];
+        let places = [Places::Apart, Places::OneMachine, Places::WithSlots, Places::Sites];
         places.map(|places| (Choices::default(), places)).into_iter().chain(named).collect()
     }
 }
@@ -100,6 +101,8 @@ impl Call {
 pub(crate) enum Places {
     Apart,
     OneMachine,
+    /// On one machine, and each rank has slots.
+    WithSlots,
     /// Sites of random lengths.
     Sites,
 }
@@ -108,7 +111,8 @@ impl Places {
     pub(crate) fn placement(self, size: u32, random: &mut Random) -> Placement {
         match self {
             Places::Apart => Placement::Apart,
-            Places::OneMachine => Placement::OneMachine,
+            Places::OneMachine => Placement::OneMachine { has_slots: false },
+            Places::WithSlots => Placement::OneMachine { has_slots: true },
             Places::Sites => {
                 let most = random.up_to(5);
                 let mut site = 0;

@@ -15,6 +15,8 @@
 //!        9  octets of p's messages that it has matched
 //!       10  slabs it has returned to p
 //!       11  whether it holds no slab of p's and reads none any more
+//!       12  for each pair of p's slots how often it has closed it, in 16 bits
+//!      then 40 KiB of slots for short vectors, see `slots`
 //!      then per rank p, 68 KiB: its queue to p, the ring of slabs that it returns to p
 //!      then slabs
 //! ```
@@ -22,7 +24,7 @@
 //! Pages of queues and slabs are allocated when they are needed.
 
 /// "mpjdev" and a version. A segment of another version is rejected.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x05");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x06");
 
 pub(super) const RANK: usize = 1;
 pub(super) const RANKS: usize = 2;
@@ -47,6 +49,7 @@ pub(super) const CONSUMED: usize = 8;
 pub(super) const MATCHED: usize = 9;
 pub(super) const RETURNED: usize = 10;
 pub(super) const RELEASED: usize = 11;
+pub(super) const CLOSED: usize = 12;
 
 /// States of a rank.
 pub(super) const ALIVE: u64 = 0;
@@ -89,9 +92,17 @@ pub(super) fn tables_len(ranks: usize) -> usize {
     (peer(ranks as u32) * 8).next_multiple_of(PAGE)
 }
 
+/// Offset of the slots, in octets.
+pub(super) fn slots_at(ranks: usize) -> usize {
+    tables_len(ranks)
+}
+
+/// Octets of the slots: whole pages.
+pub(super) const SLOTS_LEN: usize = 10 * PAGE;
+
 /// Offset of the queue to a rank, in octets.
 pub(super) fn queue_at(ranks: usize, rank: u32) -> usize {
-    tables_len(ranks) + rank as usize * PAIR_LEN
+    slots_at(ranks) + SLOTS_LEN + rank as usize * PAIR_LEN
 }
 
 /// Offset of the ring of slabs returned to a rank, in octets.

@@ -19,6 +19,8 @@ mod ring;
 mod segment_fault;
 mod send;
 mod send_queue;
+mod slot_table;
+mod slots;
 mod status_page;
 #[cfg(test)]
 mod tests;

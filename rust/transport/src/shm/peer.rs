@@ -13,7 +13,7 @@ use mpjdev_sys::segment::{Segment, Writers};
 use mpjdev_sys::sync::{LockRank, Mutex};
 
 use super::layout::{
-    COLLECTED, CONSUMED, CREDIT, FAILED, FINISHED, HEARTBEAT, LEN, MAGIC, MATCHED, QUEUE_LINES,
+    CLOSED, COLLECTED, CONSUMED, CREDIT, FAILED, FINISHED, HEARTBEAT, LEN, MAGIC, MATCHED, QUEUE_LINES,
     QUEUE_LINES_MAX, RANK, RANKS, RELEASED, RETURNED, RETURNS_MAX, STATE, WAITS, WHY, WHY_LEN, WHY_MAX,
     huge_at, peer as peer_at, queue_at, returns_at, slabs_at,
 };
@@ -120,6 +120,16 @@ impl Peer {
 
     pub(super) fn matched(&self) -> u64 {
         self.about_me(MATCHED).load(Acquire)
+    }
+
+    /// One of its words about the slots of this rank that it has closed.
+    pub(super) fn closed(&self, word: usize) -> u64 {
+        self.about_me(CLOSED + word).load(Acquire)
+    }
+
+    #[inline(always)]
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        self.segment.words()
     }
 
     pub(super) fn heartbeat(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 mod loans;
 mod short;
+mod slots;
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::SeqCst;

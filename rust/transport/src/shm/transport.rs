@@ -21,9 +21,11 @@ use super::pool::{Reclaim, SegmentPool, place};
 use super::ring::{LEAST_OCTETS, lines};
 use super::segment_fault::SegmentFault;
 use super::send_queue::{SendQueue, Unsent};
+use super::slot_table::SlotTable;
 use super::status_page::set_failed;
 use crate::config::{Config, INLINE_MAX};
 use crate::loopback::Loopback;
+use crate::slots::Slots;
 use crate::{Header, Outgoing, PeerState, ShortSend, Transport, Unacked};
 
 /// Sending side of one rank.
@@ -48,6 +50,7 @@ pub struct ShmTransport {
     /// Index of its first hint word.
     pub(super) own_futex: usize,
     pub(super) epochs: EpochTracker,
+    pub(super) slot_table: SlotTable,
     abort: OnceLock<(u32, String)>,
     /// This rank has recorded why it fails.
     failure_written: Once,
@@ -79,6 +82,7 @@ impl ShmTransport {
             loopback: Loopback::new(config.queue_cells),
             own_futex: futex_at(ranks, rank),
             epochs: EpochTracker::default(),
+            slot_table: SlotTable::new(),
             abort: OnceLock::new(),
             failure_written: Once::new(),
             checked_epoch: AtomicU32::new(0),
@@ -221,6 +225,10 @@ impl Transport for ShmTransport {
         self.prepay_short(dest, octets);
     }
 
+    fn slots(&self) -> Option<&dyn Slots> {
+        Some(self)
+    }
+
     fn cancel_room_request(&self, dest: u32) {
         if let Some(send_queue) = self.send_queues[dest as usize].get() {
             let _send_queue = send_queue.lock();
@@ -235,7 +243,7 @@ impl Transport for ShmTransport {
 
     #[inline]
     fn is_ready(&self) -> bool {
-        if self.loopback.has_packets() || self.has_room() {
+        if self.loopback.has_packets() || self.has_room() || self.has_awaited_slot() {
             return true;
         }
         let doorbells = self.own_doorbells();

@@ -53,6 +53,12 @@ impl ShmTransport {
             doorbells.fetch_or(bit, SeqCst);
             fence(SeqCst);
         }
+        self.wake_if_parked(dest);
+    }
+
+    /// Wakes a rank that is parked. The caller has just passed a sequentially consistent fence.
+    #[inline]
+    pub(super) fn wake_if_parked(&self, dest: u32) {
         if self.job.pages.common.futex(self.futex_word(dest)).has_sleepers() {
             self.wake_for_packet(dest);
         }

@@ -7,6 +7,7 @@ use mpjdev_schedule::Run;
 use super::area::{PART, SHORT_MAX};
 use super::caller::BlockPart;
 use super::failure::{FAILURE_MAX, failure};
+use super::slots::Published;
 use super::{CHUNK, DataRun, ELEMENTS, SHORT, elements_of, swap};
 use crate::comm::Status;
 use crate::error::DeviceError;
@@ -27,11 +28,23 @@ pub(super) struct Arrived {
 impl DataRun<'_> {
     pub(super) fn receive(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
         let mut spins = self.comm.config().spins;
-        if let Some(octets) = self.take_short(source, into, &mut spins, &mut [0; SHORT_MAX]) {
+        let mut vector = [0; SHORT_MAX];
+        let early = match self.take_published(source, into, &mut vector)? {
+            Published::Octets(octets) => {
+                self.area.octets_mut(into)?[..octets.len()].copy_from_slice(octets);
+                return Ok(());
+            }
+            Published::Nothing => return Ok(()),
+            Published::ByMessage(early) => early,
+        };
+        if early.is_none()
+            && let Some(octets) = self.take_short(source, into, &mut spins, &mut vector)
+        {
             self.area.octets_mut(into)?[..octets.len()].copy_from_slice(octets);
             return Ok(());
         }
-        if let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into, spins)? {
+        let arrived = self.arrive_after(early, source, into, spins)?;
+        if let Some(Arrived { mut message, source, count, is_foreign }) = arrived {
             self.await_all(source, &mut message)?;
             let size = self.element.size();
             let dest = &mut self.area.octets_mut(into)?[..count * size];
@@ -81,15 +94,20 @@ impl DataRun<'_> {
         is_lower: bool,
     ) -> Result<(), DeviceError> {
         let mut spins = self.comm.config().spins;
-        if let Some(octets) = self.take_short(source, into, &mut spins, &mut [0; SHORT_MAX]) {
-            let into = &mut self.area.octets_mut(into)?[..octets.len()];
-            let is_combined = octets.is_empty() || self.caller.combine(octets, into, is_lower);
-            self.note(is_combined);
-            return Ok(());
+        let mut vector = [0; SHORT_MAX];
+        let early = match self.take_published(source, into, &mut vector)? {
+            Published::Octets(octets) => return self.combine_short(octets, into, is_lower),
+            Published::Nothing => return Ok(()),
+            Published::ByMessage(early) => early,
+        };
+        if early.is_none()
+            && let Some(octets) = self.take_short(source, into, &mut spins, &mut vector)
+        {
+            return self.combine_short(octets, into, is_lower);
         }
         self.fetch(into)?;
-        let Some(Arrived { mut message, source, count, is_foreign }) = self.arrive(source, into, spins)?
-        else {
+        let arrived = self.arrive_after(early, source, into, spins)?;
+        let Some(Arrived { mut message, source, count, is_foreign }) = arrived else {
             return Ok(());
         };
         let size = self.element.size();
@@ -124,6 +142,14 @@ impl DataRun<'_> {
         drop(slab);
         self.note(is_combined);
         self.await_all(source, &mut message)?;
+        Ok(())
+    }
+
+    /// Combines the octets of a short vector with as many elements.
+    fn combine_short(&mut self, octets: &[u8], into: Run, is_lower: bool) -> Result<(), DeviceError> {
+        let into = &mut self.area.octets_mut(into)?[..octets.len()];
+        let is_combined = octets.is_empty() || self.caller.combine(octets, into, is_lower);
+        self.note(is_combined);
         Ok(())
     }
 
@@ -192,9 +218,24 @@ impl DataRun<'_> {
         into: Run,
         spins: u32,
     ) -> Result<Option<Arrived>, DeviceError> {
+        self.arrive_after(None, source, into, spins)
+    }
+
+    /// As [`arrive`](Self::arrive), with a message that has been received already if it is given.
+    fn arrive_after(
+        &mut self,
+        early: Option<Message>,
+        source: u32,
+        into: Run,
+        spins: u32,
+    ) -> Result<Option<Arrived>, DeviceError> {
         let section = SectionHeader { element: self.element, count: into.len };
         let capacity = sole_section::primary_len(section).map_err(|error| self.damaged(source, error))?;
-        let mut message = match self.receive_message(source, capacity.max(FAILURE_MAX), spins) {
+        let received = match early {
+            Some(message) => Ok(message),
+            None => self.receive_message(source, capacity.max(FAILURE_MAX), spins),
+        };
+        let mut message = match received {
             Ok(message) => message,
             Err(error @ (DeviceError::Truncated { .. } | DeviceError::Damaged { .. })) => {
                 self.note_misfit(error);

@@ -30,6 +30,9 @@ pub(super) struct BegunSend {
 impl DataRun<'_> {
     /// Sends one message to each of these ranks but this one, from the next one on and around the end.
     pub(super) fn send(&mut self, dests: Range<u32>, from: Run) -> Result<(), DeviceError> {
+        if self.publish(from)? {
+            return Ok(());
+        }
         if self.area.has_short_message(from) && self.failed_at.is_none() {
             return self.send_short(dests, from);
         }

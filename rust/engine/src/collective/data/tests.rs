@@ -251,7 +251,7 @@ fn long_blocks_are_exchanged_while_they_are_packed() {
             group(comm),
             count,
             1,
-            &Choices::default().placed(&Placement::OneMachine),
+            &Choices::default().placed(&Placement::OneMachine { has_slots: false }),
         );
         let own: Vec<u8> =
             (0..3 * count).map(|at| (at / count) as u8 * 10 + comm.rank() as u8 + (at % 7) as u8).collect();

@@ -1,0 +1,219 @@
+//! An exchange in slots in progress: this rank publishes a short vector, and reads those of all others.
+
+use std::sync::Arc;
+
+use mpjdev_buffer::Type;
+use mpjdev_proto::context::collective;
+use mpjdev_schedule::Placement;
+use mpjdev_transport::slots::{Awaited, Slots};
+use mpjdev_transport::wait::WaitControl;
+
+use crate::comm::Comm;
+use crate::error::DeviceError;
+use crate::exchanges::{Exchanges, Way};
+use crate::packet::PacketEngine;
+use crate::request::RequestId;
+
+/// Each rank reads the vectors of all others, so there must not be too many.
+const RANKS_MAX: usize = 32;
+/// Polls between the publication of a vector and the wake of its readers.
+const EARLY_POLLS: u32 = 8;
+
+/// Label of what a rank has published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Label {
+    /// It has entered a barrier.
+    Barrier,
+    /// Elements.
+    Vector { element: Type, count: u32 },
+    /// It has no vector, because the operation has failed at this world rank.
+    Failure { rank: u32 },
+}
+
+impl Label {
+    const BARRIER: u8 = 1;
+    const VECTOR: u8 = 2;
+    const FAILURE: u8 = 3;
+
+    fn word(self) -> u64 {
+        let (kind, element, value) = match self {
+            Label::Barrier => (Self::BARRIER, 0, 0),
+            Label::Vector { element, count } => (Self::VECTOR, element as u8, count),
+            Label::Failure { rank } => (Self::FAILURE, 0, rank),
+        };
+        u64::from(value) << 32 | u64::from(element) << 8 | u64::from(kind)
+    }
+
+    /// The label of a word that another rank has written; `None` if it is none.
+    fn of_word(word: u64) -> Option<Label> {
+        let value = (word >> 32) as u32;
+        match word as u8 {
+            Self::BARRIER => Some(Label::Barrier),
+            Self::VECTOR => {
+                let element = Type::from_code((word >> 8) as u8)?;
+                Some(Label::Vector { element, count: value })
+            }
+            Self::FAILURE => Some(Label::Failure { rank: value }),
+            _ => None,
+        }
+    }
+}
+
+/// An exchange in progress.
+#[derive(Clone, Copy)]
+pub(super) struct Exchange<'a> {
+    comm: &'a Comm,
+    engine: &'a Arc<PacketEngine>,
+    slots: &'a dyn Slots,
+    exchanges: &'a Exchanges,
+    number: u64,
+}
+
+impl Comm {
+    /// Whether ranks of this communicator exchange short vectors in slots. All members know it alike.
+    pub(super) fn has_slots(&self) -> bool {
+        matches!(self.placement(), Placement::OneMachine { has_slots: true })
+    }
+
+    /// As [`has_slots`](Self::has_slots), for the placement.
+    pub(super) fn finds_slots(&self) -> bool {
+        let members = self.all_members();
+        (2..=RANKS_MAX).contains(&members.len())
+            && self.packet_engine().is_some_and(|engine| {
+                engine.transport.slots().is_some()
+                    && engine.are_local(members)
+                    && engine.first_foreign(members).is_none()
+            })
+    }
+
+    fn exchanges(&self) -> Option<&Exchanges> {
+        self.state().exchanges(|| {
+            let engine = self.packet_engine().filter(|_| self.finds_slots())?;
+            let (context, members) = (collective(self.context()), self.all_members());
+            Exchanges::new(&engine.transport, context, members, self.world_rank())
+        })
+    }
+
+    /// Begins an exchange; `None` if the ranks of this communicator send messages.
+    pub(super) fn begin_exchange(&self) -> Option<Exchange<'_>> {
+        let exchanges = self.exchanges()?;
+        self.exchange(exchanges.next())
+    }
+
+    /// The exchange with this number, which has begun.
+    pub(super) fn exchange(&self, number: u64) -> Option<Exchange<'_>> {
+        let (engine, exchanges) = (self.packet_engine()?, self.exchanges()?);
+        Some(Exchange { comm: self, engine, slots: engine.transport.slots()?, exchanges, number })
+    }
+}
+
+impl Exchange<'_> {
+    /// The number of this exchange in its communicator.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Publishes a vector to all other ranks. False if this rank has no slots, and has to send messages.
+    pub(super) fn publish(&self, label: Label, octets: &[u8]) -> bool {
+        let Some(own) = self.exchanges.own() else { return false };
+        self.slots.publish(own, self.number, label.word(), octets);
+        true
+    }
+
+    /// Whether a rank is known to send messages.
+    pub(super) fn sends_messages(&self, source: u32) -> bool {
+        self.exchanges.way(source).get() == Some(&Way::Messages)
+    }
+
+    /// Records that a rank has sent a message in its first exchange. False if it has slots, so that it runs
+    /// another operation.
+    pub(super) fn note_message(&self, source: u32) -> bool {
+        *self.exchanges.way(source).get_or_init(|| Way::Messages) == Way::Messages
+    }
+
+    /// Whether the vector of a rank is there.
+    #[inline]
+    pub(super) fn is_there(&self, source: u32) -> bool {
+        let world = self.exchanges.world(source);
+        match self.exchanges.way(source).get() {
+            Some(Way::Slots(pair)) => self.slots.is_published(world, *pair, self.number),
+            Some(Way::Messages) => false,
+            None => self.finds(source, world),
+        }
+    }
+
+    #[cold]
+    fn finds(&self, source: u32, world: u32) -> bool {
+        let Some(pair) = self.slots.find(world, self.exchanges.context()) else { return false };
+        let way = self.exchanges.way(source).get_or_init(|| Way::Slots(pair));
+        matches!(way, Way::Slots(pair) if self.slots.is_published(world, *pair, self.number))
+    }
+
+    /// Takes the vector of a rank, which is there. `copy` gets its label, and a function that copies octets.
+    /// The label is `None` if the rank has written none.
+    pub(super) fn take<R>(
+        &self,
+        source: u32,
+        copy: impl FnOnce(Option<Label>, &dyn Fn(&mut [u8])) -> R,
+    ) -> R {
+        let world = self.exchanges.world(source);
+        let Some(Way::Slots(pair)) = self.exchanges.way(source).get() else {
+            return copy(None, &|_| {});
+        };
+        let label = Label::of_word(self.slots.label(world, *pair, self.number));
+        copy(label, &|into| self.slots.copy(world, *pair, self.number, into))
+    }
+
+    /// Wakes the ranks that are parked until this one publishes its vector.
+    pub(super) fn wake_readers(&self) {
+        self.slots.wake_readers(self.comm.all_members());
+    }
+
+    /// Spins and yields until the vector of a rank is there. False if the rank sends messages, or the thread
+    /// should park.
+    ///
+    /// The first call wakes the readers of this rank's vector after some polls. By then the store has mostly
+    /// left the processor, so that the fence does not wait for it.
+    #[inline]
+    pub(super) fn poll(&self, source: u32, has_woken: &mut bool) -> bool {
+        let is_there = || self.is_there(source);
+        let is_early = (0..EARLY_POLLS).any(|_| is_there());
+        if !std::mem::replace(has_woken, true) {
+            self.wake_readers();
+        }
+        is_early || !self.sends_messages(source) && self.engine.poll_for(is_there)
+    }
+
+    /// Waits until the vector of a rank is there, the receive of its message is complete, or a notice has
+    /// arrived. Blocks.
+    ///
+    /// # Errors
+    /// Interrupted.
+    pub(super) fn wait(
+        &self,
+        source: u32,
+        posted: RequestId,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
+        let world = self.exchanges.world(source);
+        let awaited = Awaited { source: world, context: self.exchanges.context(), number: self.number };
+        self.slots.begin_wait(awaited);
+        let waited = self.comm.wait_collective_or(posted, &mut || self.is_there(source), wait_control);
+        self.slots.end_wait(awaited);
+        waited
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_is_the_one_of_its_word_and_other_words_have_none() {
+        let vector = Label::Vector { element: Type::Double, count: 128 };
+        for label in [Label::Barrier, vector, Label::Failure { rank: u32::MAX }] {
+            assert_eq!(Label::of_word(label.word()), Some(label));
+        }
+        assert_eq!([0, 4, 9 << 8 | 2, u64::MAX].map(Label::of_word), [None; 4]);
+    }
+}
