@@ -199,7 +199,7 @@ fn threads_of_a_rank_are_woken_by_vectors_in_slots() {
     run(&SHM_SLEEPERS, 3, |harness| {
         let comms: Vec<_> = (0..THREADS).map(|_| harness.dup()).collect();
         harness.threads(THREADS, |k| {
-            for i in 0..amount(300, 30_000) {
+            for i in 0..amount(300, 5000) {
                 if (i + k).is_multiple_of(3) {
                     comms[k].barrier();
                 } else {
@@ -215,7 +215,7 @@ fn threads_of_a_rank_are_woken_by_vectors_in_slots() {
 fn thread_is_woken_by_a_vector_while_another_one_drives() {
     run(&SHM_SLEEPERS, 2, |harness| {
         let comms = [harness.dup(), harness.dup()];
-        let rounds = amount(300, 30_000);
+        let rounds = amount(300, 5000);
         if harness.rank() == 0 {
             harness.threads(2, |k| {
                 for i in 0..rounds {

@@ -11,6 +11,7 @@ pub fn alltoall(group: Group, count: usize, element_len: usize, choices: &Choice
     let algorithm = choices.alltoall(&Case::new(group, count * element_len));
     let counts = vec![count; group.size as usize];
     match algorithm {
+        Alltoall::Direct => direct(group, count),
         Alltoall::Bruck => bruck(group, count),
         Alltoall::Shifted => exchange(group, &counts, &counts, false),
         Alltoall::Pairwise => exchange(group, &counts, &counts, true),
@@ -33,6 +34,25 @@ pub fn alltoallv(
     let longest = sent.iter().max().copied().unwrap_or_default();
     let case = Case { is_uniform: false, ..Case::new(group, longest * element_len) };
     exchange(group, sent, received, choices.alltoall(&case) == Alltoall::Pairwise)
+}
+
+/// Sends all blocks to all ranks. Each takes its own one out of the blocks of each other rank.
+fn direct(group: Group, count: usize) -> Schedule {
+    let (rank, size) = (group.rank as usize, group.size as usize);
+    let all = |at: usize| Run { start: at * size * count, len: size * count };
+    let block = |blocks: Run, at: usize| Run { start: blocks.start + at * count, len: count };
+    // The own blocks come first, then those of the others in rank order.
+    let place = |source: usize| if source < rank { source + 1 } else { source };
+    let input = (0..size).map(|dest| block(all(0), dest)).collect();
+    let output = (0..size).map(|source| match source == rank {
+        true => block(all(0), rank),
+        false => block(all(place(source)), rank),
+    });
+    let mut schedule = Schedule::new(size * size * count, input, output.collect());
+    schedule.is_exchange = true;
+    schedule.send_to_ranks(0..group.size, all(0));
+    group.others().for_each(|source| schedule.receive(source, all(place(source as usize))));
+    schedule
 }
 
 /// One message to and from each other rank, in the order of the distance: all sends and then all receives, or

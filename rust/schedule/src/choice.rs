@@ -108,6 +108,8 @@ pub(crate) enum Allgather {
 /// Algorithms of alltoall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alltoall {
+    /// All blocks to all ranks.
+    Direct,
     /// Blocks in common messages, by the powers of two in their distance.
     Bruck,
     /// All sends, then all receives.
@@ -210,7 +212,16 @@ const ALLGATHER: [Row<Allgather>; 5] = [
     Row(Allgather::Ring, "ring", ALWAYS, ALWAYS),
 ];
 
-const ALLTOALL: [Row<Alltoall>; 3] = [
+const ALLTOALL: [Row<Alltoall>; 4] = [
+    Row(
+        Alltoall::Direct,
+        "direct",
+        |c| c.is_uniform,
+        |c| {
+            let blocks = c.ranks as usize * c.octets;
+            c.has_slots && blocks <= KIB && c.ranks as usize * blocks <= 4 * KIB
+        },
+    ),
     Row(Alltoall::Bruck, "bruck", |c| c.is_uniform, |c| c.octets <= 256 && c.ranks >= 8 && !INTRA_NODE(c)),
     Row(Alltoall::Shifted, "shifted", ALWAYS, |c| c.octets <= 32 * KIB || INTRA_NODE(c)),
     Row(Alltoall::Pairwise, "pairwise", ALWAYS, ALWAYS),
@@ -255,7 +266,7 @@ const REDUCE_SCATTER: [Row<ReduceScatter>; 4] = [
 /// - `MPJDEV_COLL_BCAST`: `hierarchical`, `linear`, `binomial`, `scatter-ring`
 /// - `MPJDEV_COLL_GATHER`, `MPJDEV_COLL_SCATTER`: `hierarchical`, `binomial`, `linear`
 /// - `MPJDEV_COLL_ALLGATHER`: `hierarchical`, `direct`, `recursive-doubling`, `bruck`, `ring`
-/// - `MPJDEV_COLL_ALLTOALL`: `bruck`, `shifted`, `pairwise`
+/// - `MPJDEV_COLL_ALLTOALL`: `direct`, `bruck`, `shifted`, `pairwise`
 /// - `MPJDEV_COLL_REDUCE`: `hierarchical`, `direct`, `direct-blocks`, `binomial`, `rabenseifner`
 /// - `MPJDEV_COLL_ALLREDUCE`: `hierarchical`, `reduce-bcast`, `direct`, `direct-blocks`,
 ///   `recursive-doubling`, `rabenseifner`, `ring`
@@ -474,13 +485,18 @@ mod tests {
     }
 
     #[test]
-    fn ranks_with_slots_combine_short_vectors_directly() {
+    fn ranks_with_slots_exchange_short_vectors_directly() {
         let choices = Choices::default().placed(&Placement::OneMachine { has_slots: true });
         assert_eq!(choices.allreduce(&case(8, 1 << 10)), Allreduce::Direct);
         assert_eq!(choices.allreduce(&case(8, (1 << 10) + 4)), Allreduce::RecursiveDoubling);
         assert_eq!(choices.allreduce(&case(9, 512)), Allreduce::Direct);
         assert_eq!(choices.allreduce(&case(9, 516)), Allreduce::RecursiveDoubling);
         assert_eq!(choices.allreduce(&Case { is_divisible: false, ..case(8, 8) }), Allreduce::ReduceBcast);
+        assert_eq!(choices.alltoall(&case(8, 64)), Alltoall::Direct);
+        assert_eq!(choices.alltoall(&case(8, 65)), Alltoall::Shifted);
+        assert_eq!(choices.alltoall(&case(2, 512)), Alltoall::Direct);
+        assert_eq!(choices.alltoall(&case(2, 513)), Alltoall::Shifted);
+        assert_eq!(choices.alltoall(&Case { is_uniform: false, ..case(8, 8) }), Alltoall::Shifted);
     }
 
     #[test]

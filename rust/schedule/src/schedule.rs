@@ -30,6 +30,16 @@ impl Schedule {
         self.steps.iter().any(Step::is_receive)
     }
 
+    /// Elements of the longest vector that the rank sends to all others.
+    #[must_use]
+    pub fn published_len(&self) -> usize {
+        let sent = self.steps.iter().map(|step| match step {
+            Step::SendToRanks { from, .. } => from.len,
+            _ => 0,
+        });
+        sent.max().unwrap_or(0)
+    }
+
     /// Whether a step writes one of these elements.
     #[must_use]
     pub fn writes(&self, run: Run) -> bool {

@@ -90,7 +90,7 @@ impl Comm {
         let tag = data_tag(self.state().next_operation());
         let element = caller.element();
         let area = Area::new(schedule, element.size());
-        let exchange = if schedule.is_exchange && area.is_short() { self.begin_exchange() } else { None };
+        let exchange = if area.is_exchange() { self.begin_exchange() } else { None };
         let mut run = DataRun {
             comm: self,
             tag,
@@ -175,7 +175,7 @@ impl DataRun<'_> {
             match *step {
                 Step::Send { dest, from } => self.send(dest..dest + 1, from)?,
                 Step::SendToRanks { first, end, from } => self.send(first..end, from)?,
-                Step::Receive { source, into } => self.receive(source, into)?,
+                Step::Receive { source, into } => self.receive(source, into, true)?,
                 Step::Store { source, into } => self.store(source, into)?,
                 Step::ReceiveCombine { source, into, is_lower } => {
                     self.receive_combine(source, into, is_lower)?;

@@ -149,19 +149,35 @@ impl Exchange<'_> {
         matches!(way, Way::Slots(pair) if self.slots.is_published(world, *pair, self.number))
     }
 
-    /// Takes the vector of a rank, which is there. `copy` gets its label, and a function that copies octets.
-    /// The label is `None` if the rank has written none.
-    pub(super) fn take<R>(
-        &self,
-        source: u32,
-        copy: impl FnOnce(Option<Label>, &dyn Fn(&mut [u8])) -> R,
-    ) -> R {
-        let world = self.exchanges.world(source);
-        let Some(Way::Slots(pair)) = self.exchanges.way(source).get() else {
-            return copy(None, &|_| {});
-        };
-        let label = Label::of_word(self.slots.label(world, *pair, self.number));
-        copy(label, &|into| self.slots.copy(world, *pair, self.number, into))
+    /// The label of a rank that has published; `None` if it has written none.
+    pub(super) fn label(&self, source: u32) -> Option<Label> {
+        let Some(Way::Slots(pair)) = self.exchanges.way(source).get() else { return None };
+        Label::of_word(self.slots.label(self.exchanges.world(source), *pair, self.number))
+    }
+
+    /// Copies octets of the vector of a rank that has published.
+    pub(super) fn copy(&self, source: u32, into: &mut [u8]) {
+        if let Some(Way::Slots(pair)) = self.exchanges.way(source).get() {
+            self.slots.copy(self.exchanges.world(source), *pair, self.number, into);
+        }
+    }
+
+    /// The error of a member that has ended and takes no part in this exchange: no rank can complete it.
+    ///
+    /// A finished member whose way is unknown may have sent a message before. The receive of it tells.
+    pub(super) fn ended_member(&self) -> Option<DeviceError> {
+        if self.engine.transport.epoch() == 0 {
+            return None;
+        }
+        let others = (0..).zip(&**self.comm.all_members()).filter(|(member, _)| *member != self.comm.place());
+        others.filter(|(member, _)| !self.sends_messages(*member)).find_map(|(member, world)| {
+            let error = self.engine.peer_error(*world)?;
+            let is_unknown = self.exchanges.way(member).get().is_none();
+            // It may have published before it ended.
+            let is_missing = !self.is_there(member);
+            let may_have_sent = is_unknown && matches!(error, DeviceError::PeerFinished { .. });
+            (is_missing && !may_have_sent).then_some(error)
+        })
     }
 
     /// Wakes the ranks that are parked until this one publishes its vector.
@@ -184,8 +200,8 @@ impl Exchange<'_> {
         is_early || !self.sends_messages(source) && self.engine.poll_for(is_there)
     }
 
-    /// Waits until the vector of a rank is there, the receive of its message is complete, or a notice has
-    /// arrived. Blocks.
+    /// Waits until the vector of a rank is there, the receive of its message is complete, a member has ended,
+    /// or a notice has arrived. Blocks.
     ///
     /// # Errors
     /// Interrupted.
@@ -198,7 +214,8 @@ impl Exchange<'_> {
         let world = self.exchanges.world(source);
         let awaited = Awaited { source: world, context: self.exchanges.context(), number: self.number };
         self.slots.begin_wait(awaited);
-        let waited = self.comm.wait_collective_or(posted, &mut || self.is_there(source), wait_control);
+        let mut is_over = || self.is_there(source) || self.ended_member().is_some();
+        let waited = self.comm.wait_collective_or(posted, &mut is_over, wait_control);
         self.slots.end_wait(awaited);
         waited
     }

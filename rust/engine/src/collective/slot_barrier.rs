@@ -78,7 +78,7 @@ impl SlotBarrier {
     /// Takes the entry of a rank, which is there.
     fn take(&mut self, source: u32) -> Result<(), DeviceError> {
         self.cancel_posted();
-        let label = self.exchange()?.take(source, |label, _| label);
+        let label = self.exchange()?.label(source);
         self.pass(source, label == Some(Label::Barrier))
     }
 
@@ -120,7 +120,7 @@ impl SlotBarrier {
             (None, None) => Err(DeviceError::NoSuchRequest),
         };
         match received {
-            Ok(false) => Ok(false),
+            Ok(false) => self.exchange()?.ended_member().map_or(Ok(false), Err),
             Ok(true) => {
                 self.posted = None;
                 let is_first = self.exchange()?.note_message(source);

@@ -53,7 +53,9 @@ impl Call {
             Call::Allgather | Call::Allgatherv => {
                 ("MPJDEV_COLL_ALLGATHER", &["hierarchical", "direct", "recursive-doubling", "bruck", "ring"])
             }
-            Call::Alltoall | Call::Alltoallv => ("MPJDEV_COLL_ALLTOALL", &["bruck", "shifted", "pairwise"]),
+            Call::Alltoall | Call::Alltoallv => {
+                ("MPJDEV_COLL_ALLTOALL", &["direct", "bruck", "shifted", "pairwise"])
+            }
             Call::Reduce => (
                 "MPJDEV_COLL_REDUCE",
                 &["hierarchical", "direct", "direct-blocks", "binomial", "rabenseifner"],

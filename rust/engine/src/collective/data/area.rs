@@ -102,6 +102,12 @@ impl<'a> Area<'a> {
         self.is_short
     }
 
+    /// Whether the operation is an exchange of vectors that fit slots.
+    pub(super) fn is_exchange(&self) -> bool {
+        let Schedule { is_exchange, .. } = self.schedule;
+        *is_exchange && self.is_short && self.schedule.published_len() * self.size <= SHORT_MAX
+    }
+
     /// Whether the message of these elements passes without message memory.
     pub(super) fn has_short_message(&self, run: Run) -> bool {
         self.is_short && run.len * self.size <= SHORT_MAX

@@ -26,19 +26,15 @@ pub(super) struct Arrived {
 }
 
 impl DataRun<'_> {
-    pub(super) fn receive(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
+    pub(super) fn receive(&mut self, source: u32, into: Run, is_exact: bool) -> Result<(), DeviceError> {
         let mut spins = self.comm.config().spins;
-        let mut vector = [0; SHORT_MAX];
-        let early = match self.take_published(source, into, &mut vector)? {
-            Published::Octets(octets) => {
-                self.area.octets_mut(into)?[..octets.len()].copy_from_slice(octets);
-                return Ok(());
-            }
+        let early = match self.await_vector(source, into, is_exact)? {
+            Published::Vector(len) => return self.copy_vector(source, Run { len, ..into }),
             Published::Nothing => return Ok(()),
             Published::ByMessage(early) => early,
         };
         if early.is_none()
-            && let Some(octets) = self.take_short(source, into, &mut spins, &mut vector)
+            && let Some(octets) = self.take_short(source, into, &mut spins, &mut [0; SHORT_MAX])
         {
             self.area.octets_mut(into)?[..octets.len()].copy_from_slice(octets);
             return Ok(());
@@ -60,7 +56,7 @@ impl DataRun<'_> {
     /// Receives elements that are output only.
     pub(super) fn store(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
         let part = self.area.output_part(self.caller, into).filter(|_| !self.area.is_short());
-        let Some(part) = part else { return self.receive(source, into) };
+        let Some(part) = part else { return self.receive(source, into, false) };
         let Some(Arrived { mut message, source, count, is_foreign }) =
             self.arrive(source, into, self.comm.config().spins)?
         else {
@@ -94,14 +90,13 @@ impl DataRun<'_> {
         is_lower: bool,
     ) -> Result<(), DeviceError> {
         let mut spins = self.comm.config().spins;
-        let mut vector = [0; SHORT_MAX];
-        let early = match self.take_published(source, into, &mut vector)? {
-            Published::Octets(octets) => return self.combine_short(octets, into, is_lower),
+        let early = match self.await_vector(source, into, true)? {
+            Published::Vector(len) => return self.combine_vector(source, Run { len, ..into }, is_lower),
             Published::Nothing => return Ok(()),
             Published::ByMessage(early) => early,
         };
         if early.is_none()
-            && let Some(octets) = self.take_short(source, into, &mut spins, &mut vector)
+            && let Some(octets) = self.take_short(source, into, &mut spins, &mut [0; SHORT_MAX])
         {
             return self.combine_short(octets, into, is_lower);
         }
@@ -146,7 +141,12 @@ impl DataRun<'_> {
     }
 
     /// Combines the octets of a short vector with as many elements.
-    fn combine_short(&mut self, octets: &[u8], into: Run, is_lower: bool) -> Result<(), DeviceError> {
+    pub(super) fn combine_short(
+        &mut self,
+        octets: &[u8],
+        into: Run,
+        is_lower: bool,
+    ) -> Result<(), DeviceError> {
         let into = &mut self.area.octets_mut(into)?[..octets.len()];
         let is_combined = octets.is_empty() || self.caller.combine(octets, into, is_lower);
         self.note(is_combined);

@@ -11,13 +11,16 @@ use super::{DataRun, Posted};
 use crate::collective::exchange::{Exchange, Label};
 use crate::error::DeviceError;
 
+/// Octets of a vector for which a smaller place is prepared.
+const ONE_LINE: usize = 64;
+
 /// The vector of a rank in an exchange.
-pub(super) enum Published<'v> {
-    /// The octets of at most as many elements as there is room for.
-    Octets(&'v [u8]),
+pub(super) enum Published {
+    /// It is there: as many elements, for which there is room.
+    Vector(usize),
     /// The operation has failed, here or there.
     Nothing,
-    /// Its vector is a message, which has arrived already if it is given.
+    /// It is a message, which has arrived already if it is given.
     ByMessage(Option<Message>),
 }
 
@@ -35,13 +38,14 @@ impl DataRun<'_> {
         })
     }
 
-    /// Waits for what a rank has published, and copies its elements to `vector`.
-    pub(super) fn take_published<'v>(
+    /// Waits for what a rank has published. A shorter vector than there is room for is one of another call if
+    /// `is_exact`.
+    pub(super) fn await_vector(
         &mut self,
         source: u32,
         into: Run,
-        vector: &'v mut [u8; SHORT_MAX],
-    ) -> Result<Published<'v>, DeviceError> {
+        is_exact: bool,
+    ) -> Result<Published, DeviceError> {
         let Some(exchange) = self.exchange else { return Ok(Published::ByMessage(None)) };
         if !exchange.poll(source, &mut self.has_woken) {
             if exchange.sends_messages(source) {
@@ -52,18 +56,7 @@ impl DataRun<'_> {
             }
         }
         let (element, size) = (self.element, self.element.size());
-        let mut octets = 0;
-        let label = exchange.take(source, |label, copy| {
-            if let Some(Label::Vector { element: found, count }) = label
-                && found == element
-                && count as usize <= into.len
-            {
-                octets = count as usize * size;
-                copy(&mut vector[..octets]);
-            }
-            label
-        });
-        Ok(match label {
+        Ok(match exchange.label(source) {
             Some(Label::Vector { element: found, .. }) if found != element => {
                 let mismatch = BufferError::TypeMismatch { wanted: element, found, section: 0 };
                 self.note_misfit(self.damaged(source, mismatch));
@@ -75,7 +68,13 @@ impl DataRun<'_> {
                 self.note_misfit(self.damaged(source, too_long));
                 Published::Nothing
             }
-            Some(Label::Vector { .. }) if self.failed_at.is_none() => Published::Octets(&vector[..octets]),
+            Some(Label::Vector { count, .. }) if is_exact && count as usize != into.len => {
+                self.note_misfit(self.other_operation(source));
+                Published::Nothing
+            }
+            Some(Label::Vector { count, .. }) if self.failed_at.is_none() => {
+                Published::Vector(count as usize)
+            }
             Some(Label::Vector { .. }) => Published::Nothing,
             Some(Label::Failure { rank }) => {
                 self.failed_at.get_or_insert(rank);
@@ -88,13 +87,40 @@ impl DataRun<'_> {
         })
     }
 
+    /// Copies a vector that is there to its place.
+    pub(super) fn copy_vector(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
+        let place = self.area.octets_mut(into)?;
+        self.exchange.inspect(|exchange| exchange.copy(source, place));
+        Ok(())
+    }
+
+    /// Combines a vector that is there with as many elements.
+    pub(super) fn combine_vector(
+        &mut self,
+        source: u32,
+        into: Run,
+        is_lower: bool,
+    ) -> Result<(), DeviceError> {
+        let (mut short, mut long);
+        let len = into.len * self.element.size();
+        let vector: &mut [u8] = if len <= ONE_LINE {
+            short = [0; ONE_LINE];
+            &mut short[..len]
+        } else {
+            long = [0; SHORT_MAX];
+            &mut long[..len]
+        };
+        self.exchange.inspect(|exchange| exchange.copy(source, vector));
+        self.combine_short(vector, into, is_lower)
+    }
+
     /// Waits until a rank has published its vector. Returns what has arrived instead.
     fn await_published(
         &mut self,
         exchange: Exchange<'_>,
         source: u32,
         into: Run,
-    ) -> Result<Option<Published<'static>>, DeviceError> {
+    ) -> Result<Option<Published>, DeviceError> {
         let capacity = MESSAGE_OVERHEAD + into.len * self.element.size() + 8;
         let comm = self.comm;
         let id = match comm.receive_collective(source, self.tag, capacity.max(FAILURE_MAX), false) {
@@ -121,7 +147,9 @@ impl DataRun<'_> {
                 Ok(Some(done)) => return Ok(Some(Published::ByMessage(done.message))),
                 Err(error) => return Err(error),
             }
-            if let Some(error) = comm.check_abandonment()? {
+            if let Some(error) =
+                exchange.ended_member().map_or_else(|| comm.check_abandonment(), |e| Ok(Some(e)))?
+            {
                 return Err(error);
             }
             exchange.wait(source, id, &mut || self.caller.keep_waiting())?;
