@@ -185,6 +185,8 @@ pub struct Backoff {
     pauses: u32,
     yields: u32,
     yield_max: Duration,
+    /// Time for further yields: a wait checks its limit when it sleeps.
+    yield_time: Duration,
     long_yields: u32,
     spin_time: SpinTime,
     /// Whether the peer ran on this processor during the last yield or sleep; `None` before the first.
@@ -199,6 +201,7 @@ impl Backoff {
             pauses: config.spins,
             yields: config.yields,
             yield_max: config.yield_max,
+            yield_time: config.slice,
             long_yields: config.long_yields,
             spin_time: SpinTime { most: config.oversubscribed_spin, begun: None, polls: 0, is_on: false },
             gave_way_to_peer: None,
@@ -217,11 +220,18 @@ impl Backoff {
         std::thread::yield_now();
         let took = begun.elapsed();
         self.gave_way_to_peer = Some(SWITCHED.contains(&took));
-        if took > self.yield_max {
-            self.yields = 0;
-        }
+        self.note_yield(took);
         let is_long = took > self.yield_max.max(LONG_YIELD);
         oversubscription.record_yield(is_long, self.long_yields, || oversubscription.micros());
+    }
+
+    /// Ends the yields of this wait after a long one, or when they have taken the time between two checks of
+    /// its limit.
+    fn note_yield(&mut self, took: Duration) {
+        self.yield_time = self.yield_time.saturating_sub(took);
+        if took > self.yield_max || self.yield_time.is_zero() {
+            self.yields = 0;
+        }
     }
 
     /// Records a sleep of this length, and whether the rank that ended it ran on this processor.
@@ -377,6 +387,21 @@ mod tests {
         assert_eq!(noted(5, true), Some(true));
         assert_eq!(noted(5, false), Some(false), "the last one counts");
         assert_eq!(noted(20, true), Some(false), "a long message");
+    }
+
+    #[test]
+    fn yields_end_after_a_long_one_or_a_slice() {
+        let config = Config::default().for_ranks_on(3, 2);
+        let yields_after = |took: &[Duration]| {
+            let mut backoff = Backoff::after_pauses(&config);
+            took.iter().for_each(|took| backoff.note_yield(*took));
+            backoff.step() == Step::Yield
+        };
+        let (longest, moment) = (config.yield_max, Duration::from_nanos(1));
+        assert!(yields_after(&[longest; 2]) && !yields_after(&[longest + moment]));
+        let in_slice = config.slice.as_nanos() / longest.as_nanos();
+        assert_eq!(in_slice, 8);
+        assert!(yields_after(&[longest; 7]) && !yields_after(&[longest; 8]));
     }
 
     #[test]
