@@ -131,6 +131,11 @@ impl Exchange<'_> {
         *self.exchanges.way(source).get_or_init(|| Way::Messages) == Way::Messages
     }
 
+    /// The error of a rank that takes part in another operation.
+    pub(super) fn other_operation(&self, source: u32) -> DeviceError {
+        DeviceError::OtherOperation { rank: self.exchanges.world(source) }
+    }
+
     /// Whether the vector of a rank is there.
     #[inline]
     pub(super) fn is_there(&self, source: u32) -> bool {

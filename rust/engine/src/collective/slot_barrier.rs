@@ -11,12 +11,62 @@ use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::request::RequestId;
 
+/// The entry of this rank into a barrier: the tag of its messages, and the number of the exchange.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    tag: i32,
+    number: u64,
+}
+
+impl Entry {
+    /// Publishes the entry of this rank.
+    pub(super) fn publish(comm: &Comm) -> Result<Entry, DeviceError> {
+        let exchange = comm.begin_exchange().ok_or(DeviceError::NoSuchRequest)?;
+        let tag = data_tag(comm.state().next_operation());
+        let entry = Entry { tag, number: exchange.number() };
+        if exchange.publish(Label::Barrier, &[]) {
+            return Ok(entry);
+        }
+        let message = pack(comm.source(), &[])?;
+        let (own, members) = (comm.place(), comm.all_members().len() as u32);
+        for dest in (0..members).filter(|dest| *dest != own) {
+            send_unless_finished(comm, dest, tag, &message, false)?;
+        }
+        Ok(entry)
+    }
+
+    /// Spins and yields for the other ranks. Returns the first one that is not there in time.
+    pub(super) fn poll(self, comm: &Comm) -> Result<Option<u32>, DeviceError> {
+        let exchange = self.exchange(comm)?;
+        let (own, mut has_woken) = (comm.place(), false);
+        for source in (0..comm.all_members().len() as u32).filter(|source| *source != own) {
+            if !exchange.poll(source, &mut has_woken) {
+                return Ok(Some(source));
+            }
+            check_label(exchange, source)?;
+        }
+        Ok(None)
+    }
+
+    fn exchange(self, comm: &Comm) -> Result<Exchange<'_>, DeviceError> {
+        comm.exchange(self.number).ok_or(DeviceError::NoSuchRequest)
+    }
+}
+
+/// Checks that a rank that has published takes part in a barrier.
+fn check_label(exchange: Exchange<'_>, source: u32) -> Result<(), DeviceError> {
+    match exchange.label(source) {
+        Some(Label::Barrier) => Ok(()),
+        _ => Err(exchange.other_operation(source)),
+    }
+}
+
 /// The barrier in progress.
 #[derive(Debug)]
 pub(super) struct SlotBarrier {
     comm: Comm,
-    /// The tag of its messages and the number of its exchange, once this rank has entered.
-    entered: Option<(i32, u64)>,
+    /// The entry of this rank, once it has entered.
+    entry: Option<Entry>,
     /// The rank that this one waits for: those before it have entered.
     next: u32,
     /// The receive of its message, if it has no slots.
@@ -25,29 +75,16 @@ pub(super) struct SlotBarrier {
 
 impl SlotBarrier {
     pub(super) fn new(comm: &Comm) -> SlotBarrier {
-        SlotBarrier { comm: comm.clone(), entered: None, next: 0, posted: None }
+        SlotBarrier { comm: comm.clone(), entry: None, next: 0, posted: None }
+    }
+
+    /// A barrier that this rank has entered, and all ranks before `next`.
+    pub(super) fn awaiting(comm: &Comm, entry: Entry, next: u32) -> SlotBarrier {
+        SlotBarrier { comm: comm.clone(), entry: Some(entry), next, posted: None }
     }
 
     fn exchange(&self) -> Result<Exchange<'_>, DeviceError> {
-        let number = self.entered.map(|(_, number)| number);
-        number.and_then(|number| self.comm.exchange(number)).ok_or(DeviceError::NoSuchRequest)
-    }
-
-    /// Publishes the entry of this rank.
-    pub(super) fn enter(&mut self) -> Result<(), DeviceError> {
-        let exchange = self.comm.begin_exchange().ok_or(DeviceError::NoSuchRequest)?;
-        let tag = data_tag(self.comm.state().next_operation());
-        let is_published = exchange.publish(Label::Barrier, &[]);
-        self.entered = Some((tag, exchange.number()));
-        if is_published {
-            return Ok(());
-        }
-        let message = pack(self.comm.source(), &[])?;
-        let own = self.comm.place();
-        for dest in (0..self.members()).filter(|dest| *dest != own) {
-            send_unless_finished(&self.comm, dest, tag, &message, false)?;
-        }
-        Ok(())
+        self.entry.ok_or(DeviceError::NoSuchRequest)?.exchange(&self.comm)
     }
 
     fn members(&self) -> u32 {
@@ -62,30 +99,10 @@ impl SlotBarrier {
         (self.next < self.members()).then_some(self.next)
     }
 
-    /// Spins and yields for the other ranks. Returns false when one of them is not there in time.
-    pub(super) fn poll(&mut self) -> Result<bool, DeviceError> {
-        let mut has_woken = false;
-        while let Some(source) = self.awaited() {
-            let exchange = self.exchange()?;
-            if !exchange.poll(source, &mut has_woken) {
-                return Ok(false);
-            }
-            self.take(source)?;
-        }
-        Ok(true)
-    }
-
     /// Takes the entry of a rank, which is there.
     fn take(&mut self, source: u32) -> Result<(), DeviceError> {
         self.cancel_posted();
-        let label = self.exchange()?.label(source);
-        self.pass(source, label == Some(Label::Barrier))
-    }
-
-    fn pass(&mut self, source: u32, is_barrier: bool) -> Result<(), DeviceError> {
-        if !is_barrier {
-            return Err(DeviceError::OtherOperation { rank: self.comm.all_members()[source as usize] });
-        }
+        check_label(self.exchange()?, source)?;
         self.next += 1;
         Ok(())
     }
@@ -93,8 +110,8 @@ impl SlotBarrier {
     /// Advances as far as possible without blocking; returns the outcome when all ranks have entered.
     pub(super) fn advance(&mut self) -> Result<Option<Outcome>, DeviceError> {
         self.comm.check_going(false)?;
-        if self.entered.is_none() {
-            self.enter()?;
+        if self.entry.is_none() {
+            self.entry = Some(Entry::publish(&self.comm)?);
             self.exchange()?.wake_readers();
         }
         while let Some(source) = self.awaited() {
@@ -110,9 +127,9 @@ impl SlotBarrier {
         if self.exchange()?.is_there(source) {
             return self.take(source).map(|()| true);
         }
-        let received = match (self.posted, self.entered) {
+        let received = match (self.posted, self.entry) {
             (Some(id), _) => self.comm.test(id).map(|done| done.is_some()),
-            (None, Some((tag, _))) => {
+            (None, Some(Entry { tag, .. })) => {
                 let capacity = capacity_of_ranks(self.members() as usize);
                 let posted = self.comm.receive_collective(source, tag, capacity, false);
                 posted.map(|id| self.posted = Some(id)).map(|()| false)
@@ -123,8 +140,12 @@ impl SlotBarrier {
             Ok(false) => self.exchange()?.ended_member().map_or(Ok(false), Err),
             Ok(true) => {
                 self.posted = None;
-                let is_first = self.exchange()?.note_message(source);
-                self.pass(source, is_first).map(|()| true)
+                let exchange = self.exchange()?;
+                if !exchange.note_message(source) {
+                    return Err(exchange.other_operation(source));
+                }
+                self.next += 1;
+                Ok(true)
             }
             // The rank may have entered before it ended.
             Err(_) if self.exchange()?.is_there(source) => {

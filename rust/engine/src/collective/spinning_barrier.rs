@@ -5,7 +5,7 @@ use mpjdev_proto::collective::{Action, Barrier, Collective};
 use mpjdev_transport::wait::WaitControl;
 
 use super::machine_run::{MachineRun, send_unless_finished};
-use super::slot_barrier::SlotBarrier;
+use super::slot_barrier::{Entry, SlotBarrier};
 use super::traffic::{capacity_of_ranks, pack, unpack};
 use super::{Operation, OperationStage, Way};
 use crate::comm::Comm;
@@ -20,12 +20,11 @@ impl Comm {
     /// Runs a barrier in slots. What is left of it becomes an operation when a rank has not entered in time.
     pub(super) fn barrier_in_slots(&self, wait_control: &mut dyn WaitControl) -> Result<(), DeviceError> {
         self.check_next_collective(true)?;
-        let mut barrier = SlotBarrier::new(self);
-        let passed = barrier.enter().and_then(|()| barrier.poll());
-        match passed {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                let way = Way::InSlots(Box::new(barrier));
+        let polled = Entry::publish(self).and_then(|entry| Ok((entry, entry.poll(self)?)));
+        match polled {
+            Ok((_, None)) => Ok(()),
+            Ok((entry, Some(awaited))) => {
+                let way = Way::InSlots(Box::new(SlotBarrier::awaiting(self, entry, awaited)));
                 let operation = Operation { comm: self.clone(), way, stage: OperationStage::Started };
                 operation.finish(wait_control).map(drop)
             }

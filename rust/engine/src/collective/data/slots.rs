@@ -69,7 +69,7 @@ impl DataRun<'_> {
                 Published::Nothing
             }
             Some(Label::Vector { count, .. }) if is_exact && count as usize != into.len => {
-                self.note_misfit(self.other_operation(source));
+                self.note_misfit(exchange.other_operation(source));
                 Published::Nothing
             }
             Some(Label::Vector { count, .. }) if self.failed_at.is_none() => {
@@ -81,7 +81,7 @@ impl DataRun<'_> {
                 Published::Nothing
             }
             Some(Label::Barrier) | None => {
-                self.note_misfit(self.other_operation(source));
+                self.note_misfit(exchange.other_operation(source));
                 Published::Nothing
             }
         })
@@ -139,10 +139,10 @@ impl DataRun<'_> {
             match tested {
                 Ok(None) => {}
                 Err(_) if exchange.is_there(source) => return Ok(None),
-                Ok(Some(_)) if !exchange.note_message(source) => return Err(self.other_operation(source)),
+                Ok(Some(_)) if !exchange.note_message(source) => return Err(exchange.other_operation(source)),
                 // A rank without slots sends a vector of this length.
                 Err(DeviceError::Truncated { .. } | DeviceError::Damaged { .. }) => {
-                    return Err(self.other_operation(source));
+                    return Err(exchange.other_operation(source));
                 }
                 Ok(Some(done)) => return Ok(Some(Published::ByMessage(done.message))),
                 Err(error) => return Err(error),
@@ -154,8 +154,5 @@ impl DataRun<'_> {
             }
             exchange.wait(source, id, &mut || self.caller.keep_waiting())?;
         }
-    }
-    fn other_operation(&self, source: u32) -> DeviceError {
-        DeviceError::OtherOperation { rank: self.comm.all_members()[source as usize] }
     }
 }
