@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use mpjdev_buffer::Type;
+use mpjdev_buffer::layout::SECTION_HEADER_LEN;
+use mpjdev_buffer::{SectionHeader, Type};
 use mpjdev_proto::context::collective;
 use mpjdev_schedule::Placement;
 use mpjdev_transport::slots::{Awaited, Slots};
@@ -42,6 +43,15 @@ impl Label {
             Label::Failure { rank } => (Self::FAILURE, 0, rank),
         };
         u64::from(value) << 32 | u64::from(element) << 8 | u64::from(kind)
+    }
+
+    /// Octets of a message in place of the vector, for the profile.
+    fn payload_len(self) -> usize {
+        let octets = match self {
+            Label::Vector { element, count } => SectionHeader { element, count: count as usize }.padded_len(),
+            Label::Barrier | Label::Failure { .. } => 0,
+        };
+        SECTION_HEADER_LEN + octets
     }
 
     /// The label of a word that another rank has written; `None` if it is none.
@@ -117,6 +127,8 @@ impl Exchange<'_> {
     pub(super) fn publish(&self, label: Label, octets: &[u8]) -> bool {
         let Some(own) = self.exchanges.own() else { return false };
         self.slots.publish(own, self.number, label.word(), octets);
+        let others = self.comm.all_members().iter().filter(|world| **world != self.comm.world_rank());
+        others.for_each(|world| mpjdev_profile::sent(*world, || label.payload_len()));
         true
     }
 
@@ -157,7 +169,10 @@ impl Exchange<'_> {
     /// The label of a rank that has published; `None` if it has written none.
     pub(super) fn label(&self, source: u32) -> Option<Label> {
         let Some(Way::Slots(pair)) = self.exchanges.way(source).get() else { return None };
-        Label::of_word(self.slots.label(self.exchanges.world(source), *pair, self.number))
+        let world = self.exchanges.world(source);
+        let label = Label::of_word(self.slots.label(world, *pair, self.number));
+        mpjdev_profile::received(world, || label.map_or(0, Label::payload_len));
+        label
     }
 
     /// Copies octets of the vector of a rank that has published.

@@ -99,6 +99,31 @@ class ProfileTest {
         assertTrue(read("trace.json").contains(sendrecv), read("trace.json"));
     }
 
+    /** Gathers ten ints of each rank at all. */
+    static final class Gathered {
+        private Gathered() {}
+
+        public static void main(String[] args) {
+            Comm.init(args);
+            for (int round = 0; round < 3; round++) {
+                Comm.WORLD.allgather(new int[10], 0, new int[20], 0, 10);
+            }
+            Comm.finish();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"shm", "tcp", "udp"})
+    void shouldCountTheVectorsOfACollectiveCall(String transport) throws Exception {
+        Job job = new Mpjrun(2).with("--transport", transport, "--profile", folder.toString()).run(Gathered.class);
+        assertEquals(0, job.status, job::toString);
+        for (int rank = 0; rank < 2; rank++) {
+            String profile = read("rank-" + rank + ".json");
+            assertCount(profile, "Allgather", null, 3, 3 * MESSAGE, 3 * MESSAGE);
+            assertTrue(profile.contains("\"messages_sent\":3,\"sent\":" + 3 * MESSAGE), profile);
+        }
+    }
+
     @ParameterizedTest
     @MethodSource("mpjdev.Mpirun#launchers")
     void shouldCountTheCallsUnderTheLauncherOfAnMpi(List<String> launcher) throws Exception {
