@@ -38,6 +38,24 @@ fn barrier_and_allreduce_of_different_members_are_errors_of_both() {
 }
 
 #[test]
+fn long_vector_where_a_barrier_is_expected_is_an_error_of_both() {
+    Job::new(&SHM, 2).untidy().run(|harness| {
+        harness.barrier();
+        match harness.rank() {
+            0 => {
+                let ended = harness.comm.barrier(&mut Uninterruptible);
+                assert_eq!(ended, Err(DeviceError::OtherOperation { rank: 1 }));
+            }
+            _ => {
+                let ended = reduce(harness, 100_000);
+                assert!(matches!(ended, Err(DeviceError::Abandoned { rank: 0, .. })), "{ended:?}");
+            }
+        }
+        meet(harness, "is over");
+    });
+}
+
+#[test]
 fn short_and_long_vectors_of_different_members_are_errors_of_both() {
     for ranks in [2, 3] {
         Job::new(&SHM, ranks).untidy().run(|harness| {

@@ -1,9 +1,9 @@
 //! State of a communicator about exchanges: operations in which each rank publishes one short vector to all
 //! others, and waits for that of each other one.
 //!
-//! A rank has read the last vector of each other one before it publishes its next but one, so two slots
-//! suffice. A rank that finds no slots sends messages instead. Its first operation shows the others which way
-//! it has taken.
+//! Two slots suffice. A rank that publishes vector n + 2 has read vector n + 1 of each other rank, and each
+//! of them has read all vectors n before it published that one. A rank without free slots sends messages
+//! instead. Its first exchange shows the others which way it has taken.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};

@@ -85,7 +85,8 @@ impl Comm {
         matches!(self.placement(), Placement::OneMachine { has_slots: true })
     }
 
-    /// As [`has_slots`](Self::has_slots), for the placement.
+    /// Whether the transport has slots, and all members can read them. [`has_slots`](Self::has_slots) takes
+    /// the answer from the placement.
     pub(super) fn finds_slots(&self) -> bool {
         let members = self.all_members();
         (2..=RANKS_MAX).contains(&members.len())

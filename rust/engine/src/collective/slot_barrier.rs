@@ -154,7 +154,13 @@ impl SlotBarrier {
             }
             Err(error) => {
                 self.posted = None;
-                Err(error)
+                Err(match error {
+                    // No message of a barrier is as long.
+                    DeviceError::Truncated { .. } | DeviceError::Damaged { .. } => {
+                        self.exchange()?.other_operation(source)
+                    }
+                    error => error,
+                })
             }
         }
     }
