@@ -37,15 +37,18 @@ pub(super) struct Blocks<'a> {
     placed: List,
     /// Items of the first block.
     pub(super) items: i32,
+    /// Whether the elements of all blocks follow each other in the array.
+    pub(super) is_run: bool,
 }
 
 impl<'a> Blocks<'a> {
     pub(super) fn none(array: &'a Array) -> Blocks<'a> {
-        Blocks { array, placed: List::Many(Vec::new()), items: 0 }
+        Blocks { array, placed: List::Many(Vec::new()), items: 0, is_run: false }
     }
 
     pub(super) fn one(datatype: i64, array: &'a Array, off: i32, count: i32) -> Answer<Blocks<'a>> {
-        Ok(Blocks { array, placed: List::One([place(datatype, array, off, count)?]), items: count })
+        let placed = List::One([place(datatype, array, off, count)?]);
+        Ok(Blocks { array, placed, items: count, is_run: false })
     }
 
     /// `number` blocks of one length behind each other.
@@ -56,13 +59,20 @@ impl<'a> Blocks<'a> {
         count: i32,
         number: usize,
     ) -> Answer<Blocks<'a>> {
-        let extent = types::with(datatype, |datatype| Ok(i64::from(datatype.extent())))?;
         let mut placed = reserved(number)?;
+        let all = i32::try_from(number).ok().and_then(|number| count.checked_mul(number));
+        if let Some(all) = all
+            && let Ok(all) = place(datatype, array, off, all)
+            && all.divide(number, &mut placed)
+        {
+            return Ok(Blocks { array, placed: List::Many(placed), items: count, is_run: true });
+        }
+        let extent = types::with(datatype, |datatype| Ok(i64::from(datatype.extent())))?;
         for at in 0..number as i64 {
             let off = i64::from(off) + at * extent * i64::from(count);
             placed.push(place(datatype, array, within(off)?, count)?);
         }
-        Ok(Blocks { array, placed: List::Many(placed), items: count })
+        Ok(Blocks { array, placed: List::Many(placed), items: count, is_run: false })
     }
 
     /// A block for each offset and count.
@@ -71,7 +81,8 @@ impl<'a> Blocks<'a> {
         for block in blocks.chunks_exact(2) {
             placed.push(place(datatype, array, block[0], block[1])?);
         }
-        Ok(Blocks { array, placed: List::Many(placed), items: blocks.get(1).copied().unwrap_or(0) })
+        let items = blocks.get(1).copied().unwrap_or(0);
+        Ok(Blocks { array, placed: List::Many(placed), items, is_run: false })
     }
 
     /// The elements of each block.
@@ -89,7 +100,7 @@ impl<'a> Blocks<'a> {
         self.placed[block].count()
     }
 
-    /// The elements of a part of a block.
+    /// The elements of a part of a block, or of several blocks if all are a run.
     pub(super) fn part(&self, part: BlockPart) -> Part<'_> {
         self.placed[part.block].elements(self.array, part.skip, part.len)
     }

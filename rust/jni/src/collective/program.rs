@@ -86,6 +86,14 @@ impl Caller for Program<'_, '_> {
         self.received.is_divisible(block)
     }
 
+    fn input_is_run(&self) -> bool {
+        self.sent.is_run
+    }
+
+    fn output_is_run(&self) -> bool {
+        self.received.is_run
+    }
+
     fn is_in_place(&mut self) -> bool {
         self.sent.array.is_same(self.env, self.received.array)
     }

@@ -69,6 +69,17 @@ impl Placed {
         Part { array, count: len, shape }
     }
 
+    /// Appends their `number` equal parts, if they follow each other in the array.
+    pub(crate) fn divide(&self, number: usize, parts: &mut Vec<Placed>) -> bool {
+        let (Placement::Run { off, count }, false) = (&self.placement, self.is_unit) else { return false };
+        let count = count / number;
+        parts.extend((0..number).map(|part| {
+            let placement = Placement::Run { off: off + part * count, count };
+            Placed { placement, is_unit: false }
+        }));
+        true
+    }
+
     /// Whether they follow each other in the array.
     pub(crate) fn is_run(&self) -> bool {
         matches!(self.placement, Placement::Run { .. })

@@ -55,6 +55,13 @@ fn overlap(a: Run, b: Run) -> Option<Run> {
     (start < end).then(|| Run { start, len: end - start })
 }
 
+/// Blocks that follow each other, as one run.
+fn joined(blocks: &[Run]) -> Option<Run> {
+    let follow = |pair: &[Run]| end(pair[0]) == pair[1].start;
+    let first = blocks.first().filter(|_| blocks.windows(2).all(follow))?;
+    Some(Run { start: first.start, len: blocks.iter().map(|block| block.len).sum() })
+}
+
 /// Calls `each` with the parts of a run that overlap none of `others`, until it returns false.
 fn each_gap(run: Run, others: &[Run], each: &mut dyn FnMut(Run) -> bool) -> bool {
     let Some((first, others)) = others.split_first() else { return run.len == 0 || each(run) };
@@ -83,12 +90,20 @@ impl<'a> Area<'a> {
 
     /// Provides memory for the area, whose elements have no value before they are written.
     fn prepare(&mut self) -> Result<&mut Scratch, DeviceError> {
-        let len = self.schedule.len * self.size;
         if self.memory.is_none() {
+            let len = self.memory_len();
             let kept = KEPT.take().filter(|kept| kept.len() >= len);
             self.memory = kept.or_else(|| Scratch::zeroed(len));
         }
-        self.memory.as_mut().ok_or(DeviceError::Memory(SlabError::System { asked: len as u64 }))
+        let asked = self.schedule.len * self.size;
+        self.memory.as_mut().ok_or(DeviceError::Memory(SlabError::System { asked: asked as u64 }))
+    }
+
+    /// Octets of the area. A short operation puts its output together behind its elements.
+    fn memory_len(&self) -> usize {
+        let Schedule { len, output, .. } = self.schedule;
+        let behind = if self.is_short { output.iter().map(|block| block.len).sum() } else { 0 };
+        (len + behind) * self.size
     }
 
     /// The octets of elements, which no step has to have written.
@@ -191,6 +206,12 @@ impl<'a> Area<'a> {
     /// Copies all input to memory. No element leaves it before the end.
     pub(super) fn fetch_all(&mut self, caller: &mut dyn Caller) -> Result<bool, DeviceError> {
         let schedule = self.schedule;
+        let whole = joined(&schedule.input).filter(|_| caller.input_is_run());
+        if let Some(all) = whole.filter(|all| all.len > 0) {
+            // One copy in place of one for each block.
+            self.is_held = self.pack(caller, BlockPart { block: 0, skip: 0, len: all.len }, all)?;
+            return Ok(self.is_held);
+        }
         for input in &schedule.input {
             if !self.fetch(caller, *input)? {
                 return Ok(false);
@@ -261,6 +282,9 @@ impl<'a> Area<'a> {
     /// Stores the output that the program does not have yet. False if it has failed.
     pub(super) fn store_all(&mut self, caller: &mut dyn Caller) -> Result<bool, DeviceError> {
         let (schedule, size) = (self.schedule, self.size);
+        if self.is_short && self.stored.is_empty() && schedule.output.len() > 1 && caller.output_is_run() {
+            return self.store_at_once(caller);
+        }
         for (block, output) in schedule.output.iter().enumerate() {
             if self.stored.iter().any(|stored| holds(*stored, *output)) || output.len == 0 {
                 continue;
@@ -279,6 +303,28 @@ impl<'a> Area<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Stores all output of a short operation, whose blocks follow each other in one array.
+    fn store_at_once(&mut self, caller: &mut dyn Caller) -> Result<bool, DeviceError> {
+        let schedule = self.schedule;
+        let all = match joined(&schedule.output) {
+            Some(all) => all,
+            // A copy within the memory takes less time than one to the program.
+            None => {
+                let start = schedule.len;
+                let mut len = 0;
+                for output in &schedule.output {
+                    self.copy(*output, start + len)?;
+                    len += output.len;
+                }
+                Run { start, len }
+            }
+        };
+        match all.len {
+            0 => Ok(true),
+            len => self.store(caller, BlockPart { block: 0, skip: 0, len }, all),
+        }
     }
 
     /// Copies those elements of the output to memory that the program does not have yet.

@@ -40,6 +40,16 @@ pub trait Caller {
     /// Whether parts of this block of the output can be stored.
     fn output_is_divisible(&self, block: usize) -> bool;
 
+    /// Whether the blocks of the input follow each other in one array. A part may then cover several blocks.
+    fn input_is_run(&self) -> bool {
+        false
+    }
+
+    /// Whether the blocks of the output follow each other in one array.
+    fn output_is_run(&self) -> bool {
+        false
+    }
+
     /// Whether input and output may be the same elements. There are both.
     fn is_in_place(&mut self) -> bool;
 

@@ -24,6 +24,10 @@ struct Blocks<'a> {
     output: Vec<Vec<u8>>,
     is_divisible: bool,
     is_in_place: bool,
+    /// Whether the blocks of either side are one run.
+    is_run: bool,
+    /// Copies to and from the blocks.
+    copies: usize,
     combine: &'a mut dyn FnMut(&[u8], &mut [u8]) -> bool,
     keep_waiting: bool,
 }
@@ -48,11 +52,24 @@ impl Caller for Blocks<'_> {
         self.is_divisible
     }
 
+    fn input_is_run(&self) -> bool {
+        self.is_run
+    }
+
+    fn output_is_run(&self) -> bool {
+        self.is_run
+    }
+
     fn is_in_place(&mut self) -> bool {
         self.is_in_place
     }
 
     fn pack(&mut self, part: BlockPart, place: Octets<'_>) -> bool {
+        self.copies += 1;
+        if self.is_run {
+            place.put_octets(&self.input[part.block..].concat()[self.range(part)]);
+            return true;
+        }
         assert!(self.is_divisible || self.range(part).len() == self.input[part.block].len());
         place.put_octets(&self.input[part.block][self.range(part)]);
         true
@@ -72,6 +89,14 @@ impl Caller for Blocks<'_> {
 
     fn store(&mut self, part: BlockPart, octets: Octets<'_>, _: bool) -> bool {
         let range = self.range(part);
+        self.copies += 1;
+        if self.is_run {
+            let mut copy = vec![0; range.len()];
+            octets.get_octets(&mut copy);
+            let places = self.output[part.block..].iter_mut().flatten().skip(range.start);
+            places.zip(copy).for_each(|(place, octet)| *place = octet);
+            return true;
+        }
         assert!(self.is_divisible || range.len() == self.output[part.block].len());
         octets.get_octets(&mut self.output[part.block][range]);
         true
@@ -119,6 +144,8 @@ fn run_with(
         output: schedule.output.iter().map(|run| vec![0; run.len]).collect(),
         is_divisible: true,
         is_in_place: false,
+        is_run: false,
+        copies: 0,
         combine: &mut sum,
         keep_waiting: true,
     };
@@ -192,6 +219,8 @@ fn repeated_and_changed_calls_give_each_rank_their_own_result() {
                 output: vec![own],
                 is_divisible: true,
                 is_in_place: false,
+                is_run: false,
+                copies: 0,
                 combine: &mut sum,
                 keep_waiting: true,
             };
@@ -265,6 +294,34 @@ fn long_blocks_are_exchanged_while_they_are_packed() {
     }
 }
 
+/// A short call copies all blocks of a side at once if they follow each other in the array.
+#[test]
+fn short_blocks_of_one_run_are_copied_at_once() {
+    for (is_run, copies) in [(true, 2), (false, 6)] {
+        let exchanged = at_each(3, |comm| {
+            let schedule = mpjdev_schedule::alltoall(group(comm), 2, 1, &Choices::default());
+            let own = [0, 1, 2].map(|dest| vec![comm.rank() as u8 * 10 + dest; 2]);
+            let mut blocks = Blocks {
+                element: Type::Byte,
+                input: own.to_vec(),
+                output: vec![vec![0; 2]; 3],
+                is_divisible: true,
+                is_in_place: false,
+                is_run,
+                copies: 0,
+                combine: &mut sum,
+                keep_waiting: true,
+            };
+            comm.run_schedule("a test", &schedule, &mut blocks).expect("complete");
+            (blocks.output, blocks.copies)
+        });
+        for (rank, exchanged) in (0..).zip(exchanged) {
+            let expected = [0, 1, 2].map(|source| vec![source * 10 + rank; 2]).to_vec();
+            assert_eq!(exchanged, (expected, copies), "rank {rank}, {is_run}");
+        }
+    }
+}
+
 /// Rank 2, whose vector is too short, fails, and so does rank 3 behind it in the tree. Rank 1 completes, and
 /// so does the next operation of all.
 #[test]
@@ -327,6 +384,8 @@ fn failed_reduction_is_an_error_of_all_that_need_its_result() {
                 output,
                 is_divisible: false,
                 is_in_place: false,
+                is_run: false,
+                copies: 0,
                 combine: &mut |_, _| !fails,
                 keep_waiting: true,
             };
