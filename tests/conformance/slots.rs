@@ -1,22 +1,78 @@
 //! Members that publish short vectors in slots and do not call the same operation, or end behind it.
 
+use mpjdev_buffer::Type;
 use mpjdev_engine::{DeviceError, Uninterruptible};
-use mpjdev_schedule::{Operation, allreduce};
+use mpjdev_schedule::{Call, Operation, UniformCall, allreduce, combine_vectors};
 
 use crate::rank_harness::{Job, RankHarness, amount, run};
-use crate::suite::collective_data::{choices, group, run_steps, sum};
+use crate::suite::collective_data::{choices, group, run_steps, sum, vector};
 use crate::transport_fixtures::SHM;
 
 const OPERATION: Operation = Operation { unit: 1, is_commutative: true, is_exact: true, is_divisible: true };
 
-fn reduce(harness: &RankHarness, len: usize) -> Result<Vec<Vec<u8>>, DeviceError> {
-    let comm = &harness.comm;
-    run_steps(harness, &allreduce(group(comm), len, OPERATION, 1, &choices(comm)), sum, &mut || true)
+/// The way in which a rank combines vectors. Each rank decides alone.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// By the steps of a schedule.
+    Steps,
+    /// Straight from the slots, if they are known.
+    Slots,
+}
+
+const WAYS: [Way; 2] = [Way::Steps, Way::Slots];
+
+/// The sum of the vectors of all ranks; `None`, and nothing has happened, if they have to be messages.
+fn reduce_in_slots(harness: &RankHarness, len: usize) -> Result<Option<Vec<u8>>, DeviceError> {
+    let (comm, own) = (&harness.comm, vector(harness.rank(), 0..len));
+    let call = UniformCall { call: Call::Allreduce { operation: OPERATION }, count: len, element_len: 1 };
+    let mut result = vec![0; len];
+    let is_done = comm.exchange_vectors(
+        &call,
+        &choices(comm),
+        (Type::Byte, &own),
+        &mut Uninterruptible,
+        &mut |vectors| {
+            combine_vectors::<1024>(
+                comm.size() as u32,
+                &mut result,
+                &mut |rank, into| vectors.copy(rank, 0, into),
+                &mut |right, left| sum(right, left, false),
+            );
+        },
+    )?;
+    Ok(is_done.then_some(result))
+}
+
+fn reduce(harness: &RankHarness, way: Way, len: usize) -> Result<Vec<u8>, DeviceError> {
+    if let Way::Slots = way
+        && let Some(result) = reduce_in_slots(harness, len)?
+    {
+        return Ok(result);
+    }
+    let steps = allreduce(group(&harness.comm), len, OPERATION, 1, &choices(&harness.comm));
+    run_steps(harness, &steps, sum, &mut || true).map(|mut vectors| vectors.remove(0))
 }
 
 /// Adds up short vectors of all ranks.
 pub(crate) fn sum_of_ranks(harness: &RankHarness) {
-    assert_eq!(reduce(harness, 8).map(|vectors| vectors[0].len()), Ok(8));
+    assert_eq!(reduce(harness, Way::Steps, 8).map(|vector| vector.len()), Ok(8));
+}
+
+/// The first vector of a communicator shows the slots of its rank. The lengths are those of one vector in a
+/// line, of longer ones, and of one that does not fit a slot.
+#[test]
+fn ranks_combine_vectors_by_steps_or_straight_from_slots() {
+    for ranks in [2, 3, 7] {
+        run(&SHM, ranks, |harness| {
+            for (round, len) in (0..).zip([8, 0, 1, 56, 57, 1000, 1024, 1025].repeat(amount(12, 1000))) {
+                let way = WAYS[(round + round / 8 * harness.rank() as usize) % 2];
+                let mut expected = vector(0, 0..len);
+                (1..ranks as u32).for_each(|rank| sum(&vector(rank, 0..len), &mut expected, false));
+                assert_eq!(reduce(harness, way, len), Ok(expected), "{way:?}, {len} octets");
+            }
+            assert!(matches!(reduce_in_slots(harness, 8), Ok(Some(_))), "all slots are known");
+        });
+    }
 }
 
 /// Waits until all ranks are at this place.
@@ -27,14 +83,19 @@ fn meet(harness: &RankHarness, place: &str) {
 
 #[test]
 fn barrier_and_allreduce_of_different_members_are_errors_of_both() {
-    Job::new(&SHM, 2).untidy().run(|harness| {
-        let ended = match harness.rank() {
-            0 => harness.comm.barrier(&mut Uninterruptible).map(|()| Vec::new()),
-            _ => reduce(harness, 8),
-        };
-        assert_eq!(ended, Err(DeviceError::OtherOperation { rank: 1 - harness.rank() }));
-        meet(harness, "is over");
-    });
+    for (way, is_first) in WAYS.into_iter().flat_map(|way| [(way, true), (way, false)]) {
+        Job::new(&SHM, 2).untidy().run(|harness| {
+            if !is_first {
+                harness.barrier();
+            }
+            let ended = match harness.rank() {
+                0 => harness.comm.barrier(&mut Uninterruptible).map(|()| Vec::new()),
+                _ => reduce(harness, way, 8),
+            };
+            assert_eq!(ended, Err(DeviceError::OtherOperation { rank: 1 - harness.rank() }));
+            meet(harness, "is over");
+        });
+    }
 }
 
 #[test]
@@ -47,7 +108,7 @@ fn long_vector_where_a_barrier_is_expected_is_an_error_of_both() {
                 assert_eq!(ended, Err(DeviceError::OtherOperation { rank: 1 }));
             }
             _ => {
-                let ended = reduce(harness, 100_000);
+                let ended = reduce(harness, Way::Steps, 100_000);
                 assert!(matches!(ended, Err(DeviceError::Abandoned { rank: 0, .. })), "{ended:?}");
             }
         }
@@ -57,10 +118,11 @@ fn long_vector_where_a_barrier_is_expected_is_an_error_of_both() {
 
 #[test]
 fn short_and_long_vectors_of_different_members_are_errors_of_both() {
-    for ranks in [2, 3] {
+    for (way, ranks) in WAYS.into_iter().flat_map(|way| [(way, 2), (way, 3)]) {
         Job::new(&SHM, ranks).untidy().run(|harness| {
+            harness.barrier();
             let len = if harness.rank() == 0 { 100_000 } else { 100 };
-            let ended = reduce(harness, len);
+            let ended = reduce(harness, way, len);
             let is_known = matches!(
                 ended,
                 Err(DeviceError::OtherOperation { .. }
@@ -76,31 +138,33 @@ fn short_and_long_vectors_of_different_members_are_errors_of_both() {
 #[test]
 fn vectors_of_different_lengths_are_errors_of_both_and_the_next_operation_works() {
     run(&SHM, 2, |harness| {
-        for (longer, shorter) in [(9, 8), (1000, 0), (1024, 1023)] {
+        for (way, (longer, shorter)) in
+            WAYS.into_iter().flat_map(|way| [(9, 8), (1000, 0), (1024, 1023)].map(|lens| (way, lens)))
+        {
             let len = if harness.rank() == 0 { longer } else { shorter };
-            match (harness.rank(), reduce(harness, len)) {
+            match (harness.rank(), reduce(harness, way, len)) {
                 (0, ended) => assert_eq!(ended, Err(DeviceError::OtherOperation { rank: 1 })),
                 (_, ended) => {
                     assert!(matches!(ended, Err(DeviceError::Truncated { source_rank: 0, .. })), "{ended:?}");
                 }
             }
-            assert_eq!(reduce(harness, 5).map(|vectors| vectors[0].len()), Ok(5));
+            assert_eq!(reduce(harness, way, 5).map(|vector| vector.len()), Ok(5));
         }
     });
 }
 
 #[test]
 fn member_that_finishes_behind_its_last_operation_ends_no_other() {
-    for _ in 0..amount(50, 1000) {
+    for way in WAYS.repeat(amount(25, 500)) {
         run(&SHM, 3, |harness| {
             if harness.rank() == 0 {
                 harness.barrier();
-                assert!(reduce(harness, 8).is_ok());
+                assert!(reduce(harness, way, 8).is_ok());
                 assert_eq!(harness.comm.finish(&mut Uninterruptible), Ok(()));
                 return harness.post_note("finished");
             }
             harness.barrier();
-            assert!(reduce(harness, 8).is_ok());
+            assert!(reduce(harness, way, 8).is_ok());
             harness.wait_for_note("finished");
         });
     }
@@ -108,7 +172,7 @@ fn member_that_finishes_behind_its_last_operation_ends_no_other() {
 
 #[test]
 fn member_that_has_finished_ends_operations_that_another_one_has_not_entered() {
-    for is_barrier in [true, false] {
+    for way in [None, Some(Way::Steps), Some(Way::Slots)] {
         Job::new(&SHM, 3).untidy().run(|harness| {
             harness.barrier();
             match harness.rank() {
@@ -118,9 +182,9 @@ fn member_that_has_finished_ends_operations_that_another_one_has_not_entered() {
                     harness.wait_for_note("rank 2 has the error");
                 }
                 _ => {
-                    let ended = match is_barrier {
-                        true => harness.comm.barrier(&mut Uninterruptible),
-                        false => reduce(harness, 8).map(drop),
+                    let ended = match way {
+                        None => harness.comm.barrier(&mut Uninterruptible),
+                        Some(way) => reduce(harness, way, 8).map(drop),
                     };
                     assert_eq!(ended, Err(DeviceError::PeerFinished { rank: 1 }));
                     harness.post_note("rank 2 has the error");

@@ -7,11 +7,13 @@ mod exchange;
 mod machine_run;
 mod outcome;
 mod over_clients;
+mod posted;
 mod slot_barrier;
 mod spinning_barrier;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod traffic;
+mod vectors;
 
 use std::sync::Arc;
 
@@ -27,6 +29,7 @@ use machine_run::{Machine, MachineRun, PeerLink};
 pub use outcome::Outcome;
 use over_clients::OverClients;
 use slot_barrier::SlotBarrier;
+pub use vectors::{VECTOR_MAX, Vectors};
 
 /// A collective operation in progress: advance it until it is complete.
 ///

@@ -5,7 +5,7 @@
 //! of them has read all vectors n before it published that one. A rank without free slots sends messages
 //! instead. Its first exchange shows the others which way it has taken.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use mpjdev_transport::Transport;
@@ -33,6 +33,8 @@ pub(crate) struct Exchanges {
     own: Option<SlotPair>,
     /// The way of each member, from its first vector on.
     ways: Box<[OnceLock<Way>]>,
+    /// Whether all ways are known to be slots.
+    are_all_slots: AtomicBool,
 }
 
 impl Exchanges {
@@ -46,12 +48,36 @@ impl Exchanges {
         let own = transport.slots()?.claim(context, members);
         let (transport, count) = (Arc::downgrade(transport), AtomicU64::new(0));
         let ways = members.iter().map(|_| OnceLock::new()).collect();
-        Some(Exchanges { transport, context, members: members.clone(), rank, count, own, ways })
+        let are_all_slots = AtomicBool::new(false);
+        Some(Exchanges {
+            transport,
+            context,
+            members: members.clone(),
+            rank,
+            count,
+            own,
+            ways,
+            are_all_slots,
+        })
     }
 
     /// The number of the exchange that begins.
     pub(crate) fn next(&self) -> u64 {
         self.count.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether this rank and all others are known to have slots.
+    pub(crate) fn are_all_slots(&self) -> bool {
+        self.are_all_slots.load(Ordering::Relaxed) || self.find_all_slots()
+    }
+
+    #[cold]
+    fn find_all_slots(&self) -> bool {
+        let others = self.ways.iter().zip(&*self.members).filter(|(_, world)| **world != self.rank);
+        let are_all = self.own.is_some()
+            && others.map(|(way, _)| way).all(|way| matches!(way.get(), Some(Way::Slots(_))));
+        self.are_all_slots.store(are_all, Ordering::Relaxed);
+        are_all
     }
 
     /// The context of the communicator.

@@ -7,9 +7,10 @@
 #![allow(clippy::too_many_arguments, reason = "a body has the arguments of its Java method")]
 
 mod blocks;
+pub(crate) mod bounced;
 mod program;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use mpjdev_engine::scratch::Scratch;
 use mpjdev_engine::{Comm, DeviceError};
@@ -268,7 +269,8 @@ struct Arguments<'a> {
     to: &'a Array,
     to_off: i32,
     count: i32,
-    counts: &'a IntArray,
+    /// The items of each rank's part, in a call that scatters the result.
+    counts: Option<&'a IntArray>,
 }
 
 /// A checked reduction.
@@ -285,7 +287,8 @@ impl<'a> Arguments<'a> {
         let &Arguments { how, datatype, .. } = self;
         let group = group(comm);
         let root = if how == REDUCE { checked_root(comm, self.root)? } else { 0 };
-        let counts = self.counts.capture(env, 0, self.counts.len())?;
+        let captured = self.counts.map(|counts| counts.capture(env, 0, counts.len()));
+        let counts = captured.transpose()?.unwrap_or_default();
         let (sent_count, received_count) = match how {
             REDUCE_SCATTER => parts(&counts, group)?,
             _ => (self.count, self.count),
@@ -334,20 +337,25 @@ pub(crate) fn reduce_items(
     counts: IntArray,
 ) -> Answer<()> {
     handle::with_comm(comm, |comm| {
-        let (operator, element) = (operator(op)?, element_of(&from)?);
-        operator.check(element).map_err(Fault::Operation)?;
-        let (unit, is_exact) = (operator.unit(), element.is_exact());
-        let operation = Operation { unit, is_commutative: true, is_exact, is_divisible: true };
+        let counts = Some(&counts);
         let arguments =
-            Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts: &counts };
-        let Prepared { name, plan, sent, received } = arguments.prepare(env, comm, operation)?;
-        let mut combine = |_: &mut Env, from: &[u8], into: &mut [u8], is_lower| {
-            mpjdev_reduction::combine(operator, element, from, into, is_lower);
-            true
-        };
-        let reduction = Reduction { combine: &mut combine, is_divisible: true };
-        run(env, comm, (name, plan), (&sent, &received), from.element(), Some(reduction))
+            Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts };
+        reduce(env, comm, op, &arguments)
     })
+}
+
+fn reduce(env: &mut Env, comm: &Arc<Comm>, op: i32, arguments: &Arguments<'_>) -> Answer<()> {
+    let (operator, element) = (operator(op)?, element_of(arguments.from)?);
+    operator.check(element).map_err(Fault::Operation)?;
+    let (unit, is_exact) = (operator.unit(), element.is_exact());
+    let operation = Operation { unit, is_commutative: true, is_exact, is_divisible: true };
+    let Prepared { name, plan, sent, received } = arguments.prepare(env, comm, operation)?;
+    let mut combine = |_: &mut Env, from: &[u8], into: &mut [u8], is_lower| {
+        mpjdev_reduction::combine(operator, element, from, into, is_lower);
+        true
+    };
+    let reduction = Reduction { combine: &mut combine, is_divisible: true };
+    run(env, comm, (name, plan), (&sent, &received), arguments.from.element(), Some(reduction))
 }
 
 /// Reduces vectors by a function in Java, which combines the items in two arrays of its own, the first ones
@@ -373,8 +381,8 @@ pub(crate) fn reduce_with(
     // The function may use the thread's own communicator meanwhile.
     let comm = handle::comm(comm)?;
     let operation = Operation { unit: 1, is_commutative: commutative, is_exact: false, is_divisible: false };
-    let arguments =
-        Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts: &counts };
+    let counts = Some(&counts);
+    let arguments = Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts };
     let Prepared { name, plan, sent, received } = arguments.prepare(env, &comm, operation)?;
     let items = sent.items;
     let low = Blocks::one(datatype, &low, base, items)?;

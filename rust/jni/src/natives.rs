@@ -8,7 +8,7 @@ use crate::error::{self, Failure};
 use crate::{buffer, collective, comm, direct, handle, job, requests, stats, topology, types, view};
 
 /// Raised together with `Native.ABI` when a method is removed or its signature changes.
-const ABI: i32 = 10;
+const ABI: i32 = 11;
 
 natives! {
     "abi" Java_mpjdev_core_Native_abi = abi, () -> int;
@@ -164,6 +164,10 @@ natives! {
     "reduce" Java_mpjdev_core_Native_reduce = collective::reduce_items as collective::call_of_reduction(how),
         (comm: long, how: int, root: int, op: int, datatype: long, from/from_length/from_element: array, from_off: int,
          to/to_length/to_element: array, to_off: int, count: int, counts/counts_length: ints) -> void;
+    "moveBounced" Java_mpjdev_core_Native_moveBounced = collective::bounced::move_blocks as collective::call_of_blocks(how),
+        (comm: long, how: int, address/count/element: bounced) -> void;
+    "allreduceBounced" Java_mpjdev_core_Native_allreduceBounced = collective::bounced::allreduce as Call::Allreduce,
+        (comm: long, op: int, address/count/element: bounced) -> void;
     "reduceWith" Java_mpjdev_core_Native_reduceWith = collective::reduce_with as collective::call_of_reduction(how),
         (comm: long, how: int, root: int, commutative: bool, datatype: long,
          from/from_length/from_element: array, from_off: int, to/to_length/to_element: array, to_off: int, count: int,

@@ -1,6 +1,6 @@
 //! Collective call whose blocks have one length.
 
-use crate::choice::Choices;
+use crate::choice::{Allgather, Allreduce, Alltoall, Case, Choices};
 use crate::group::Group;
 use crate::operation::Operation;
 use crate::schedule::Schedule;
@@ -72,5 +72,67 @@ impl UniformCall {
             Call::Allreduce { operation } => allreduce(group, count, operation, element_len, choices),
             Call::Scan => scan(group, count),
         }
+    }
+
+    /// Elements of the vector that each rank sends to all others, if the schedule of the call is an
+    /// [exchange](Schedule::is_exchange).
+    #[must_use]
+    pub fn exchanged_len(&self, size: u32, choices: &Choices<'_>) -> Option<usize> {
+        let &UniformCall { call, count, element_len } = self;
+        let group = Group { rank: 0, size };
+        let all = count * size as usize;
+        let (is_exchange, len) = match call {
+            Call::Allgather => {
+                (choices.allgather(&Case::new(group, all * element_len)) == Allgather::Direct, count)
+            }
+            Call::Alltoall => {
+                (choices.alltoall(&Case::new(group, count * element_len)) == Alltoall::Direct, all)
+            }
+            Call::Allreduce { operation } => {
+                let case = Case::of_reduction(group, count, operation, element_len);
+                (choices.allreduce(&case) == Allreduce::Direct, count)
+            }
+            Call::Bcast { .. }
+            | Call::Gather { .. }
+            | Call::Scatter { .. }
+            | Call::Reduce { .. }
+            | Call::Scan => (false, 0),
+        };
+        is_exchange.then_some(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::Placement;
+
+    #[test]
+    fn length_of_an_exchange_is_that_of_its_schedule() {
+        let operation = Operation { unit: 1, is_commutative: true, is_exact: false, is_divisible: true };
+        let calls = [
+            Call::Bcast { root: 0 },
+            Call::Gather { root: 0 },
+            Call::Scatter { root: 0 },
+            Call::Allgather,
+            Call::Alltoall,
+            Call::Reduce { root: 0, operation },
+            Call::Allreduce { operation },
+            Call::Allreduce { operation: Operation { is_divisible: false, ..operation } },
+            Call::Scan,
+        ];
+        let places = [false, true].map(|has_slots| Placement::OneMachine { has_slots });
+        let mut exchanges = 0;
+        for (call, placement) in calls.into_iter().flat_map(|call| places.iter().map(move |at| (call, at))) {
+            let choices = Choices::default().placed(placement);
+            for (size, count) in (1..=33).flat_map(|size| [0, 1, 16, 128, 129, 4000].map(|n| (size, n))) {
+                let call = UniformCall { call, count, element_len: 8 };
+                let schedule = call.schedule(Group { rank: size / 2, size }, &choices);
+                let len = schedule.is_exchange.then(|| schedule.published_len());
+                assert_eq!(call.exchanged_len(size, &choices), len, "{call:?} of {size}");
+                exchanges += usize::from(len.is_some());
+            }
+        }
+        assert!(exchanges > 100, "{exchanges}");
     }
 }

@@ -72,3 +72,4 @@ pub use scan::scan;
 pub use scatter::{scatter, scatterv};
 pub use schedule::Schedule;
 pub use step::{Run, Step};
+pub use tree_order::combine_vectors;

@@ -63,11 +63,11 @@ pub trait Slots: Debug + Send + Sync {
     /// The label of a published vector.
     fn label(&self, source: u32, pair: SlotPair, number: u64) -> u64;
 
-    /// Copies octets of a published vector.
+    /// Copies octets from `skip` on of a published vector.
     ///
     /// # Panics
-    /// They are more than [`SLOT_MAX`].
-    fn copy(&self, source: u32, pair: SlotPair, number: u64, into: &mut [u8]);
+    /// They end behind [`SLOT_MAX`].
+    fn copy(&self, source: u32, pair: SlotPair, number: u64, skip: usize, into: &mut [u8]);
 
     /// Makes [`Transport::is_ready`](crate::Transport::is_ready) and the sleep of this rank see a vector.
     fn begin_wait(&self, awaited: Awaited);

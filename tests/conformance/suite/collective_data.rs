@@ -124,7 +124,7 @@ fn octet(rank: u32, at: usize) -> u8 {
     (rank as usize * 31 + at * 7 + at / 251) as u8
 }
 
-fn vector(rank: u32, octets: Range<usize>) -> Vec<u8> {
+pub(crate) fn vector(rank: u32, octets: Range<usize>) -> Vec<u8> {
     octets.map(|at| octet(rank, at)).collect()
 }
 

@@ -89,8 +89,9 @@ impl Comm {
         self.check_next_collective(schedule.receives())?;
         let tag = data_tag(self.state().next_operation());
         let element = caller.element();
-        let area = Area::new(schedule, element.size());
-        let exchange = if area.is_exchange() { self.begin_exchange() } else { None };
+        let is_exchange = self.has_slots() && area::fits_slots(schedule, element.size());
+        let exchange = if is_exchange { self.begin_exchange() } else { None };
+        let area = Area::new(schedule, element.size(), exchange.is_some());
         let mut run = DataRun {
             comm: self,
             tag,
@@ -175,7 +176,7 @@ impl DataRun<'_> {
             match *step {
                 Step::Send { dest, from } => self.send(dest..dest + 1, from)?,
                 Step::SendToRanks { first, end, from } => self.send(first..end, from)?,
-                Step::Receive { source, into } => self.receive(source, into, true)?,
+                Step::Receive { source, into } => self.receive(source, into)?,
                 Step::Store { source, into } => self.store(source, into)?,
                 Step::ReceiveCombine { source, into, is_lower } => {
                     self.receive_combine(source, into, is_lower)?;
@@ -257,22 +258,6 @@ impl Drop for DataRun<'_> {
         // A panic of the combination: the others must not wait for this rank.
         if !self.is_over {
             self.comm.abandon(None);
-        }
-    }
-}
-
-/// A posted receive. One of an operation that has failed must not stay posted: it would take later messages.
-struct Posted<'a> {
-    comm: &'a Comm,
-    id: RequestId,
-    is_done: bool,
-}
-
-impl Drop for Posted<'_> {
-    fn drop(&mut self) {
-        if !self.is_done {
-            let _ = self.comm.cancel(self.id);
-            self.comm.detach(self.id);
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use mpjdev_buffer::layout::SECTION_HEADER_LEN;
-use mpjdev_buffer::{SectionHeader, Type};
+use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, SECTION_HEADER_LEN};
+use mpjdev_buffer::{BufferError, Message, SectionHeader, Type};
 use mpjdev_proto::context::collective;
 use mpjdev_schedule::Placement;
 use mpjdev_transport::slots::{Awaited, Slots};
 use mpjdev_transport::wait::WaitControl;
 
+use super::posted::Posted;
+use super::traffic::misfit;
 use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::exchanges::{Exchanges, Way};
@@ -69,6 +71,21 @@ impl Label {
     }
 }
 
+/// A vector that a rank has not published, and what it has in its place.
+pub(super) enum Refusal {
+    /// A vector that does not fit, or its part in another operation.
+    Misfit(DeviceError),
+    /// It has no vector: the operation has failed at this world rank.
+    Failure { rank: u32 },
+}
+
+/// The arrival of a rank's part.
+pub(super) enum Arrival {
+    InSlot,
+    /// By a message: a vector of elements, if there is one.
+    ByMessage(Option<Message>),
+}
+
 /// An exchange in progress.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange<'a> {
@@ -103,6 +120,12 @@ impl Comm {
             let (context, members) = (collective(self.context()), self.all_members());
             Exchanges::new(&engine.transport, context, members, self.world_rank())
         })
+    }
+
+    /// Begins an exchange in which all vectors are known to pass in slots. `None` if one may be a message.
+    pub(super) fn begin_exchange_of_slots(&self) -> Option<Exchange<'_>> {
+        let exchanges = self.exchanges().filter(|exchanges| exchanges.are_all_slots())?;
+        self.exchange(exchanges.next())
     }
 
     /// Begins an exchange; `None` if the ranks of this communicator send messages.
@@ -176,10 +199,35 @@ impl Exchange<'_> {
         label
     }
 
-    /// Copies octets of the vector of a rank that has published.
-    pub(super) fn copy(&self, source: u32, into: &mut [u8]) {
+    /// Checks that a rank has published a vector of `len` elements. A shorter one is part of another call.
+    pub(super) fn check_vector(
+        &self,
+        source: u32,
+        element: Type,
+        len: usize,
+        tag: i32,
+    ) -> Result<(), Refusal> {
+        let misfit = |error| Refusal::Misfit(misfit(error, self.exchanges.world(source), tag));
+        match self.label(source) {
+            Some(Label::Vector { element: found, .. }) if found != element => {
+                Err(misfit(BufferError::TypeMismatch { wanted: element, found, section: 0 }))
+            }
+            Some(Label::Vector { count, .. }) if count as usize > len => {
+                let octets = |count: usize| (MESSAGE_OVERHEAD + count * element.size()) as u64;
+                Err(misfit(BufferError::TooLong { needed: octets(count as usize), capacity: octets(len) }))
+            }
+            Some(Label::Vector { count, .. }) if count as usize == len => Ok(()),
+            Some(Label::Failure { rank }) => Err(Refusal::Failure { rank }),
+            Some(Label::Vector { .. } | Label::Barrier) | None => {
+                Err(Refusal::Misfit(self.other_operation(source)))
+            }
+        }
+    }
+
+    /// Copies octets from `skip` on of the vector of a rank that has published.
+    pub(super) fn copy(&self, source: u32, skip: usize, into: &mut [u8]) {
         if let Some(Way::Slots(pair)) = self.exchanges.way(source).get() {
-            self.slots.copy(self.exchanges.world(source), *pair, self.number, into);
+            self.slots.copy(self.exchanges.world(source), *pair, self.number, skip, into);
         }
     }
 
@@ -219,6 +267,53 @@ impl Exchange<'_> {
             self.wake_readers();
         }
         is_early || !self.sends_messages(source) && self.engine.poll_for(is_there)
+    }
+
+    /// Waits until a rank has published its part, or has sent it in a message of this tag and of at most
+    /// `capacity` octets. Blocks.
+    ///
+    /// # Errors
+    /// The rank takes part in another operation; a member has ended; the operation was abandoned;
+    /// interrupted.
+    pub(super) fn await_part(
+        &self,
+        source: u32,
+        tag: i32,
+        capacity: usize,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<Arrival, DeviceError> {
+        let comm = self.comm;
+        let id = match comm.receive_collective(source, tag, capacity, false) {
+            Ok(id) => id,
+            // The rank may have published its part before it ended.
+            Err(_) if self.is_there(source) => return Ok(Arrival::InSlot),
+            Err(error) => return Err(error),
+        };
+        let mut posted = Posted { comm, id, is_done: false };
+        loop {
+            if self.is_there(source) {
+                return Ok(Arrival::InSlot);
+            }
+            let tested = comm.test(id);
+            posted.is_done = !matches!(tested, Ok(None));
+            match tested {
+                Ok(None) => {}
+                Err(_) if self.is_there(source) => return Ok(Arrival::InSlot),
+                Ok(Some(_)) if !self.note_message(source) => return Err(self.other_operation(source)),
+                // A rank without slots sends a vector of this length.
+                Err(DeviceError::Truncated { .. } | DeviceError::Damaged { .. }) => {
+                    return Err(self.other_operation(source));
+                }
+                Ok(Some(done)) => return Ok(Arrival::ByMessage(done.message)),
+                Err(error) => return Err(error),
+            }
+            if let Some(error) =
+                self.ended_member().map_or_else(|| comm.check_abandonment(), |e| Ok(Some(e)))?
+            {
+                return Err(error);
+            }
+            self.wait(source, id, wait_control)?;
+        }
     }
 
     /// Waits until the vector of a rank is there, the receive of its message is complete, a member has ended,

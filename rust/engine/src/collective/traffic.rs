@@ -125,6 +125,17 @@ fn ours(error: BufferError) -> DeviceError {
     }
 }
 
+/// The error of a message, or of a vector in a slot, that is not one section that fits.
+pub(super) fn misfit(error: BufferError, source_rank: u32, tag: i32) -> DeviceError {
+    match error {
+        BufferError::TooLong { needed, capacity } => {
+            let (needed, capacity) = (needed as usize, capacity as usize);
+            DeviceError::Truncated { needed, capacity, source_rank, tag }
+        }
+        error => DeviceError::Damaged { error, source_rank, tag },
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -176,10 +176,10 @@ impl Slots for ShmTransport {
     }
 
     #[inline]
-    fn copy(&self, source: u32, pair: SlotPair, number: u64, into: &mut [u8]) {
-        assert!(into.len() <= SLOT_MAX, "{} octets of a slot", into.len());
+    fn copy(&self, source: u32, pair: SlotPair, number: u64, skip: usize, into: &mut [u8]) {
+        assert!(skip + into.len() <= SLOT_MAX, "octets {skip} to {} of a slot", skip + into.len());
         if let Some(slot) = self.published_slot(source, pair, number) {
-            copy_out(slot, OCTETS * 8, into);
+            copy_out(slot, OCTETS * 8 + skip, into);
         }
     }
 

@@ -6,6 +6,7 @@ import mpjdev.core.Backoff;
 import mpjdev.core.Native;
 import mpjdev.core.NativeFailure;
 import mpjdev.core.PlatformThread;
+import mpjdev.core.ShortCollectives;
 
 /**
  * The native calls of collective operations on arrays. They wait in native code, where a virtual thread would
@@ -51,10 +52,16 @@ final class ArrayCollectiveCalls {
             // An array that only the root uses may be null elsewhere.
             Object sent = how == Native.SCATTER && !isRoot(comm, root) ? to : from;
             Object received = how == Native.GATHER && !isRoot(comm, root) ? from : to;
+            int sentLength = Array.getLength(sent);
+            int receivedLength = Array.getLength(received);
+            if ((how == Native.ALLGATHER || how == Native.ALLTOALL) && ShortCollectives.move(comm.handle(), how,
+                    Native.size(comm.handle()), type, sent, sentLength, fromOff, received, receivedLength, toOff, count)) {
+                return;
+            }
             int[] sends = {fromOff, count};
             int[] receives = {toOff, count};
-            Native.moveBlocks(comm.handle(), how, root, datatype(type), sent, Array.getLength(sent), type, sends,
-                    sends.length, datatype(type), received, Array.getLength(received), type, receives, receives.length);
+            Native.moveBlocks(comm.handle(), how, root, datatype(type), sent, sentLength, type, sends, sends.length,
+                    datatype(type), received, receivedLength, type, receives, receives.length);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
@@ -75,8 +82,14 @@ final class ArrayCollectiveCalls {
             Object to, int toOff, int count) {
         try {
             Object result = how == Native.REDUCE && !isRoot(comm, root) ? from : to;
-            Native.reduce(comm.handle(), how, root, op.ordinal(), datatype(type), from, Array.getLength(from), type,
-                    fromOff, result, Array.getLength(result), type, toOff, count, NONE, 0);
+            int fromLength = Array.getLength(from);
+            int resultLength = Array.getLength(result);
+            if (how == Native.ALLREDUCE && ShortCollectives.allreduce(comm.handle(), op.ordinal(), type, from,
+                    fromLength, fromOff, result, resultLength, toOff, count)) {
+                return;
+            }
+            Native.reduce(comm.handle(), how, root, op.ordinal(), datatype(type), from, fromLength, type, fromOff,
+                    result, resultLength, type, toOff, count, NONE, 0);
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {

@@ -67,6 +67,14 @@ final class Blocks {
         return datatype == null ? MPI.BYTE.handle() : datatype.handle();
     }
 
+    /** Returns the elements of each of equal blocks of items without gaps; -1 for others. */
+    int elements() {
+        if (areListed || datatype == null || datatype.unit == 0) {
+            return -1;
+        }
+        return datatype.unit == 1 ? numbers[1] : datatype.elements(numbers[1]);
+    }
+
     /** Returns whether the elements are objects. */
     boolean hasObjects() {
         return datatype != null && datatype.hasObjects();

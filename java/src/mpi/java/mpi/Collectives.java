@@ -4,6 +4,7 @@ import java.lang.ref.Reference;
 import mpjdev.core.Backoff;
 import mpjdev.core.Native;
 import mpjdev.core.PlatformThread;
+import mpjdev.core.ShortCollectives;
 
 /** Calls that move data between all ranks of a communicator, after the checks of their arguments. */
 final class Collectives {
@@ -48,7 +49,7 @@ final class Collectives {
     private static void moveHere(CommCore comm, int how, int root, Blocks sent, Blocks received) {
         if (sent.hasObjects() || received.hasObjects()) {
             ObjectCollectives.move(comm, how, root, sent, received);
-        } else {
+        } else if (!moveShort(comm, how, sent, received)) {
             Native.moveBlocks(comm.handle(), how, root, sent.handle(), sent.array, sent.length, sent.element(),
                     sent.numbers, sent.numbers.length, received.handle(), received.array, received.length,
                     received.element(), received.numbers, received.numbers.length);
@@ -56,6 +57,17 @@ final class Collectives {
         Reference.reachabilityFence(sent);
         Reference.reachabilityFence(received);
         Reference.reachabilityFence(comm);
+    }
+
+    /** Moves equal short blocks without gaps. Returns whether they are such blocks. */
+    private static boolean moveShort(CommCore comm, int how, Blocks sent, Blocks received) {
+        if (how != Native.ALLGATHER && how != Native.ALLTOALL) {
+            return false;
+        }
+        int count = sent.elements();
+        return count >= 0 && count == received.elements() && sent.element() == received.element()
+                && ShortCollectives.move(comm.handle(), how, comm.ranks(), sent.element(), sent.array, sent.length,
+                        sent.numbers[0], received.array, received.length, received.numbers[0], count);
     }
 
     /** Returns whether this rank is the root, which has to be a rank. */

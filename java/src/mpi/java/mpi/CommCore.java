@@ -8,6 +8,8 @@ import mpjdev.core.Waits;
 /** The native communicator of a {@link Comm}. */
 abstract class CommCore {
     private final Resource resource;
+    /** The number of ranks, once it was asked for. */
+    private int ranks;
     /** The handling of failed calls. */
     volatile Errhandler handler = MPI.ERRORS_RETURN;
 
@@ -30,6 +32,14 @@ abstract class CommCore {
 
     final long handle() {
         return resource.handle();
+    }
+
+    /** Returns the number of ranks, without a native call but for the first time. */
+    final int ranks() {
+        if (ranks == 0) {
+            ranks = Native.size(handle());
+        }
+        return ranks;
     }
 
     /** Releases the native communicator. Later calls throw. */

@@ -6,6 +6,7 @@ import mpjdev.core.Backoff;
 import mpjdev.core.Combiner;
 import mpjdev.core.Native;
 import mpjdev.core.PlatformThread;
+import mpjdev.core.ShortCollectives;
 import mpjdev.core.Types;
 
 /** Reductions of a communicator, after the checks of their arguments. */
@@ -50,7 +51,7 @@ final class Reductions {
                         datatype.element, fromOff, to, toLength, toElement, toOff, count, counts, counts.length, function,
                         function.low, function.length, datatype.element, function.high, function.length, datatype.element,
                         function.base);
-            } else {
+            } else if (!allreduceShort(comm, how, op, datatype, from, fromLength, fromOff, to, toLength, toOff, count)) {
                 Native.reduce(comm.handle(), how, root, op.nativeCode(), datatype.handle(), from, fromLength,
                         datatype.element, fromOff, to, toLength, toElement, toOff, count, counts, counts.length);
             }
@@ -60,6 +61,14 @@ final class Reductions {
             Reference.reachabilityFence(comm);
             Reference.reachabilityFence(datatype);
         }
+    }
+
+    /** Combines short vectors of items without gaps at all ranks. Returns whether they are such vectors. */
+    private static boolean allreduceShort(CommCore comm, int how, Op op, Datatype datatype, Object from,
+            int fromLength, int fromOff, Object to, int toLength, int toOff, int count) {
+        return how == Native.ALLREDUCE && datatype.unit != 0
+                && ShortCollectives.allreduce(comm.handle(), op.nativeCode(), datatype.element, from, fromLength, fromOff,
+                        to, toLength, toOff, datatype.elements(count));
     }
 
     /** Returns the sum of the items of all parts, the first of which belong to the ranks. */

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use mpjdev_buffer::{Octets, SlabError};
 use mpjdev_schedule::{Run, Schedule};
 use mpjdev_sys::scratch::Scratch;
+use mpjdev_transport::slots::SLOT_MAX;
 
 use super::caller::{BlockPart, Caller};
 use crate::error::DeviceError;
@@ -42,6 +43,13 @@ pub(super) struct Area<'a> {
     stored: Vec<Run>,
 }
 
+/// Whether a schedule is an exchange of vectors that fit slots. All ranks know it alike.
+pub(super) fn fits_slots(schedule: &Schedule, size: usize) -> bool {
+    let Schedule { input, output, .. } = schedule;
+    let blocks = input.iter().chain(output).map(|block| block.len);
+    schedule.is_exchange && blocks.chain([schedule.published_len()]).all(|len| len * size <= SLOT_MAX)
+}
+
 fn end(run: Run) -> usize {
     run.start + run.len
 }
@@ -72,11 +80,12 @@ fn each_gap(run: Run, others: &[Run], each: &mut dyn FnMut(Run) -> bool) -> bool
 }
 
 impl<'a> Area<'a> {
-    pub(super) fn new(schedule: &'a Schedule, size: usize) -> Area<'a> {
+    /// The area of a schedule whose elements have `size` octets, which is perhaps an exchange in slots.
+    pub(super) fn new(schedule: &'a Schedule, size: usize, is_exchange: bool) -> Area<'a> {
         let Schedule { len, input, output, .. } = schedule;
         let longest = if input.is_empty() || output.is_empty() { ONE_WAY_MAX } else { SHORT_MAX };
-        let is_short =
-            len * size <= AREA_MAX && input.iter().chain(output).all(|block| block.len * size <= longest);
+        let is_short = is_exchange
+            || len * size <= AREA_MAX && input.iter().chain(output).all(|block| block.len * size <= longest);
         Area {
             schedule,
             size,
@@ -115,12 +124,6 @@ impl<'a> Area<'a> {
     /// Whether the operation is short: all input is in memory before the first step.
     pub(super) fn is_short(&self) -> bool {
         self.is_short
-    }
-
-    /// Whether the operation is an exchange of vectors that fit slots.
-    pub(super) fn is_exchange(&self) -> bool {
-        let Schedule { is_exchange, .. } = self.schedule;
-        *is_exchange && self.is_short && self.schedule.published_len() * self.size <= SHORT_MAX
     }
 
     /// Whether the message of these elements passes without message memory.

@@ -9,12 +9,12 @@ use super::caller::BlockPart;
 use super::failure::{FAILURE_MAX, failure};
 use super::slots::Published;
 use super::{CHUNK, DataRun, ELEMENTS, SHORT, elements_of, swap};
+use crate::collective::posted::Posted;
+use crate::collective::traffic::misfit;
 use crate::comm::Status;
 use crate::error::DeviceError;
 use crate::operation::{Accept, FastRecv, payload_len};
 use crate::packet::PacketEngine;
-
-use super::Posted;
 
 /// A received vector.
 pub(super) struct Arrived {
@@ -26,10 +26,10 @@ pub(super) struct Arrived {
 }
 
 impl DataRun<'_> {
-    pub(super) fn receive(&mut self, source: u32, into: Run, is_exact: bool) -> Result<(), DeviceError> {
+    pub(super) fn receive(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
         let mut spins = self.comm.config().spins;
-        let early = match self.await_vector(source, into, is_exact)? {
-            Published::Vector(len) => return self.copy_vector(source, Run { len, ..into }),
+        let early = match self.await_vector(source, into)? {
+            Published::Vector => return self.copy_vector(source, into),
             Published::Nothing => return Ok(()),
             Published::ByMessage(early) => early,
         };
@@ -56,7 +56,7 @@ impl DataRun<'_> {
     /// Receives elements that are output only.
     pub(super) fn store(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
         let part = self.area.output_part(self.caller, into).filter(|_| !self.area.is_short());
-        let Some(part) = part else { return self.receive(source, into, false) };
+        let Some(part) = part else { return self.receive(source, into) };
         let Some(Arrived { mut message, source, count, is_foreign }) =
             self.arrive(source, into, self.comm.config().spins)?
         else {
@@ -90,8 +90,8 @@ impl DataRun<'_> {
         is_lower: bool,
     ) -> Result<(), DeviceError> {
         let mut spins = self.comm.config().spins;
-        let early = match self.await_vector(source, into, true)? {
-            Published::Vector(len) => return self.combine_vector(source, Run { len, ..into }, is_lower),
+        let early = match self.await_vector(source, into)? {
+            Published::Vector => return self.combine_vector(source, into, is_lower),
             Published::Nothing => return Ok(()),
             Published::ByMessage(early) => early,
         };
@@ -270,16 +270,7 @@ impl DataRun<'_> {
 
     /// The error of a message that is not one section that fits.
     pub(super) fn damaged(&self, source: u32, error: BufferError) -> DeviceError {
-        let source_rank = self.comm.all_members()[source as usize];
-        match error {
-            BufferError::TooLong { needed, capacity } => DeviceError::Truncated {
-                needed: needed as usize,
-                capacity: capacity as usize,
-                source_rank,
-                tag: self.tag,
-            },
-            error => DeviceError::Damaged { error, source_rank, tag: self.tag },
-        }
+        misfit(error, self.comm.all_members()[source as usize], self.tag)
     }
 
     fn receive_message(&mut self, source: u32, capacity: usize, spins: u32) -> Result<Message, DeviceError> {

@@ -1,14 +1,14 @@
 //! Vectors of a short operation that pass through slots: each rank publishes its own once, and reads those of
 //! all others where they lie.
 
+use mpjdev_buffer::Message;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
-use mpjdev_buffer::{BufferError, Message};
 use mpjdev_schedule::Run;
 
+use super::DataRun;
 use super::area::SHORT_MAX;
 use super::failure::FAILURE_MAX;
-use super::{DataRun, Posted};
-use crate::collective::exchange::{Exchange, Label};
+use crate::collective::exchange::{Arrival, Label, Refusal};
 use crate::error::DeviceError;
 
 /// Octets of a vector for which a smaller place is prepared.
@@ -16,8 +16,8 @@ const ONE_LINE: usize = 64;
 
 /// The vector of a rank in an exchange.
 pub(super) enum Published {
-    /// It is there: as many elements, for which there is room.
-    Vector(usize),
+    /// It is there.
+    Vector,
     /// The operation has failed, here or there.
     Nothing,
     /// It is a message, which has arrived already if it is given.
@@ -38,59 +38,35 @@ impl DataRun<'_> {
         })
     }
 
-    /// Waits for what a rank has published. A shorter vector than there is room for is one of another call if
-    /// `is_exact`.
-    pub(super) fn await_vector(
-        &mut self,
-        source: u32,
-        into: Run,
-        is_exact: bool,
-    ) -> Result<Published, DeviceError> {
+    /// Waits for what a rank has published.
+    pub(super) fn await_vector(&mut self, source: u32, into: Run) -> Result<Published, DeviceError> {
         let Some(exchange) = self.exchange else { return Ok(Published::ByMessage(None)) };
         if !exchange.poll(source, &mut self.has_woken) {
             if exchange.sends_messages(source) {
                 return Ok(Published::ByMessage(None));
             }
-            if let Some(other) = self.await_published(exchange, source, into)? {
-                return Ok(other);
+            let capacity = (MESSAGE_OVERHEAD + into.len * self.element.size() + 8).max(FAILURE_MAX);
+            let mut keep_waiting = || self.caller.keep_waiting();
+            match exchange.await_part(source, self.tag, capacity, &mut keep_waiting)? {
+                Arrival::InSlot => {}
+                Arrival::ByMessage(message) => return Ok(Published::ByMessage(message)),
             }
         }
-        let (element, size) = (self.element, self.element.size());
-        Ok(match exchange.label(source) {
-            Some(Label::Vector { element: found, .. }) if found != element => {
-                let mismatch = BufferError::TypeMismatch { wanted: element, found, section: 0 };
-                self.note_misfit(self.damaged(source, mismatch));
-                Published::Nothing
-            }
-            Some(Label::Vector { count, .. }) if count as usize > into.len => {
-                let len = |count: usize| (MESSAGE_OVERHEAD + count * size) as u64;
-                let too_long = BufferError::TooLong { needed: len(count as usize), capacity: len(into.len) };
-                self.note_misfit(self.damaged(source, too_long));
-                Published::Nothing
-            }
-            Some(Label::Vector { count, .. }) if is_exact && count as usize != into.len => {
-                self.note_misfit(exchange.other_operation(source));
-                Published::Nothing
-            }
-            Some(Label::Vector { count, .. }) if self.failed_at.is_none() => {
-                Published::Vector(count as usize)
-            }
-            Some(Label::Vector { .. }) => Published::Nothing,
-            Some(Label::Failure { rank }) => {
+        match exchange.check_vector(source, self.element, into.len, self.tag) {
+            Ok(()) if self.failed_at.is_none() => return Ok(Published::Vector),
+            Ok(()) => {}
+            Err(Refusal::Misfit(error)) => self.note_misfit(error),
+            Err(Refusal::Failure { rank }) => {
                 self.failed_at.get_or_insert(rank);
-                Published::Nothing
             }
-            Some(Label::Barrier) | None => {
-                self.note_misfit(exchange.other_operation(source));
-                Published::Nothing
-            }
-        })
+        }
+        Ok(Published::Nothing)
     }
 
     /// Copies a vector that is there to its place.
     pub(super) fn copy_vector(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
         let place = self.area.octets_mut(into)?;
-        self.exchange.inspect(|exchange| exchange.copy(source, place));
+        self.exchange.inspect(|exchange| exchange.copy(source, 0, place));
         Ok(())
     }
 
@@ -110,49 +86,7 @@ impl DataRun<'_> {
             long = [0; SHORT_MAX];
             &mut long[..len]
         };
-        self.exchange.inspect(|exchange| exchange.copy(source, vector));
+        self.exchange.inspect(|exchange| exchange.copy(source, 0, vector));
         self.combine_short(vector, into, is_lower)
-    }
-
-    /// Waits until a rank has published its vector. Returns what has arrived instead.
-    fn await_published(
-        &mut self,
-        exchange: Exchange<'_>,
-        source: u32,
-        into: Run,
-    ) -> Result<Option<Published>, DeviceError> {
-        let capacity = MESSAGE_OVERHEAD + into.len * self.element.size() + 8;
-        let comm = self.comm;
-        let id = match comm.receive_collective(source, self.tag, capacity.max(FAILURE_MAX), false) {
-            Ok(id) => id,
-            // The rank may have published its vector before it ended.
-            Err(_) if exchange.is_there(source) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let mut posted = Posted { comm, id, is_done: false };
-        loop {
-            if exchange.is_there(source) {
-                return Ok(None);
-            }
-            let tested = comm.test(id);
-            posted.is_done = !matches!(tested, Ok(None));
-            match tested {
-                Ok(None) => {}
-                Err(_) if exchange.is_there(source) => return Ok(None),
-                Ok(Some(_)) if !exchange.note_message(source) => return Err(exchange.other_operation(source)),
-                // A rank without slots sends a vector of this length.
-                Err(DeviceError::Truncated { .. } | DeviceError::Damaged { .. }) => {
-                    return Err(exchange.other_operation(source));
-                }
-                Ok(Some(done)) => return Ok(Some(Published::ByMessage(done.message))),
-                Err(error) => return Err(error),
-            }
-            if let Some(error) =
-                exchange.ended_member().map_or_else(|| comm.check_abandonment(), |e| Ok(Some(e)))?
-            {
-                return Err(error);
-            }
-            exchange.wait(source, id, &mut || self.caller.keep_waiting())?;
-        }
     }
 }

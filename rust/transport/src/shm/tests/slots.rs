@@ -12,7 +12,7 @@ const CONTEXT: u64 = 7;
 fn vector(rank: &Rank, source: u32, pair: SlotPair, number: u64, len: usize) -> (u64, Vec<u8>) {
     assert!(rank.transport.is_published(source, pair, number), "vector {number}");
     let mut octets = vec![0; len];
-    rank.transport.copy(source, pair, number, &mut octets);
+    rank.transport.copy(source, pair, number, 0, &mut octets);
     (rank.transport.label(source, pair, number), octets)
 }
 
@@ -110,7 +110,7 @@ fn invalid_words_of_an_owner_are_read_within_bounds() {
             for number in [0, 1, 2, u64::MAX] {
                 ranks[1].transport.is_published(0, pair, number);
                 ranks[1].transport.label(0, pair, number);
-                ranks[1].transport.copy(0, pair, number, &mut [0; SLOT_MAX]);
+                ranks[1].transport.copy(0, pair, number, 0, &mut [0; SLOT_MAX]);
             }
         }
     }

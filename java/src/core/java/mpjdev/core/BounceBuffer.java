@@ -70,12 +70,17 @@ public final class BounceBuffer {
      * @return the buffer; null if the part is too long or outside the array, or the thread has none
      */
     public static BounceBuffer of(int type, int length, int off, int count) {
-        if (count > CAPACITY >> (SIZES >> (type << 2) & 15) || count < 0 || off < 0 || off > length - count
+        if (count > elements(type, CAPACITY) || count < 0 || off < 0 || off > length - count
                 || Backoff.isVirtual()) {
             return null;
         }
         BounceBuffer own = OWN.get();
         return own.address == 0 ? null : own;
+    }
+
+    /** Returns the number of elements of a type that as many octets have room for. */
+    static int elements(int type, int octets) {
+        return octets >> (SIZES >> (type << 2) & 15);
     }
 
     /**

@@ -57,7 +57,7 @@ public final class Native {
      * Version of the native interface. It is raised on both sides when a method is removed or its signature
      * changes.
      */
-    static final int ABI = 10;
+    static final int ABI = 11;
 
     static {
         if (!SharedLibrary.load()) {
@@ -765,6 +765,19 @@ public final class Native {
     public static native void reduce(long comm, int how, int root, int op, long datatype, Object from,
             int fromLength, int fromElement, int fromOff, Object to, int toLength, int toElement, int toOff,
             int count, int[] counts, int countsLength);
+
+    /**
+     * Moves equal blocks of elements in the {@link BounceBuffer} of the calling thread, as {@code how} says:
+     * {@link #ALLGATHER} or {@link #ALLTOALL}. Blocks. {@code count} elements have room for a block of each
+     * rank. The rank sends the first block, or all, and gets one of each rank.
+     */
+    public static native void moveBounced(long comm, int how, long address, int count, int element);
+
+    /**
+     * Replaces the elements in the {@link BounceBuffer} of the calling thread by the combination of those of
+     * all ranks. Blocks. Operations as for {@link #reduce}.
+     */
+    public static native void allreduceBounced(long comm, int op, long address, int count, int element);
 
     /**
      * As {@link #reduce}, by a combiner. It finds the vector of the lower ranks in {@code low} and that of

@@ -1,0 +1,181 @@
+//! Calls of all ranks with short vectors: the bodies of the native methods whose elements are in the bounce
+//! buffer of the calling thread. The vectors pass through slots, if all ranks have some.
+
+use std::sync::Arc;
+
+use mpjdev_engine::Comm;
+use mpjdev_engine::collective::{VECTOR_MAX, Vectors};
+use mpjdev_reduction::{Element, Operator};
+use mpjdev_schedule::{Call, Operation, UniformCall, combine_vectors};
+
+use crate::array::Array;
+use crate::boundary::Env;
+use crate::comm::Answer;
+use crate::error::Fault;
+use crate::handle;
+
+use super::blocks::Blocks;
+use super::program::{Plan, run};
+use super::{ALLGATHER, ALLREDUCE, ALLTOALL, Arguments, choices, reduce};
+
+/// Octets of a vector for which a smaller place is prepared.
+const ONE_LINE: usize = 64;
+
+/// A vector, in a place whose words can be copied one by one.
+#[repr(align(64))]
+struct Place<const N: usize>([u8; N]);
+
+/// Replaces the elements of each rank by the combination of those of all.
+pub(crate) fn allreduce(env: &mut Env, comm: i64, op: i32, elements: Array) -> Answer<()> {
+    handle::with_comm(comm, |comm| {
+        let octets = elements.len() * elements.element().size();
+        let is_done = match operator_of(op, &elements) {
+            None => false,
+            Some(operator) if octets <= ONE_LINE => {
+                reduce_vectors::<ONE_LINE>(env, comm, operator, &elements)?
+            }
+            Some(operator) => {
+                octets <= VECTOR_MAX && reduce_vectors::<VECTOR_MAX>(env, comm, operator, &elements)?
+            }
+        };
+        match is_done {
+            true => Ok(()),
+            false => reduce_messages(env, comm, op, &elements),
+        }
+    })
+}
+
+/// The datatype of the elements.
+fn datatype(elements: &Array) -> i64 {
+    -1 - i64::from(elements.element().code())
+}
+
+/// The operation of this code on these elements, if it applies to them.
+fn operator_of(op: i32, elements: &Array) -> Option<(Operator, Element)> {
+    let element = Element::from_code(elements.element().code())?;
+    let operator = Operator::from_code(op)?;
+    let applies = operator.check(element).is_ok() && elements.len().is_multiple_of(operator.unit());
+    applies.then_some((operator, element))
+}
+
+/// Out of line, so that an exchange in slots stays short.
+#[inline(never)]
+fn reduce_messages(env: &mut Env, comm: &Arc<Comm>, op: i32, elements: &Array) -> Answer<()> {
+    let arguments = Arguments {
+        how: ALLREDUCE,
+        root: 0,
+        datatype: datatype(elements),
+        from: elements,
+        from_off: 0,
+        to: elements,
+        to_off: 0,
+        count: elements.len() as i32,
+        counts: None,
+    };
+    reduce(env, comm, op, &arguments)
+}
+
+/// Reduces vectors in slots. False, and nothing has happened, if they have to be messages.
+fn reduce_vectors<const N: usize>(
+    env: &mut Env,
+    comm: &Comm,
+    (operator, element): (Operator, Element),
+    elements: &Array,
+) -> Answer<bool> {
+    let (unit, is_exact) = (operator.unit(), element.is_exact());
+    let operation = Operation { unit, is_commutative: true, is_exact, is_divisible: true };
+    let (count, element_len) = (elements.len(), elements.element().size());
+    let call = UniformCall { call: Call::Allreduce { operation }, count, element_len };
+    let ranks = comm.size() as u32;
+    exchange::<N>(env, comm, &call, elements, count, &mut |vectors| {
+        let mut result = Place([0; N]);
+        let result = &mut result.0[..count * element_len];
+        combine_vectors::<N>(
+            ranks,
+            result,
+            &mut |rank, into| vectors.copy(rank, 0, into),
+            &mut |right, left| mpjdev_reduction::combine(operator, element, right, left, false),
+        );
+        elements.put_bounced(0, result);
+    })
+}
+
+/// Moves equal blocks between all ranks, as `how` says. There is room for a block of each rank. This rank
+/// sends the first one to all, or each to its rank, and gets one of each rank.
+pub(crate) fn move_blocks(env: &mut Env, comm: i64, how: i32, elements: Array) -> Answer<()> {
+    handle::with_comm(comm, |comm| {
+        let (size, all) = (comm.size(), elements.len());
+        let call = match how {
+            ALLGATHER => Call::Allgather,
+            ALLTOALL => Call::Alltoall,
+            _ => return Err(Fault::Unusable { what: "call", why: "it has no such code" }.into()),
+        };
+        if !all.is_multiple_of(size) {
+            let why = "its elements are not a block of each rank";
+            return Err(Fault::Unusable { what: "bounce buffer", why }.into());
+        }
+        let call = UniformCall { call, count: all / size, element_len: elements.element().size() };
+        let sent = if how == ALLGATHER { call.count } else { all };
+        let octets = sent * call.element_len;
+        let is_done = if octets <= ONE_LINE {
+            move_vectors::<ONE_LINE>(env, comm, &call, sent, &elements)?
+        } else {
+            octets <= VECTOR_MAX && move_vectors::<VECTOR_MAX>(env, comm, &call, sent, &elements)?
+        };
+        match is_done {
+            true => Ok(()),
+            false => move_messages(env, comm, call, &elements),
+        }
+    })
+}
+
+/// As [`reduce_messages`].
+#[inline(never)]
+fn move_messages(env: &mut Env, comm: &Arc<Comm>, call: UniformCall, elements: &Array) -> Answer<()> {
+    let (datatype, count, size) = (datatype(elements), call.count as i32, comm.size());
+    let (name, sent) = match call.call {
+        Call::Allgather => ("an allgather", Blocks::one(datatype, elements, 0, count)?),
+        _ => ("an alltoall", Blocks::equal(datatype, elements, 0, count, size)?),
+    };
+    let received = Blocks::equal(datatype, elements, 0, count, size)?;
+    let plan = Plan::Uniform(call, choices(comm)?);
+    run(env, comm, (name, plan), (&sent, &received), elements.element(), None)
+}
+
+/// As [`reduce_vectors`].
+fn move_vectors<const N: usize>(
+    env: &mut Env,
+    comm: &Comm,
+    call: &UniformCall,
+    sent: usize,
+    elements: &Array,
+) -> Answer<bool> {
+    let len = call.count * call.element_len;
+    let skip = if call.call == Call::Alltoall { comm.rank() as usize * len } else { 0 };
+    let ranks = comm.size() as u32;
+    exchange::<N>(env, comm, call, elements, sent, &mut |vectors| {
+        let mut block = Place([0; N]);
+        let block = &mut block.0[..len];
+        for rank in 0..ranks {
+            vectors.copy(rank, skip, block);
+            elements.put_bounced(rank as usize * call.count, block);
+        }
+    })
+}
+
+/// Publishes the first `sent` elements, and passes the vectors of all ranks to `read`. False, and nothing has
+/// happened, if they have to be messages.
+fn exchange<const N: usize>(
+    env: &mut Env,
+    comm: &Comm,
+    call: &UniformCall,
+    elements: &Array,
+    sent: usize,
+    read: &mut dyn FnMut(&Vectors<'_>),
+) -> Answer<bool> {
+    let mut own = Place([0; N]);
+    let own = &mut own.0[..sent * call.element_len];
+    elements.take_bounced(own);
+    let vector = (elements.element(), &*own);
+    Ok(comm.exchange_vectors(call, &choices(comm)?, vector, &mut || env.may_wait(), read)?)
+}
