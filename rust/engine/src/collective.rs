@@ -4,10 +4,13 @@
 mod abandonment;
 mod data;
 mod exchange;
+mod failure;
 mod machine_run;
 mod outcome;
 mod over_clients;
 mod posted;
+mod rooted;
+mod short_messages;
 mod slot_barrier;
 mod spinning_barrier;
 #[cfg(all(test, not(loom)))]

@@ -164,6 +164,11 @@ natives! {
     "reduce" Java_mpjdev_core_Native_reduce = collective::reduce_items as collective::call_of_reduction(how),
         (comm: long, how: int, root: int, op: int, datatype: long, from/from_length/from_element: array, from_off: int,
          to/to_length/to_element: array, to_off: int, count: int, counts/counts_length: ints) -> void;
+    "bcastBounced" Java_mpjdev_core_Native_bcastBounced = collective::bounced::bcast as Call::Bcast,
+        (comm: long, address/count/element: bounced, root: int) -> void;
+    "moveAtRootBounced" Java_mpjdev_core_Native_moveAtRootBounced =
+        collective::bounced::move_at_root as collective::call_of_blocks(how),
+        (comm: long, how: int, root: int, address/count/element: bounced) -> void;
     "moveBounced" Java_mpjdev_core_Native_moveBounced = collective::bounced::move_blocks as collective::call_of_blocks(how),
         (comm: long, how: int, address/count/element: bounced) -> void;
     "allreduceBounced" Java_mpjdev_core_Native_allreduceBounced = collective::bounced::allreduce as Call::Allreduce,

@@ -1,6 +1,6 @@
 //! Collective call whose blocks have one length.
 
-use crate::choice::{Allgather, Allreduce, Alltoall, Case, Choices};
+use crate::choice::{Allgather, Allreduce, Alltoall, Bcast, Case, Choices, Rooted};
 use crate::group::Group;
 use crate::operation::Operation;
 use crate::schedule::Schedule;
@@ -72,6 +72,19 @@ impl UniformCall {
             Call::Allreduce { operation } => allreduce(group, count, operation, element_len, choices),
             Call::Scan => scan(group, count),
         }
+    }
+
+    /// The root, if it exchanges one message with each other rank.
+    #[must_use]
+    pub fn root_of_messages(&self, size: u32, choices: &Choices<'_>) -> Option<u32> {
+        let case = Case::new(Group { rank: 0, size }, self.count * self.element_len);
+        let (is_linear, root) = match self.call {
+            Call::Bcast { root } => (choices.bcast(&case) == Bcast::Linear, root),
+            Call::Gather { root } => (choices.gather(&case) == Rooted::Linear, root),
+            Call::Scatter { root } => (choices.scatter(&case) == Rooted::Linear, root),
+            _ => (false, 0),
+        };
+        is_linear.then_some(root)
     }
 
     /// Elements of the vector that each rank sends to all others, if the schedule of the call is an

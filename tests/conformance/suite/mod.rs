@@ -12,6 +12,7 @@ mod matching;
 mod payload;
 mod probe;
 mod requests;
+mod rooted_calls;
 mod split;
 mod synchronous;
 mod threads;
@@ -37,6 +38,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, fn(&TransportFixture)
         payload::TESTS,
         probe::TESTS,
         requests::TESTS,
+        rooted_calls::TESTS,
         split::TESTS,
         synchronous::TESTS,
         threads::TESTS,

@@ -5,7 +5,6 @@
 
 mod area;
 mod caller;
-mod failure;
 mod final_combination;
 mod receive;
 mod send;
@@ -37,13 +36,6 @@ const AHEAD_FROM: usize = 32 * 1024;
 const UNCHANGED_FROM: usize = 4 * 1024;
 /// The offset of the elements in a message of one section.
 const ELEMENTS: usize = PRIMARY_HEADER_LEN + SECTION_HEADER_LEN;
-
-/// Reverses the octets of each element.
-fn swap(octets: &mut [u8], size: usize) {
-    if size > 1 {
-        octets.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-    }
-}
 
 impl Comm {
     /// Runs a call whose blocks have one length, as [`run_schedule`](Self::run_schedule) runs its schedule.
@@ -233,17 +225,7 @@ impl DataRun<'_> {
     }
 
     fn wait_for_sends(&mut self) -> Result<(), DeviceError> {
-        while let Some(id) = self.sends.last().copied() {
-            if self.comm.test(id)?.is_some() {
-                self.sends.pop();
-                continue;
-            }
-            if let Some(error) = self.comm.check_abandonment()? {
-                return Err(error);
-            }
-            self.comm.wait_collective(&[id], &mut || self.caller.keep_waiting())?;
-        }
-        Ok(())
+        self.comm.await_sends(&mut self.sends, &mut || self.caller.keep_waiting())
     }
 }
 

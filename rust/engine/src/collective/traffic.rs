@@ -11,11 +11,14 @@ use mpjdev_proto::collective::payload_len_max;
 use mpjdev_proto::context::{ContextError, collective};
 use mpjdev_transport::config::{INLINE_MAX, TOKEN_LEN};
 use mpjdev_transport::pool::HeapPool;
+use mpjdev_transport::wait::WaitControl;
 
+use super::posted::Posted;
 use crate::comm::Comm;
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Mode, SendArgs};
+use crate::operation::{Accept, FastRecv, Mode, SendArgs, payload_len};
+use crate::packet::PacketEngine;
 use crate::request::RequestId;
 
 impl Comm {
@@ -38,6 +41,91 @@ impl Comm {
         let args = SendArgs { message, member: dest, world, context, tag, mode };
         let sent = self.engine().send_collective(args, is_end);
         sent.map(|id| id.into_iter().for_each(|id| self.detach(id)))
+    }
+
+    /// The arguments of the send of a message with data.
+    pub(super) fn data_args<'m>(&self, dest: u32, tag: i32, message: &'m Message) -> SendArgs<'m> {
+        let (world, context) = (self.all_members()[dest as usize], collective(self.context()));
+        SendArgs { message, member: dest, world, context, tag, mode: Mode::Standard }
+    }
+
+    /// Starts the send of a message with data. Returns the request that completes it, if there is one.
+    pub(super) fn start_send(
+        &self,
+        dest: u32,
+        tag: i32,
+        message: &Message,
+    ) -> Result<Option<RequestId>, DeviceError> {
+        self.engine().send_collective(self.data_args(dest, tag, message), false)
+    }
+
+    /// Memory for a message of this length with data.
+    pub(super) fn outgoing(&self, len: usize) -> Result<Message, DeviceError> {
+        if len <= INLINE_MAX
+            && let Some(message) = self.state().take_short_memory(&**self.source())
+        {
+            return Ok(message);
+        }
+        Ok(Message::from_empty_slab(self.source().take(len.max(INLINE_MAX))?))
+    }
+
+    /// Waits until these sends are complete. Blocks.
+    pub(super) fn await_sends(
+        &self,
+        sends: &mut Vec<RequestId>,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<(), DeviceError> {
+        while let Some(id) = sends.last().copied() {
+            if self.test(id)?.is_some() {
+                sends.pop();
+                continue;
+            }
+            if let Some(error) = self.check_abandonment()? {
+                return Err(error);
+            }
+            self.wait_collective(&[id], wait_control)?;
+        }
+        Ok(())
+    }
+
+    /// Receives a message with data, and spins for it at first. Its sender may still pack it. Blocks.
+    pub(super) fn receive_message(
+        &self,
+        source: u32,
+        tag: i32,
+        capacity: usize,
+        spins: u32,
+        wait_control: &mut dyn WaitControl,
+    ) -> Result<Message, DeviceError> {
+        if let Some(packet) = self.packet_engine() {
+            let selector = self.collective_selection(source, tag).selector;
+            let mut place = self.state().take_short_memory(&**self.source());
+            let accept = Accept::Packing;
+            let received =
+                PacketEngine::try_recv_yielding(packet, selector, capacity, accept, &mut place, spins);
+            match received {
+                FastRecv::Done(envelope) => {
+                    let message = place.take().ok_or(DeviceError::NoSuchRequest)?;
+                    mpjdev_profile::received(envelope.source, || payload_len(&message));
+                    return Ok(message);
+                }
+                FastRecv::Failed(error) => return Err(*error),
+                _ => {}
+            }
+        }
+        let id = self.receive_collective(source, tag, capacity, false)?;
+        let mut posted = Posted { comm: self, id, is_done: false };
+        loop {
+            let tested = self.test(id);
+            posted.is_done = !matches!(tested, Ok(None));
+            if let Some(done) = tested? {
+                return done.message.ok_or(DeviceError::NoSuchRequest);
+            }
+            if let Some(error) = self.check_abandonment()? {
+                return Err(error);
+            }
+            self.wait_collective(&[id], wait_control)?;
+        }
     }
 
     /// Posts a receive of a collective operation.
@@ -122,6 +210,13 @@ fn ours(error: BufferError) -> DeviceError {
     match error {
         BufferError::Slab(error) => error.into(),
         error => DeviceError::Damaged { error, source_rank: 0, tag: 0 },
+    }
+}
+
+/// Reverses the octets of each element.
+pub(super) fn swap(octets: &mut [u8], size: usize) {
+    if size > 1 {
+        octets.chunks_exact_mut(size).for_each(<[u8]>::reverse);
     }
 }
 

@@ -29,6 +29,15 @@ impl Array {
         unsafe { kernels::copy_just_stored(octets.as_ptr(), self.bounced().add(off * size), size, count) };
     }
 
+    /// The octets of the elements in the bounce buffer.
+    ///
+    /// # Panics
+    /// The elements are in Java's heap.
+    pub(crate) fn bounced_octets(&mut self) -> &mut [u8] {
+        // SAFETY: only this call uses the bounce buffer of its thread, and `self` is its only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.bounced(), self.len * self.element.size()) }
+    }
+
     fn bounced(&self) -> *mut u8 {
         match self.place {
             Place::Bounced(start) => start,

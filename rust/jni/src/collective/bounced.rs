@@ -1,5 +1,8 @@
-//! Calls of all ranks with short vectors: the bodies of the native methods whose elements are in the bounce
-//! buffer of the calling thread. The vectors pass through slots, if all ranks have some.
+//! Calls of all ranks with short blocks: the bodies of the native methods whose elements are in the bounce
+//! buffer of the calling thread.
+//!
+//! Vectors for all ranks pass through slots, if all ranks have some. Blocks to a root and from it are
+//! messages that need no message memory. Any other call runs as one with an array.
 
 use std::sync::Arc;
 
@@ -16,7 +19,7 @@ use crate::handle;
 
 use super::blocks::Blocks;
 use super::program::{Plan, run};
-use super::{ALLGATHER, ALLREDUCE, ALLTOALL, Arguments, choices, reduce};
+use super::{ALLGATHER, ALLREDUCE, ALLTOALL, Arguments, GATHER, SCATTER, checked_root, choices, reduce};
 
 /// Octets of a vector for which a smaller place is prepared.
 const ONE_LINE: usize = 64;
@@ -110,11 +113,8 @@ pub(crate) fn move_blocks(env: &mut Env, comm: i64, how: i32, elements: Array) -
             ALLTOALL => Call::Alltoall,
             _ => return Err(Fault::Unusable { what: "call", why: "it has no such code" }.into()),
         };
-        if !all.is_multiple_of(size) {
-            let why = "its elements are not a block of each rank";
-            return Err(Fault::Unusable { what: "bounce buffer", why }.into());
-        }
-        let call = UniformCall { call, count: all / size, element_len: elements.element().size() };
+        let count = block_len(&elements, size)?;
+        let call = UniformCall { call, count, element_len: elements.element().size() };
         let sent = if how == ALLGATHER { call.count } else { all };
         let octets = sent * call.element_len;
         let is_done = if octets <= ONE_LINE {
@@ -161,6 +161,81 @@ fn move_vectors<const N: usize>(
             elements.put_bounced(rank as usize * call.count, block);
         }
     })
+}
+
+/// Sends the elements of the root to all, which replace those of the other ranks.
+pub(crate) fn bcast(env: &mut Env, comm: i64, mut elements: Array, root: i32) -> Answer<()> {
+    handle::with_comm(comm, |comm| {
+        let call = Call::Bcast { root: checked_root(comm, root)? };
+        let count = elements.len();
+        let call = UniformCall { call, count, element_len: elements.element().size() };
+        if move_rooted(env, comm, &call, &mut elements)? {
+            return Ok(());
+        }
+        let items = Blocks::one(datatype(&elements), &elements, 0, count as i32)?;
+        let plan = Plan::Uniform(call, choices(comm)?);
+        run(env, comm, ("a broadcast", plan), (&items, &items), elements.element(), None)
+    })
+}
+
+/// Moves equal blocks to the root or from it, as `how` says. The root has a block of each rank, its own among
+/// them, and the other ranks have their own one.
+pub(crate) fn move_at_root(env: &mut Env, comm: i64, how: i32, root: i32, mut elements: Array) -> Answer<()> {
+    handle::with_comm(comm, |comm| {
+        let root = checked_root(comm, root)?;
+        let blocks = if root == comm.rank() { comm.size() } else { 1 };
+        let call = match how {
+            GATHER => Call::Gather { root },
+            SCATTER => Call::Scatter { root },
+            _ => return Err(Fault::Unusable { what: "call", why: "it has no such code" }.into()),
+        };
+        let count = block_len(&elements, blocks)?;
+        let call = UniformCall { call, count, element_len: elements.element().size() };
+        match move_rooted(env, comm, &call, &mut elements)? {
+            true => Ok(()),
+            false => move_blocks_at_root(env, comm, call, root, &elements),
+        }
+    })
+}
+
+/// Moves the elements without an area. False, and nothing has happened, if that is not possible.
+fn move_rooted(env: &mut Env, comm: &Comm, call: &UniformCall, elements: &mut Array) -> Answer<bool> {
+    let element = elements.element();
+    let vector = (element, elements.bounced_octets());
+    Ok(comm.run_rooted(call, &choices(comm)?, vector, &mut || env.may_wait())?)
+}
+
+/// As [`reduce_messages`].
+#[inline(never)]
+fn move_blocks_at_root(
+    env: &mut Env,
+    comm: &Arc<Comm>,
+    call: UniformCall,
+    root: u32,
+    elements: &Array,
+) -> Answer<()> {
+    let (datatype, count, is_root) = (datatype(elements), call.count, root == comm.rank());
+    let all = match is_root {
+        true => Blocks::equal(datatype, elements, 0, count as i32, comm.size())?,
+        false => Blocks::none(elements),
+    };
+    let at = if is_root { root as usize * count } else { 0 };
+    let own = Blocks::one(datatype, elements, at as i32, count as i32)?;
+    let (name, sent, received) = match call.call {
+        Call::Gather { .. } => ("a gather", &own, &all),
+        _ => ("a scatter", &all, &own),
+    };
+    let plan = Plan::Uniform(call, choices(comm)?);
+    run(env, comm, (name, plan), (sent, received), elements.element(), None)
+}
+
+/// The elements of one of these blocks.
+fn block_len(elements: &Array, blocks: usize) -> Answer<usize> {
+    if !elements.len().is_multiple_of(blocks) {
+        let why = "its elements are not a block of each rank";
+        return Err(Fault::Unusable { what: "bounce buffer", why }.into());
+    }
+    Ok(elements.len() / blocks)
 }
 
 /// Publishes the first `sent` elements, and passes the vectors of all ranks to `read`. False, and nothing has

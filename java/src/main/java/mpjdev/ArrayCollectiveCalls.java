@@ -29,7 +29,10 @@ final class ArrayCollectiveCalls {
 
     private static void bcastHere(ArrayCollectives comm, int type, Object array, int off, int count, int root) {
         try {
-            Native.bcast(comm.handle(), datatype(type), array, Array.getLength(array), type, off, count, root);
+            int length = Array.getLength(array);
+            if (!ShortCollectives.bcast(comm.handle(), isRoot(comm, root), root, type, array, length, off, count)) {
+                Native.bcast(comm.handle(), datatype(type), array, length, type, off, count, root);
+            }
         } catch (NativeFailure f) {
             throw Errors.comm(f);
         } finally {
@@ -49,13 +52,14 @@ final class ArrayCollectiveCalls {
     private static void moveHere(ArrayCollectives comm, int how, int root, int type, Object from, int fromOff, Object to,
             int toOff, int count) {
         try {
+            boolean isRoot = isRoot(comm, root);
             // An array that only the root uses may be null elsewhere.
-            Object sent = how == Native.SCATTER && !isRoot(comm, root) ? to : from;
-            Object received = how == Native.GATHER && !isRoot(comm, root) ? from : to;
+            Object sent = how == Native.SCATTER && !isRoot ? to : from;
+            Object received = how == Native.GATHER && !isRoot ? from : to;
             int sentLength = Array.getLength(sent);
             int receivedLength = Array.getLength(received);
-            if ((how == Native.ALLGATHER || how == Native.ALLTOALL) && ShortCollectives.move(comm.handle(), how,
-                    Native.size(comm.handle()), type, sent, sentLength, fromOff, received, receivedLength, toOff, count)) {
+            if (ShortCollectives.move(comm.handle(), how, Native.size(comm.handle()), isRoot, root, type, sent, sentLength,
+                    fromOff, received, receivedLength, toOff, count)) {
                 return;
             }
             int[] sends = {fromOff, count};

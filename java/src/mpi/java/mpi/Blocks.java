@@ -75,6 +75,11 @@ final class Blocks {
         return datatype.unit == 1 ? numbers[1] : datatype.elements(numbers[1]);
     }
 
+    /** Returns the offset of the first of equal blocks in elements. */
+    int offset() {
+        return numbers.length == 0 ? 0 : numbers[0];
+    }
+
     /** Returns whether the elements are objects. */
     boolean hasObjects() {
         return datatype != null && datatype.hasObjects();

@@ -26,7 +26,8 @@ final class Collectives {
             int length = datatype.lengthOf(array);
             if (datatype.hasObjects()) {
                 ObjectCollectives.bcast(comm, (Object[]) array, off, count, datatype, root);
-            } else {
+            } else if (datatype.unit == 0 || !ShortCollectives.bcast(comm.handle(), comm.rank() == root, root,
+                    datatype.element, array, length, off, datatype.elements(count))) {
                 Native.bcast(comm.handle(), datatype.handle(), array, length, datatype.element, off, count, root);
             }
         } catch (RuntimeException e) {
@@ -49,7 +50,7 @@ final class Collectives {
     private static void moveHere(CommCore comm, int how, int root, Blocks sent, Blocks received) {
         if (sent.hasObjects() || received.hasObjects()) {
             ObjectCollectives.move(comm, how, root, sent, received);
-        } else if (!moveShort(comm, how, sent, received)) {
+        } else if (!moveShort(comm, how, root, sent, received)) {
             Native.moveBlocks(comm.handle(), how, root, sent.handle(), sent.array, sent.length, sent.element(),
                     sent.numbers, sent.numbers.length, received.handle(), received.array, received.length,
                     received.element(), received.numbers, received.numbers.length);
@@ -60,14 +61,17 @@ final class Collectives {
     }
 
     /** Moves equal short blocks without gaps. Returns whether they are such blocks. */
-    private static boolean moveShort(CommCore comm, int how, Blocks sent, Blocks received) {
-        if (how != Native.ALLGATHER && how != Native.ALLTOALL) {
+    private static boolean moveShort(CommCore comm, int how, int root, Blocks sent, Blocks received) {
+        Blocks own = how == Native.SCATTER ? received : sent;
+        Blocks other = how == Native.SCATTER ? sent : received;
+        int count = own.elements();
+        boolean isRoot = comm.rank() == root;
+        boolean hasOther = isRoot || how != Native.GATHER && how != Native.SCATTER;
+        if (count < 0 || hasOther && (other.elements() != count || other.element() != own.element())) {
             return false;
         }
-        int count = sent.elements();
-        return count >= 0 && count == received.elements() && sent.element() == received.element()
-                && ShortCollectives.move(comm.handle(), how, comm.ranks(), sent.element(), sent.array, sent.length,
-                        sent.numbers[0], received.array, received.length, received.numbers[0], count);
+        return ShortCollectives.move(comm.handle(), how, comm.ranks(), isRoot, root, own.element(), sent.array,
+                sent.length, sent.offset(), received.array, received.length, received.offset(), count);
     }
 
     /** Returns whether this rank is the root, which has to be a rank. */

@@ -10,6 +10,8 @@ abstract class CommCore {
     private final Resource resource;
     /** The number of ranks, once it was asked for. */
     private int ranks;
+    /** The number of this rank, once it was asked for. */
+    private int rank = -1;
     /** The handling of failed calls. */
     volatile Errhandler handler = MPI.ERRORS_RETURN;
 
@@ -40,6 +42,14 @@ abstract class CommCore {
             ranks = Native.size(handle());
         }
         return ranks;
+    }
+
+    /** Returns the number of this rank, without a native call but for the first time. */
+    final int rank() {
+        if (rank < 0) {
+            rank = Native.rank(handle());
+        }
+        return rank;
     }
 
     /** Releases the native communicator. Later calls throw. */

@@ -3,6 +3,7 @@ package mpi;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.lang.reflect.Array;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Random;
 import org.junit.jupiter.api.Timeout;
@@ -215,6 +216,33 @@ class CollectivesTest {
                 block(received, displs[from] * one.Extent(), arriving[from], one, from, rank, true);
             }
         }
+    }
+
+    /** A root that sends fewer elements than the other rank has room for. */
+    static final class FewerElements {
+        private FewerElements() {}
+
+        public static void main(String[] args) {
+            MPI.Init(args);
+            int rank = MPI.COMM_WORLD.Rank();
+            for (int sent : new int[] {0, 3, 100, 2_000}) {
+                int room = 2 * sent + 1;
+                double[] array = new double[room];
+                Arrays.fill(array, rank);
+                MPI.COMM_WORLD.Bcast(array, 0, rank == 1 ? sent : room, MPI.DOUBLE, 1);
+                for (int k = 0; k < room; k++) {
+                    assertEquals(k < sent ? 1 : rank, array[k], "element " + k + " of " + room);
+                }
+            }
+            MPI.Finalize();
+            System.out.println("done");
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void shouldKeepElementsBehindAShorterBroadcast(World world) throws Exception {
+        assertEquals(Collections.nCopies(2, "done"), world.run(2, FewerElements.class));
     }
 
     @ParameterizedTest

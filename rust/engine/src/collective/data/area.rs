@@ -9,6 +9,7 @@ use mpjdev_sys::scratch::Scratch;
 use mpjdev_transport::slots::SLOT_MAX;
 
 use super::caller::{BlockPart, Caller};
+use crate::collective::short_messages::SHORT_MAX;
 use crate::error::DeviceError;
 
 /// Octets of a long block that go through a cache at a time.
@@ -16,8 +17,6 @@ pub(super) const PART: usize = 16 * 1024;
 /// Longest memory that a thread keeps for its next operation.
 const KEPT_MAX: usize = 16 << 20;
 
-/// Octets of the longest block of a short operation.
-pub(super) const SHORT_MAX: usize = 1024;
 /// The same at a rank that only sends or only receives: a longer block takes fewer copies on its own way.
 const ONE_WAY_MAX: usize = 256;
 /// Octets of the longest area of a short operation.

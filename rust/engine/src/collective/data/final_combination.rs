@@ -86,7 +86,7 @@ impl DataRun<'_> {
         let section = SectionHeader { element: self.element, count: into.len };
         let own = self.comm.rank();
         let len = sole_section::primary_len(section).map_err(|error| self.damaged(own, error))?;
-        let mut message = self.outgoing(MESSAGE_OVERHEAD + len)?;
+        let mut message = self.comm.outgoing(MESSAGE_OVERHEAD + len)?;
         message.write_headers_of(section);
         let begun = self.begin_send(others(dests, own), &message)?;
         let is_done =

@@ -4,17 +4,15 @@ use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{BufferError, Encoding, Message, Octets, SectionHeader, sole_section};
 use mpjdev_schedule::Run;
 
-use super::area::{PART, SHORT_MAX};
+use super::area::PART;
 use super::caller::BlockPart;
-use super::failure::{FAILURE_MAX, failure};
 use super::slots::Published;
-use super::{CHUNK, DataRun, ELEMENTS, SHORT, elements_of, swap};
-use crate::collective::posted::Posted;
-use crate::collective::traffic::misfit;
+use super::{CHUNK, DataRun, ELEMENTS, SHORT, elements_of};
+use crate::collective::failure::{FAILURE_MAX, failure};
+use crate::collective::short_messages::SHORT_MAX;
+use crate::collective::traffic::{misfit, swap};
 use crate::comm::Status;
 use crate::error::DeviceError;
-use crate::operation::{Accept, FastRecv, payload_len};
-use crate::packet::PacketEngine;
 
 /// A received vector.
 pub(super) struct Arrived {
@@ -233,7 +231,11 @@ impl DataRun<'_> {
         let capacity = sole_section::primary_len(section).map_err(|error| self.damaged(source, error))?;
         let received = match early {
             Some(message) => Ok(message),
-            None => self.receive_message(source, capacity.max(FAILURE_MAX), spins),
+            None => {
+                let mut keep_waiting = || self.caller.keep_waiting();
+                let capacity = capacity.max(FAILURE_MAX);
+                self.comm.receive_message(source, self.tag, capacity, spins, &mut keep_waiting)
+            }
         };
         let mut message = match received {
             Ok(message) => message,
@@ -271,38 +273,5 @@ impl DataRun<'_> {
     /// The error of a message that is not one section that fits.
     pub(super) fn damaged(&self, source: u32, error: BufferError) -> DeviceError {
         misfit(error, self.comm.all_members()[source as usize], self.tag)
-    }
-
-    fn receive_message(&mut self, source: u32, capacity: usize, spins: u32) -> Result<Message, DeviceError> {
-        let comm = self.comm;
-        if let Some(packet) = comm.packet_engine() {
-            let selector = comm.collective_selection(source, self.tag).selector;
-            let mut place = comm.state().take_short_memory(&**comm.source());
-            let accept = Accept::Packing;
-            let received =
-                PacketEngine::try_recv_yielding(packet, selector, capacity, accept, &mut place, spins);
-            match received {
-                FastRecv::Done(envelope) => {
-                    let message = place.take().ok_or(DeviceError::NoSuchRequest)?;
-                    mpjdev_profile::received(envelope.source, || payload_len(&message));
-                    return Ok(message);
-                }
-                FastRecv::Failed(error) => return Err(*error),
-                _ => {}
-            }
-        }
-        let id = comm.receive_collective(source, self.tag, capacity, false)?;
-        let mut posted = Posted { comm, id, is_done: false };
-        loop {
-            let tested = comm.test(id);
-            posted.is_done = !matches!(tested, Ok(None));
-            if let Some(done) = tested? {
-                return done.message.ok_or(DeviceError::NoSuchRequest);
-            }
-            if let Some(error) = comm.check_abandonment()? {
-                return Err(error);
-            }
-            comm.wait_collective(&[id], &mut || self.caller.keep_waiting())?;
-        }
     }
 }

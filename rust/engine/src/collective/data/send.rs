@@ -4,16 +4,14 @@ use std::ops::Range;
 
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{Message, Packer, SectionHeader, sole_section};
-use mpjdev_proto::context::collective;
 use mpjdev_schedule::Run;
-use mpjdev_transport::config::INLINE_MAX;
 
 use super::caller::{AheadOf, BlockPart};
-use super::failure::{failure_section, put_failure};
 use super::{AHEAD_FROM, DataRun};
+use crate::collective::failure::{failure_section, put_failure};
 use crate::engine::Engine;
 use crate::error::DeviceError;
-use crate::operation::{Mode, SendArgs, SentAhead};
+use crate::operation::SentAhead;
 
 /// A long message that some ranks have before it is packed.
 pub(super) struct BegunSend {
@@ -49,7 +47,7 @@ impl DataRun<'_> {
         };
         let own = self.comm.rank();
         let len = sole_section::primary_len(section).map_err(|error| self.damaged(own, error))?;
-        let mut message = self.outgoing(MESSAGE_OVERHEAD + len)?;
+        let mut message = self.comm.outgoing(MESSAGE_OVERHEAD + len)?;
         let dests = others(dests, own);
         if let (Some(part), true) = (part, len >= AHEAD_FROM) {
             return self.send_ahead(dests, message, section, part);
@@ -59,16 +57,6 @@ impl DataRun<'_> {
             self.send_message(dest, &message)?;
         }
         Ok(())
-    }
-
-    /// Memory for a message of this length.
-    pub(super) fn outgoing(&self, len: usize) -> Result<Message, DeviceError> {
-        if len <= INLINE_MAX
-            && let Some(message) = self.comm.state().take_short_memory(&**self.comm.source())
-        {
-            return Ok(message);
-        }
-        Ok(Message::from_empty_slab(self.comm.source().take(len.max(INLINE_MAX))?))
     }
 
     /// Writes a message of these elements, or the message of a failed operation.
@@ -95,15 +83,8 @@ impl DataRun<'_> {
         self.write(message, failure_section(self.element), None, from)
     }
 
-    fn send_args<'m>(&self, dest: u32, message: &'m Message) -> SendArgs<'m> {
-        let world = self.comm.all_members()[dest as usize];
-        let context = collective(self.comm.context());
-        SendArgs { message, member: dest, world, context, tag: self.tag, mode: Mode::Standard }
-    }
-
     pub(super) fn send_message(&mut self, dest: u32, message: &Message) -> Result<(), DeviceError> {
-        let sent = self.comm.engine().send_collective(self.send_args(dest, message), false)?;
-        self.sends.extend(sent);
+        self.sends.extend(self.comm.start_send(dest, self.tag, message)?);
         Ok(())
     }
 
@@ -116,7 +97,7 @@ impl DataRun<'_> {
         let (packers, ahead_to, others) = (Vec::new(), Vec::new(), Vec::new());
         let mut begun = BegunSend { packers, ahead_to, others, by_reference: true };
         for dest in dests {
-            match self.comm.engine().send_ahead(self.send_args(dest, message))? {
+            match self.comm.engine().send_ahead(self.comm.data_args(dest, self.tag, message))? {
                 Some(SentAhead { packer, request, by_reference }) => {
                     begun.packers.push(packer);
                     begun.ahead_to.push(self.comm.all_members()[dest as usize]);

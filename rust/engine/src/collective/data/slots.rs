@@ -6,9 +6,9 @@ use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_schedule::Run;
 
 use super::DataRun;
-use super::area::SHORT_MAX;
-use super::failure::FAILURE_MAX;
 use crate::collective::exchange::{Arrival, Label, Refusal};
+use crate::collective::failure::FAILURE_MAX;
+use crate::collective::short_messages::SHORT_MAX;
 use crate::error::DeviceError;
 
 /// Octets of a vector for which a smaller place is prepared.

@@ -767,6 +767,20 @@ public final class Native {
             int count, int[] counts, int countsLength);
 
     /**
+     * Sends elements in the {@link BounceBuffer} of the root's thread to those of all other ranks. Blocks. A
+     * rank that gets fewer elements keeps those behind them.
+     */
+    public static native void bcastBounced(long comm, long address, int count, int element, int root);
+
+    /**
+     * Moves equal blocks of elements in the {@link BounceBuffer} of the calling thread, as {@code how} says:
+     * {@link #GATHER} or {@link #SCATTER}. Blocks. The root has a block of each rank, its own among them, and
+     * the other ranks have their own one.
+     */
+    public static native void moveAtRootBounced(long comm, int how, int root, long address, int count,
+            int element);
+
+    /**
      * Moves equal blocks of elements in the {@link BounceBuffer} of the calling thread, as {@code how} says:
      * {@link #ALLGATHER} or {@link #ALLTOALL}. Blocks. {@code count} elements have room for a block of each
      * rank. The rank sends the first block, or all, and gets one of each rank.
