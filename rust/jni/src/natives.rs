@@ -171,8 +171,9 @@ natives! {
         (comm: long, how: int, root: int, address/count/element: bounced) -> void;
     "moveBounced" Java_mpjdev_core_Native_moveBounced = collective::bounced::move_blocks as collective::call_of_blocks(how),
         (comm: long, how: int, address/count/element: bounced) -> void;
-    "allreduceBounced" Java_mpjdev_core_Native_allreduceBounced = collective::bounced::allreduce as Call::Allreduce,
-        (comm: long, op: int, address/count/element: bounced) -> void;
+    "reduceBounced" Java_mpjdev_core_Native_reduceBounced =
+        collective::bounced::reduce as collective::call_of_reduction(how),
+        (comm: long, how: int, root: int, op: int, address/count/element: bounced) -> void;
     "reduceWith" Java_mpjdev_core_Native_reduceWith = collective::reduce_with as collective::call_of_reduction(how),
         (comm: long, how: int, root: int, commutative: bool, datatype: long,
          from/from_length/from_element: array, from_off: int, to/to_length/to_element: array, to_off: int, count: int,

@@ -1,6 +1,6 @@
 //! Collective call whose blocks have one length.
 
-use crate::choice::{Allgather, Allreduce, Alltoall, Bcast, Case, Choices, Rooted};
+use crate::choice::{Allgather, Allreduce, Alltoall, Bcast, Case, Choices, Reduce, Rooted};
 use crate::group::Group;
 use crate::operation::Operation;
 use crate::schedule::Schedule;
@@ -82,6 +82,11 @@ impl UniformCall {
             Call::Bcast { root } => (choices.bcast(&case) == Bcast::Linear, root),
             Call::Gather { root } => (choices.gather(&case) == Rooted::Linear, root),
             Call::Scatter { root } => (choices.scatter(&case) == Rooted::Linear, root),
+            Call::Reduce { root, operation } => {
+                let case =
+                    Case::of_reduction(Group { rank: 0, size }, self.count, operation, self.element_len);
+                (choices.reduce(&case) == Reduce::Direct, root)
+            }
             _ => (false, 0),
         };
         is_linear.then_some(root)

@@ -157,7 +157,7 @@ pub(crate) fn sum(from: &[u8], into: &mut [u8], _: bool) {
 }
 
 /// An operation whose result shows order and grouping.
-fn mix(from: &[u8], into: &mut [u8], is_lower: bool) {
+pub(crate) fn mix(from: &[u8], into: &mut [u8], is_lower: bool) {
     for (from, into) in from.iter().zip(into) {
         let (left, right) = if is_lower { (*from, *into) } else { (*into, *from) };
         *into = left.wrapping_mul(3).rotate_left(1) ^ right.wrapping_mul(5);
@@ -200,7 +200,7 @@ fn elements_move_between_all_ranks(fixture: &TransportFixture) {
 }
 
 /// The order is that of recursive doubling: the pairs of the fold, then neighbours.
-fn in_tree_order(mut vectors: Vec<Vec<u8>>) -> Vec<u8> {
+pub(crate) fn in_tree_order(mut vectors: Vec<Vec<u8>>) -> Vec<u8> {
     let join = |pair: &[Vec<u8>]| {
         let mut joined = pair[0].clone();
         pair[1..].iter().for_each(|right| mix(right, &mut joined, false));

@@ -2,9 +2,9 @@
 
 use mpjdev_buffer::Type;
 use mpjdev_engine::{DeviceError, Uninterruptible};
-use mpjdev_schedule::{Call, Placement, UniformCall};
+use mpjdev_schedule::{Call, Operation, Placement, UniformCall};
 
-use super::collective_data::{choices, group, run_steps, sum, vector};
+use super::collective_data::{choices, group, in_tree_order, mix, run_steps, sum, vector};
 use crate::rank_harness::{Job, RankHarness, amount, run};
 use crate::transport_fixtures::{TransportFixture, for_every_fixture};
 
@@ -13,6 +13,8 @@ for_every_fixture![
     a_root_that_runs_ahead_keeps_its_calls_apart,
     fewer_elements_leave_those_behind_them_and_more_are_an_error,
     a_member_that_has_finished_ends_the_gather_of_its_root,
+    vectors_are_reduced_by_steps_or_without_them,
+    a_longer_vector_in_a_scan_is_an_error_of_the_ranks_that_need_it,
 ];
 
 fn call(call: Call, count: usize) -> UniformCall {
@@ -167,5 +169,74 @@ fn a_member_that_has_finished_ends_the_gather_of_its_root(fixture: &TransportFix
         }
         harness.post_note(&format!("rank {}", harness.rank()));
         (0..2).for_each(|rank| harness.wait_for_note(&format!("rank {rank}")));
+    });
+}
+
+/// Runs a reduction without a schedule, if that is possible. Returns the octets of this rank after it.
+fn reduce_short(harness: &RankHarness, call: &UniformCall) -> Result<Option<Vec<u8>>, DeviceError> {
+    let mut octets = vector(harness.rank(), 0..call.count);
+    let is_done = harness.comm.combine_short(
+        call,
+        &choices(&harness.comm),
+        (Type::Byte, &mut octets),
+        &mut Uninterruptible,
+        &mut |right, left| mix(right, left, false),
+    )?;
+    Ok(is_done.then_some(octets))
+}
+
+/// Both ways combine in one order, so the bits are the same. Ranks that are apart reduce by a tree only.
+fn vectors_are_reduced_by_steps_or_without_them(fixture: &TransportFixture) {
+    let operation = Operation { unit: 1, is_commutative: true, is_exact: false, is_divisible: true };
+    for ranks in [1, 2, 3, 7] {
+        run(fixture, ranks, |harness| {
+            let comm = &harness.comm;
+            let is_intra_node = matches!(comm.placement(), Placement::OneMachine { .. });
+            for (round, len) in (0..).zip([8, 0, 1, 1000, 1024, 1025].repeat(amount(1, 50))) {
+                let root = round % ranks as u32;
+                let steps = |call: &UniformCall| {
+                    let schedule = call.schedule(group(comm), &choices(comm));
+                    run_steps(harness, &schedule, mix, &mut || true).expect("complete").concat()
+                };
+                let reduce = call(Call::Reduce { root, operation }, len);
+                let is_short = (round + harness.rank()).is_multiple_of(2);
+                let short = is_short.then(|| reduce_short(harness, &reduce).expect("complete")).flatten();
+                assert!(short.is_some() || !is_short || len > 1024 || !is_intra_node, "{len} octets");
+                let result = short.unwrap_or_else(|| steps(&reduce));
+                let vectors = (0..ranks as u32).map(|rank| vector(rank, 0..len)).collect();
+                let is_checked = harness.rank() == root && is_intra_node;
+                assert!(!is_checked || result == in_tree_order(vectors), "{len} octets at {root}");
+
+                let scan = call(Call::Scan, len);
+                let expected = steps(&scan);
+                match reduce_short(harness, &scan).expect("complete") {
+                    Some(prefix) => assert!(prefix == expected, "scan of {len} octets"),
+                    None => {
+                        assert!(len > 1024 || ranks > 4, "{len} octets");
+                        assert!(steps(&scan) == expected, "scan of {len} octets");
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Rank 1 sends its vector, which is longer than those of the others, before it receives that of rank 0.
+fn a_longer_vector_in_a_scan_is_an_error_of_the_ranks_that_need_it(fixture: &TransportFixture) {
+    run(fixture, 4, |harness| {
+        for len in [8, 1000] {
+            let own = if harness.rank() == 1 { len + 1 } else { len };
+            let ended = reduce_short(harness, &call(Call::Scan, own));
+            match harness.rank() {
+                0 => assert_eq!(ended, Ok(Some(vector(0, 0..len)))),
+                1 => assert_eq!(ended, Err(DeviceError::OtherOperation { rank: 0 })),
+                2 => {
+                    assert!(matches!(ended, Err(DeviceError::Truncated { source_rank: 1, .. })), "{ended:?}")
+                }
+                _ => assert_eq!(ended, Err(DeviceError::OperationFailed { rank: 1 })),
+            }
+            let next = reduce_short(harness, &call(Call::Scan, len));
+            assert!(matches!(next, Ok(Some(_))), "{next:?}");
+        }
     });
 }

@@ -19,7 +19,9 @@ use crate::handle;
 
 use super::blocks::Blocks;
 use super::program::{Plan, run};
-use super::{ALLGATHER, ALLREDUCE, ALLTOALL, Arguments, GATHER, SCATTER, checked_root, choices, reduce};
+use super::{
+    ALLGATHER, ALLREDUCE, ALLTOALL, Arguments, GATHER, REDUCE, SCAN, SCATTER, checked_root, choices,
+};
 
 /// Octets of a vector for which a smaller place is prepared.
 const ONE_LINE: usize = 64;
@@ -28,24 +30,62 @@ const ONE_LINE: usize = 64;
 #[repr(align(64))]
 struct Place<const N: usize>([u8; N]);
 
-/// Replaces the elements of each rank by the combination of those of all.
-pub(crate) fn allreduce(env: &mut Env, comm: i64, op: i32, elements: Array) -> Answer<()> {
+/// Replaces the elements of the ranks that get a result by the combination of those of all, or of those up to
+/// this rank.
+pub(crate) fn reduce(
+    env: &mut Env,
+    comm: i64,
+    how: i32,
+    root: i32,
+    op: i32,
+    mut elements: Array,
+) -> Answer<()> {
     handle::with_comm(comm, |comm| {
         let octets = elements.len() * elements.element().size();
         let is_done = match operator_of(op, &elements) {
             None => false,
+            Some(_) if octets > VECTOR_MAX => false,
+            Some(operator) if how != ALLREDUCE => {
+                combine_messages(env, comm, (how, root), operator, &mut elements)?
+            }
             Some(operator) if octets <= ONE_LINE => {
                 reduce_vectors::<ONE_LINE>(env, comm, operator, &elements)?
             }
-            Some(operator) => {
-                octets <= VECTOR_MAX && reduce_vectors::<VECTOR_MAX>(env, comm, operator, &elements)?
-            }
+            Some(operator) => reduce_vectors::<VECTOR_MAX>(env, comm, operator, &elements)?,
         };
         match is_done {
             true => Ok(()),
-            false => reduce_messages(env, comm, op, &elements),
+            false => reduce_messages(env, comm, (how, root), op, &elements),
         }
     })
+}
+
+/// Reduces vectors to a root, or up to each rank. False, and nothing has happened, if that needs a schedule.
+fn combine_messages(
+    env: &mut Env,
+    comm: &Comm,
+    (how, root): (i32, i32),
+    (operator, element): (Operator, Element),
+    elements: &mut Array,
+) -> Answer<bool> {
+    let operation = operation(operator, element);
+    let call = match how {
+        REDUCE => Call::Reduce { root: checked_root(comm, root)?, operation },
+        SCAN => Call::Scan,
+        _ => return Ok(false),
+    };
+    let (count, base) = (elements.len(), elements.element());
+    let call = UniformCall { call, count, element_len: base.size() };
+    let vector = (base, elements.bounced_octets());
+    let mut combine = |right: &[u8], left: &mut [u8]| {
+        mpjdev_reduction::combine(operator, element, right, left, false);
+    };
+    Ok(comm.combine_short(&call, &choices(comm)?, vector, &mut || env.may_wait(), &mut combine)?)
+}
+
+fn operation(operator: Operator, element: Element) -> Operation {
+    let (unit, is_exact) = (operator.unit(), element.is_exact());
+    Operation { unit, is_commutative: true, is_exact, is_divisible: true }
 }
 
 /// The datatype of the elements.
@@ -63,10 +103,16 @@ fn operator_of(op: i32, elements: &Array) -> Option<(Operator, Element)> {
 
 /// Out of line, so that an exchange in slots stays short.
 #[inline(never)]
-fn reduce_messages(env: &mut Env, comm: &Arc<Comm>, op: i32, elements: &Array) -> Answer<()> {
+fn reduce_messages(
+    env: &mut Env,
+    comm: &Arc<Comm>,
+    (how, root): (i32, i32),
+    op: i32,
+    elements: &Array,
+) -> Answer<()> {
     let arguments = Arguments {
-        how: ALLREDUCE,
-        root: 0,
+        how,
+        root,
         datatype: datatype(elements),
         from: elements,
         from_off: 0,
@@ -75,7 +121,7 @@ fn reduce_messages(env: &mut Env, comm: &Arc<Comm>, op: i32, elements: &Array) -
         count: elements.len() as i32,
         counts: None,
     };
-    reduce(env, comm, op, &arguments)
+    super::reduce(env, comm, op, &arguments)
 }
 
 /// Reduces vectors in slots. False, and nothing has happened, if they have to be messages.
@@ -85,10 +131,9 @@ fn reduce_vectors<const N: usize>(
     (operator, element): (Operator, Element),
     elements: &Array,
 ) -> Answer<bool> {
-    let (unit, is_exact) = (operator.unit(), element.is_exact());
-    let operation = Operation { unit, is_commutative: true, is_exact, is_divisible: true };
     let (count, element_len) = (elements.len(), elements.element().size());
-    let call = UniformCall { call: Call::Allreduce { operation }, count, element_len };
+    let call = Call::Allreduce { operation: operation(operator, element) };
+    let call = UniformCall { call, count, element_len };
     let ranks = comm.size() as u32;
     exchange::<N>(env, comm, &call, elements, count, &mut |vectors| {
         let mut result = Place([0; N]);

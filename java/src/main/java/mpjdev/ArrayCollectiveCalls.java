@@ -85,11 +85,12 @@ final class ArrayCollectiveCalls {
     private static void reduceHere(ArrayCollectives comm, int how, int root, Op op, int type, Object from, int fromOff,
             Object to, int toOff, int count) {
         try {
-            Object result = how == Native.REDUCE && !isRoot(comm, root) ? from : to;
+            boolean hasResult = how != Native.REDUCE || isRoot(comm, root);
+            Object result = hasResult ? to : from;
             int fromLength = Array.getLength(from);
             int resultLength = Array.getLength(result);
-            if (how == Native.ALLREDUCE && ShortCollectives.allreduce(comm.handle(), op.ordinal(), type, from,
-                    fromLength, fromOff, result, resultLength, toOff, count)) {
+            if (ShortCollectives.reduce(comm.handle(), how, hasResult, root, op.ordinal(), type, from, fromLength, fromOff,
+                    result, resultLength, toOff, count)) {
                 return;
             }
             Native.reduce(comm.handle(), how, root, op.ordinal(), datatype(type), from, fromLength, type, fromOff,

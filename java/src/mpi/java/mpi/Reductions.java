@@ -51,7 +51,8 @@ final class Reductions {
                         datatype.element, fromOff, to, toLength, toElement, toOff, count, counts, counts.length, function,
                         function.low, function.length, datatype.element, function.high, function.length, datatype.element,
                         function.base);
-            } else if (!allreduceShort(comm, how, op, datatype, from, fromLength, fromOff, to, toLength, toOff, count)) {
+            } else if (datatype.unit == 0 || !ShortCollectives.reduce(comm.handle(), how, hasResult, root, op.nativeCode(),
+                    datatype.element, from, fromLength, fromOff, to, toLength, toOff, datatype.elements(count))) {
                 Native.reduce(comm.handle(), how, root, op.nativeCode(), datatype.handle(), from, fromLength,
                         datatype.element, fromOff, to, toLength, toElement, toOff, count, counts, counts.length);
             }
@@ -61,14 +62,6 @@ final class Reductions {
             Reference.reachabilityFence(comm);
             Reference.reachabilityFence(datatype);
         }
-    }
-
-    /** Combines short vectors of items without gaps at all ranks. Returns whether they are such vectors. */
-    private static boolean allreduceShort(CommCore comm, int how, Op op, Datatype datatype, Object from,
-            int fromLength, int fromOff, Object to, int toLength, int toOff, int count) {
-        return how == Native.ALLREDUCE && datatype.unit != 0
-                && ShortCollectives.allreduce(comm.handle(), op.nativeCode(), datatype.element, from, fromLength, fromOff,
-                        to, toLength, toOff, datatype.elements(count));
     }
 
     /** Returns the sum of the items of all parts, the first of which belong to the ranks. */

@@ -788,10 +788,12 @@ public final class Native {
     public static native void moveBounced(long comm, int how, long address, int count, int element);
 
     /**
-     * Replaces the elements in the {@link BounceBuffer} of the calling thread by the combination of those of
-     * all ranks. Blocks. Operations as for {@link #reduce}.
+     * Replaces the elements in the {@link BounceBuffer} of the calling thread by a result, if the rank gets
+     * one, as {@code how} says: {@link #REDUCE}, {@link #ALLREDUCE} or {@link #SCAN}. Blocks. Operations as
+     * for {@link #reduce}.
      */
-    public static native void allreduceBounced(long comm, int op, long address, int count, int element);
+    public static native void reduceBounced(long comm, int how, int root, int op, long address, int count,
+            int element);
 
     /**
      * As {@link #reduce}, by a combiner. It finds the vector of the lower ranks in {@code low} and that of

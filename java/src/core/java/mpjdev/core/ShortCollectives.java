@@ -126,9 +126,13 @@ public final class ShortCollectives {
     }
 
     /**
-     * Combines elements of all ranks by a predefined operation.
+     * Combines elements of the ranks by a predefined operation.
      *
      * @param comm native communicator
+     * @param how {@link Native#REDUCE}, {@link Native#ALLREDUCE} or {@link Native#SCAN}; no other call is
+     *     made
+     * @param hasResult whether this rank gets a result; otherwise the array for it is not used
+     * @param root root of a call that has one
      * @param op code of the operation
      * @param type type code of both arrays
      * @param from array to combine
@@ -140,9 +144,10 @@ public final class ShortCollectives {
      * @param count number of elements
      * @return whether it was made
      */
-    public static boolean allreduce(long comm, int op, int type, Object from, int fromLength, int fromOff, Object to,
-            int toLength, int toOff, int count) {
-        if (count > BounceBuffer.elements(type, LONGEST) || toOff < 0 || toOff > toLength - count) {
+    public static boolean reduce(long comm, int how, boolean hasResult, int root, int op, int type, Object from,
+            int fromLength, int fromOff, Object to, int toLength, int toOff, int count) {
+        if (how == Native.REDUCE_SCATTER || count > BounceBuffer.elements(type, LONGEST)
+                || hasResult && (toOff < 0 || toOff > toLength - count)) {
             return false;
         }
         BounceBuffer bounce = BounceBuffer.of(type, fromLength, fromOff, count);
@@ -150,8 +155,10 @@ public final class ShortCollectives {
             return false;
         }
         bounce.put(from, type, fromOff, count);
-        Native.allreduceBounced(comm, op, bounce.address, count, type);
-        bounce.get(to, type, toOff, count);
+        Native.reduceBounced(comm, how, root, op, bounce.address, count, type);
+        if (hasResult) {
+            bounce.get(to, type, toOff, count);
+        }
         return true;
     }
 
