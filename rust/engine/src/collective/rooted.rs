@@ -16,7 +16,7 @@ use crate::comm::Comm;
 use crate::error::DeviceError;
 use crate::request::RequestId;
 
-/// Ranks of the largest scan. In a longer one the first ranks run ahead, and wait for room in the queues.
+/// Ranks of the largest scan. Larger ones have gained nothing (decision 0068).
 const SCAN_RANKS_MAX: usize = 4;
 
 impl Comm {
