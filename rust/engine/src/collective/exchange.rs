@@ -71,7 +71,7 @@ impl Label {
     }
 }
 
-/// A vector that a rank has not published, and what it has in its place.
+/// The reason why the vector of a rank cannot be used.
 pub(super) enum Refusal {
     /// A vector that does not fit, or its part in another operation.
     Misfit(DeviceError),
@@ -275,7 +275,7 @@ impl Exchange<'_> {
     /// # Errors
     /// The rank takes part in another operation; a member has ended; the operation was abandoned;
     /// interrupted.
-    pub(super) fn await_part(
+    pub(super) fn await_arrival(
         &self,
         source: u32,
         tag: i32,

@@ -1,6 +1,7 @@
 //! Calls with a root and short blocks, and scans, without an area and its schedule.
 //!
 //! Their messages go between memory of the caller and the queues.
+//!
 //! The rank does what [`Comm::run_call`] would do at the same call: other ranks may take that way.
 
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
@@ -55,8 +56,8 @@ impl Comm {
     }
 
     /// Runs a reduction to a root, or a scan. `octets` are the vector of this rank, and then the result if it
-    /// gets one. Else as [`run_rooted`](Self::run_rooted). `combine` combines the right operand, its first
-    /// argument, with the other one.
+    /// gets one. Otherwise as [`run_rooted`](Self::run_rooted). `combine` combines the right operand, its
+    /// first argument, with the other one.
     ///
     /// # Errors
     /// As for [`run_schedule`](Self::run_schedule).

@@ -59,7 +59,6 @@ impl Comm {
             return Ok(false);
         }
         assert_eq!(own.len(), len * element.size(), "octets of {call:?}");
-        // A member that has ended is the other way's concern until this call has begun.
         self.check_next_collective(true)?;
         let Some(exchange) = self.begin_exchange_of_slots() else { return Ok(false) };
         let exchanged = self.pass_vectors(exchange, element, own, wait_control);
@@ -76,7 +75,7 @@ impl Comm {
         }
     }
 
-    /// Publishes a vector and waits for those of all ranks. Returns why they cannot be used.
+    /// Publishes a vector and waits for those of all ranks. Returns the reason why they cannot be used.
     fn pass_vectors(
         &self,
         exchange: Exchange<'_>,
@@ -91,7 +90,7 @@ impl Comm {
         for source in (0..self.size() as u32).filter(|source| *source != self.rank()) {
             if !exchange.poll(source, &mut has_woken) {
                 let capacity = MESSAGE_OVERHEAD + own.len() + 8;
-                if let Arrival::ByMessage(_) = exchange.await_part(source, tag, capacity, wait_control)? {
+                if let Arrival::ByMessage(_) = exchange.await_arrival(source, tag, capacity, wait_control)? {
                     return Err(exchange.other_operation(source));
                 }
             }

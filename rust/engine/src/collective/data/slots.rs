@@ -47,7 +47,7 @@ impl DataRun<'_> {
             }
             let capacity = (MESSAGE_OVERHEAD + into.len * self.element.size() + 8).max(FAILURE_MAX);
             let mut keep_waiting = || self.caller.keep_waiting();
-            match exchange.await_part(source, self.tag, capacity, &mut keep_waiting)? {
+            match exchange.await_arrival(source, self.tag, capacity, &mut keep_waiting)? {
                 Arrival::InSlot => {}
                 Arrival::ByMessage(message) => return Ok(Published::ByMessage(message)),
             }
