@@ -2,10 +2,10 @@
 
 use mpjdev_buffer::Type;
 use mpjdev_engine::{DeviceError, Uninterruptible};
-use mpjdev_schedule::{Call, Operation, UniformCall, allreduce, combine_vectors};
+use mpjdev_schedule::{Call, Operation, UniformCall, allgather, allreduce, combine_vectors};
 
 use crate::rank_harness::{Job, RankHarness, amount, run};
-use crate::suite::collective_data::{choices, group, run_steps, sum, vector};
+use crate::suite::collective_data::{choices, group, run_program, run_steps, sum, vector};
 use crate::transport_fixtures::SHM;
 
 const OPERATION: Operation = Operation { unit: 1, is_commutative: true, is_exact: true, is_divisible: true };
@@ -149,6 +149,39 @@ fn vectors_of_different_lengths_are_errors_of_both_and_the_next_operation_works(
                 }
             }
             assert_eq!(reduce(harness, way, 5).map(|vector| vector.len()), Ok(5));
+        }
+    });
+}
+
+#[test]
+fn long_vectors_of_different_lengths_are_errors_of_both_and_the_next_operation_works() {
+    run(&SHM, 2, |harness| {
+        let gather = |len| {
+            let steps = allgather(group(&harness.comm), len, 1, &choices(&harness.comm));
+            run_steps(harness, &steps, sum, &mut || true)
+        };
+        for (longer, shorter) in [(2000, 1025), (32_768, 32_767), (1025, 1024)] {
+            match (harness.rank(), gather(if harness.rank() == 0 { longer } else { shorter })) {
+                (0, ended) => assert_eq!(ended, Err(DeviceError::OtherOperation { rank: 1 })),
+                (_, ended) => {
+                    assert!(matches!(ended, Err(DeviceError::Truncated { source_rank: 0, .. })), "{ended:?}");
+                }
+            }
+            let (own, other) = (harness.rank() as usize, 1 - harness.rank());
+            let blocks = gather(longer).expect("complete");
+            assert!(blocks[1 - own] == vector(other, 0..longer), "{longer} octets");
+        }
+    });
+}
+
+#[test]
+fn member_that_cannot_pack_its_vector_ends_the_operation_of_all() {
+    run(&SHM, 3, |harness| {
+        for len in [8, 1024, 1025, 32_768].repeat(amount(2, 100)) {
+            let steps = allgather(group(&harness.comm), len, 1, &choices(&harness.comm));
+            let ended = run_program(harness, &steps, sum, harness.rank() != 1, &mut || true);
+            assert_eq!(ended, Err(DeviceError::OperationFailed { rank: 1 }), "{len} octets");
+            assert!(run_steps(harness, &steps, sum, &mut || true).is_ok(), "{len} octets");
         }
     });
 }

@@ -3,7 +3,7 @@
 use crate::blocks::{Blocks, own_block};
 use crate::choice::{Alltoall, Case, Choices};
 use crate::group::Group;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, TakenPart};
 use crate::step::Run;
 
 /// Sends `count` elements to each rank, each of `element_len` octets, and receives as many.
@@ -39,19 +39,16 @@ pub fn alltoallv(
 /// Sends all blocks to all ranks. Each takes its own one out of the blocks of each other rank.
 fn direct(group: Group, count: usize) -> Schedule {
     let (rank, size) = (group.rank as usize, group.size as usize);
-    let all = |at: usize| Run { start: at * size * count, len: size * count };
-    let block = |blocks: Run, at: usize| Run { start: blocks.start + at * count, len: count };
-    // The own blocks come first, then those of the others in rank order.
-    let place = |source: usize| if source < rank { source + 1 } else { source };
-    let input = (0..size).map(|dest| block(all(0), dest)).collect();
-    let output = (0..size).map(|source| match source == rank {
-        true => block(all(0), rank),
-        false => block(all(place(source)), rank),
-    });
-    let mut schedule = Schedule::new(size * size * count, input, output.collect());
+    let block = |at: usize| Run { start: at * count, len: count };
+    // The blocks that this rank sends come first, then those of the others in rank order.
+    let place = |source: usize| size + if source < rank { source } else { source - 1 };
+    let output = (0..size).map(|source| block(if source == rank { rank } else { place(source) }));
+    let mut schedule =
+        Schedule::new((2 * size - 1) * count, (0..size).map(block).collect(), output.collect());
     schedule.is_exchange = true;
-    schedule.send_to_ranks(0..group.size, all(0));
-    group.others().for_each(|source| schedule.receive(source, all(place(source as usize))));
+    schedule.taken = Some(TakenPart { skip: rank * count, of: size * count });
+    schedule.send_to_ranks(0..group.size, Run { start: 0, len: size * count });
+    group.others().for_each(|source| schedule.store(source, block(place(source as usize))));
     schedule
 }
 

@@ -10,6 +10,8 @@ use crate::operation::Operation;
 use crate::placement::{Placement, Sites};
 
 const KIB: usize = 1 << 10;
+/// Octets of the longest vector that a rank publishes in a slot.
+const LONG_SLOT: usize = 32 * KIB;
 
 /// Call that an algorithm is chosen for.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +157,8 @@ pub(crate) enum Allreduce {
 /// Algorithms of reduce_scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReduceScatter {
+    /// Whole vectors to all ranks. Each combines its block of them in the order of a tree.
+    WholeVectors,
     /// Each block to its rank, which combines them in the order of a tree.
     Direct,
     /// Exchanges of halves of the vector.
@@ -217,10 +221,7 @@ const ALLTOALL: [Row<Alltoall>; 4] = [
         Alltoall::Direct,
         "direct",
         |c| c.is_uniform,
-        |c| {
-            let blocks = c.ranks as usize * c.octets;
-            c.has_slots && blocks <= KIB && c.ranks as usize * blocks <= 4 * KIB
-        },
+        |c| c.has_slots && c.ranks as usize * c.octets <= LONG_SLOT,
     ),
     Row(Alltoall::Bruck, "bruck", |c| c.is_uniform, |c| c.octets <= 256 && c.ranks >= 8 && !INTRA_NODE(c)),
     Row(Alltoall::Shifted, "shifted", ALWAYS, |c| c.octets <= 32 * KIB || INTRA_NODE(c)),
@@ -252,7 +253,8 @@ const ALLREDUCE: [Row<Allreduce>; 7] = [
     Row(Allreduce::Ring, "ring", IN_ANY_ORDER, NEVER),
 ];
 
-const REDUCE_SCATTER: [Row<ReduceScatter>; 4] = [
+const REDUCE_SCATTER: [Row<ReduceScatter>; 5] = [
+    Row(ReduceScatter::WholeVectors, "whole-vectors", DIVISIBLE, |c| c.has_slots && c.octets <= LONG_SLOT),
     Row(ReduceScatter::Direct, "direct", DIVISIBLE, |c| {
         INTRA_NODE(c) && (c.octets > 8 * KIB || c.ranks <= 4)
     }),
@@ -270,7 +272,8 @@ const REDUCE_SCATTER: [Row<ReduceScatter>; 4] = [
 /// - `MPJDEV_COLL_REDUCE`: `hierarchical`, `direct`, `direct-blocks`, `binomial`, `rabenseifner`
 /// - `MPJDEV_COLL_ALLREDUCE`: `hierarchical`, `reduce-bcast`, `direct`, `direct-blocks`,
 ///   `recursive-doubling`, `rabenseifner`, `ring`
-/// - `MPJDEV_COLL_REDUCE_SCATTER`: `direct`, `recursive-halving`, `pairwise`, `reduce-scatterv`
+/// - `MPJDEV_COLL_REDUCE_SCATTER`: `whole-vectors`, `direct`, `recursive-halving`, `pairwise`,
+///   `reduce-scatterv`
 ///
 /// `ALLGATHER` is for allgatherv, too, and `ALLTOALL` for alltoallv.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -492,10 +495,11 @@ mod tests {
         assert_eq!(choices.allreduce(&case(9, 512)), Allreduce::Direct);
         assert_eq!(choices.allreduce(&case(9, 516)), Allreduce::RecursiveDoubling);
         assert_eq!(choices.allreduce(&Case { is_divisible: false, ..case(8, 8) }), Allreduce::ReduceBcast);
-        assert_eq!(choices.alltoall(&case(8, 64)), Alltoall::Direct);
-        assert_eq!(choices.alltoall(&case(8, 65)), Alltoall::Shifted);
-        assert_eq!(choices.alltoall(&case(2, 512)), Alltoall::Direct);
-        assert_eq!(choices.alltoall(&case(2, 513)), Alltoall::Shifted);
+        assert_eq!(choices.alltoall(&case(8, 4 << 10)), Alltoall::Direct);
+        assert_eq!(choices.alltoall(&case(8, (4 << 10) + 1)), Alltoall::Shifted);
+        assert_eq!(choices.alltoall(&case(2, 16 << 10)), Alltoall::Direct);
+        assert_eq!(choices.reduce_scatter(&case(8, 32 << 10)), ReduceScatter::WholeVectors);
+        assert_eq!(choices.reduce_scatter(&case(8, (32 << 10) + 4)), ReduceScatter::Direct);
         assert_eq!(choices.alltoall(&Case { is_uniform: false, ..case(8, 8) }), Alltoall::Shifted);
     }
 

@@ -70,6 +70,6 @@ pub use reduce::reduce;
 pub use reduce_scatter::reduce_scatter;
 pub use scan::scan;
 pub use scatter::{scatter, scatterv};
-pub use schedule::Schedule;
+pub use schedule::{Schedule, TakenPart};
 pub use step::{Run, Step};
 pub use tree_order::combine_vectors;

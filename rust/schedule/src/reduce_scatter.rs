@@ -8,9 +8,10 @@ use crate::direct::combine_blocks;
 use crate::fold::Fold;
 use crate::group::Group;
 use crate::operation::Operation;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, TakenPart};
 use crate::step::Run;
 use crate::tree::Node;
+use crate::tree_order::combine_all;
 
 /// Combines vectors whose elements, each of `element_len` octets, are `counts[k]` for each rank `k` in turn.
 /// Each rank gets its part of the result.
@@ -26,6 +27,14 @@ pub fn reduce_scatter(
     let vector = Run { start: 0, len: blocks.len() };
     let mut schedule = Schedule::new(blocks.len(), vec![vector], vec![blocks.run(group.rank)]);
     match choices.reduce_scatter(&Case::of_reduction(group, blocks.len(), operation, element_len)) {
+        ReduceScatter::WholeVectors => {
+            let own = blocks.run(group.rank);
+            schedule.is_exchange = true;
+            schedule.taken = Some(TakenPart { skip: own.start, of: vector.len });
+            schedule.send_to_ranks(0..group.size, vector);
+            let result = combine_all(&mut schedule, group, own);
+            schedule.output = vec![result];
+        }
         ReduceScatter::Direct => {
             let result = combine_blocks(&mut schedule, group, &blocks);
             schedule.output = vec![result];

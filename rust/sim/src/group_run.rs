@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use mpjdev_schedule::{Run, Schedule, Step};
+use mpjdev_schedule::{Run, Schedule, Step, TakenPart};
 
 use crate::Random;
 
@@ -122,7 +122,11 @@ impl GroupRun<'_> {
             | Step::Store { source, into }
             | Step::ReceiveCombine { source, into, .. } => {
                 let queue = &mut self.queues[source as usize * size + rank];
-                let Some(message) = queue.pop_front() else { return false };
+                let Some(mut message) = queue.pop_front() else { return false };
+                if let Some(TakenPart { skip, of }) = state.schedule.taken {
+                    assert_eq!(message.len(), of, "{step:?} of rank {rank}");
+                    message = message[skip..][..into.len].to_vec();
+                }
                 assert_eq!(message.len(), into.len, "{step:?} of rank {rank}");
                 state.check_unstored(into);
                 if let Step::ReceiveCombine { is_lower, .. } = *step {

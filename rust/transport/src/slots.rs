@@ -6,8 +6,12 @@
 
 use std::fmt::Debug;
 
-/// Octets of the longest vector of a slot.
+use std::sync::atomic::AtomicU64;
+
+/// Octets of the longest short vector, which lies behind its stamp.
 pub const SLOT_MAX: usize = 1024;
+/// Octets of the longest vector of a slot. One that is not short lies in the long part of its slot.
+pub const LONG_SLOT_MAX: usize = 32 * 1024;
 
 /// The two slots of a rank for one communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,21 @@ pub trait Slots: Debug + Send + Sync {
     /// # Panics
     /// The vector is longer.
     fn publish(&self, pair: SlotPair, number: u64, label: u64, octets: &[u8]);
+
+    /// The long part of a slot of this rank, to be filled before the vector is
+    /// [published](Self::publish_long). The first call for a pair takes memory; `None` if the system has
+    /// none.
+    fn long_part(&self, pair: SlotPair, number: u64) -> Option<&[AtomicU64]>;
+
+    /// As [`publish`](Self::publish), for a vector in the [long part](Self::long_part) of its slot.
+    fn publish_long(&self, pair: SlotPair, number: u64, label: u64);
+
+    /// The words that begin with the `len` octets of a published vector. Its owner may change them at any
+    /// time.
+    ///
+    /// # Panics
+    /// There are more than [`LONG_SLOT_MAX`].
+    fn vector(&self, source: u32, pair: SlotPair, number: u64, len: usize) -> Option<&[AtomicU64]>;
 
     /// Wakes those of these ranks that are parked, so that they see what was published before.
     fn wake_readers(&self, readers: &[u32]);

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use mpjdev_buffer::{Message, Octets, Type};
 use mpjdev_engine::collective::{AheadOf, BlockPart, Caller};
 use mpjdev_engine::{Comm, DeviceError, Status, Uninterruptible};
-use mpjdev_schedule::{Choices, Group, Operation, Schedule, allgather, allreduce, alltoall, bcast, scan};
+use mpjdev_schedule::{
+    Choices, Group, Operation, Schedule, allgather, allreduce, alltoall, bcast, reduce_scatter, scan,
+};
 
 use crate::rank_harness::{Job, RankHarness, run};
 use crate::transport_fixtures::{Ability, TransportFixture, for_every_fixture};
@@ -14,6 +16,7 @@ use crate::transport_fixtures::{Ability, TransportFixture, for_every_fixture};
 for_every_fixture![
     placement_is_known_alike_to_all_ranks,
     elements_move_between_all_ranks,
+    ranks_take_their_parts_of_the_vectors_of_others,
     combined_vectors_have_the_same_bits_at_all_ranks,
     ranks_that_run_ahead_keep_their_operations_apart,
     members_of_more_communicators_than_slots_exchange_vectors,
@@ -22,8 +25,9 @@ for_every_fixture![
     an_interrupted_rank_ends_an_operation_with_data,
 ];
 
-/// Octets of a vector: nothing, inline, sent before they are packed, in several parts.
-const LENS: [usize; 5] = [0, 1, 700, 40_000, 300_000];
+/// Octets of a vector: nothing, inline, in the long part of a slot, sent before they are packed, in several
+/// parts.
+const LENS: [usize; 7] = [0, 1, 700, 5_001, 32_768, 40_000, 300_000];
 
 /// Communicators of a rank: more than it has slots for.
 const COMMS: usize = 20;
@@ -44,6 +48,7 @@ struct Vectors<'a> {
     input: Vec<Vec<u8>>,
     output: Vec<Vec<u8>>,
     combine: Combine,
+    can_pack: bool,
     keep_waiting: &'a mut dyn FnMut() -> bool,
 }
 
@@ -70,7 +75,7 @@ impl Caller for Vectors<'_> {
 
     fn pack(&mut self, part: BlockPart, place: Octets<'_>) -> bool {
         place.put_octets(&self.input[part.block][range(part)]);
-        true
+        self.can_pack
     }
 
     fn pack_ahead(&mut self, part: BlockPart, ahead: AheadOf<'_>, send_packed: &dyn Fn()) -> bool {
@@ -135,6 +140,17 @@ pub(crate) fn run_steps(
     combine: Combine,
     keep_waiting: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Vec<u8>>, DeviceError> {
+    run_program(harness, schedule, combine, true, keep_waiting)
+}
+
+/// The same of a program that perhaps fails to pack its elements.
+pub(crate) fn run_program(
+    harness: &RankHarness,
+    schedule: &Schedule,
+    combine: Combine,
+    can_pack: bool,
+    keep_waiting: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Vec<u8>>, DeviceError> {
     let mut at = 0;
     let input = schedule.input.iter().map(|run| {
         at += run.len;
@@ -142,7 +158,7 @@ pub(crate) fn run_steps(
     });
     let input = input.collect();
     let output = schedule.output.iter().map(|run| vec![0; run.len]).collect();
-    let mut vectors = Vectors { input, output, combine, keep_waiting };
+    let mut vectors = Vectors { input, output, combine, can_pack, keep_waiting };
     harness.comm.run_schedule("a test", schedule, &mut vectors)?;
     Ok(vectors.output)
 }
@@ -189,11 +205,50 @@ fn elements_move_between_all_ranks(fixture: &TransportFixture) {
                 for (source, block) in (0..).zip(&received).filter(|(source, _)| *source != rank) {
                     assert!(*block == vector(source, 0..len), "allgather of {len} from {source}");
                 }
-                let received = complete(harness, &alltoall(group(comm), len, 1, &choices(comm)), sum);
-                for (source, block) in (0..).zip(&received).filter(|(source, _)| *source != rank) {
-                    let start = rank as usize * len;
-                    assert!(*block == vector(source, start..start + len), "alltoall of {len} from {source}");
-                }
+            }
+        });
+    }
+}
+
+/// The choices of the table, and those by which each rank gets all elements of each other one.
+fn choices_of_parts(comm: &Comm) -> [Choices<'_>; 2] {
+    let value = |name: &str| match name {
+        "MPJDEV_COLL_ALLTOALL" => Some("direct".to_owned()),
+        "MPJDEV_COLL_REDUCE_SCATTER" => Some("whole-vectors".to_owned()),
+        _ => None,
+    };
+    let named = Choices::from_variables(value).expect("algorithms");
+    [choices(comm), named.placed(comm.placement())]
+}
+
+/// Counts of a vector with a block for each rank.
+fn counts(ranks: u32, len: usize) -> Vec<usize> {
+    (0..ranks as usize).map(|rank| if rank == 1 { 0 } else { len + rank }).collect()
+}
+
+/// Runs an alltoall and a reduce_scatter, and checks what this rank gets.
+fn take_parts(harness: &RankHarness, len: usize, choices: &Choices<'_>) {
+    let (comm, rank, ranks) = (&harness.comm, harness.rank(), harness.size());
+    let received = complete(harness, &alltoall(group(comm), len, 1, choices), sum);
+    for (source, block) in (0..).zip(&received) {
+        let start = rank as usize * len;
+        assert!(*block == vector(source, start..start + len), "alltoall of {len} from {source}");
+    }
+    let counts = counts(ranks, len);
+    let operation = Operation { unit: 1, is_commutative: true, is_exact: true, is_divisible: true };
+    let schedule = reduce_scatter(group(comm), &counts, operation, 1, choices);
+    let start = counts[..rank as usize].iter().sum::<usize>();
+    let block = |source| vector(source, start..start + counts[rank as usize]);
+    let mut expected = block(0);
+    (1..ranks).for_each(|source| sum(&block(source), &mut expected, false));
+    assert!(complete(harness, &schedule, sum) == [expected], "reduce_scatter of {counts:?}");
+}
+
+fn ranks_take_their_parts_of_the_vectors_of_others(fixture: &TransportFixture) {
+    for ranks in [1, 2, 5] {
+        run(fixture, ranks, |harness| {
+            for choices in choices_of_parts(&harness.comm) {
+                lens(fixture).iter().for_each(|len| take_parts(harness, *len, &choices));
             }
         });
     }
@@ -263,6 +318,7 @@ fn members_of_more_communicators_than_slots_exchange_vectors(fixture: &Transport
                 let schedule = allreduce(group(comm), len, operation, 1, &choices(comm));
                 let vectors = (0..3).map(|rank| vector(rank, 0..len)).collect();
                 assert!(complete(harness, &schedule, mix) == [in_tree_order(vectors)], "{len} octets");
+                take_parts(harness, 100 * len, &choices(comm));
             }
             drop(pairs);
         }

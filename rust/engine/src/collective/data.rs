@@ -16,7 +16,7 @@ mod tests;
 use mpjdev_buffer::layout::{PRIMARY_HEADER_LEN, SECTION_HEADER_LEN};
 use mpjdev_buffer::{Message, Octets, Type};
 use mpjdev_proto::collective::data_tag;
-use mpjdev_schedule::{Choices, Group, Placement, Run, Schedule, Step, UniformCall};
+use mpjdev_schedule::{Choices, Group, Placement, Run, Schedule, Step, TakenPart, UniformCall};
 
 use super::exchange::Exchange;
 use crate::collective_state::KeptSchedule;
@@ -84,12 +84,14 @@ impl Comm {
         let is_exchange = self.has_slots() && area::fits_slots(schedule, element.size());
         let exchange = if is_exchange { self.begin_exchange() } else { None };
         let area = Area::new(schedule, element.size(), exchange.is_some());
+        let taken = schedule.taken;
         let mut run = DataRun {
             comm: self,
             tag,
             caller,
             area,
             exchange,
+            taken,
             has_woken: false,
             element,
             sends: Vec::new(),
@@ -130,6 +132,8 @@ struct DataRun<'a> {
     area: Area<'a>,
     /// The exchange in slots that the operation is.
     exchange: Option<Exchange<'a>>,
+    /// The part that this rank takes of each vector.
+    taken: Option<TakenPart>,
     /// Whether the readers of this rank's vector were woken.
     has_woken: bool,
     element: Type,
@@ -214,6 +218,11 @@ impl DataRun<'_> {
         if !is_done {
             self.failed_at.get_or_insert(self.comm.world_rank());
         }
+    }
+
+    /// Elements of the vector that a step for these takes them of.
+    fn sent_len(&self, into: Run) -> usize {
+        self.taken.map_or(into.len, |taken| taken.of)
     }
 
     fn fetch(&mut self, run: Run) -> Result<(), DeviceError> {

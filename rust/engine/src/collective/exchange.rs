@@ -1,12 +1,12 @@
-//! An exchange in slots in progress: this rank publishes a short vector, and reads those of all others.
+//! An exchange in slots in progress: this rank publishes a vector, and reads those of all others.
 
 use std::sync::Arc;
 
 use mpjdev_buffer::layout::{MESSAGE_OVERHEAD, SECTION_HEADER_LEN};
-use mpjdev_buffer::{BufferError, Message, SectionHeader, Type};
+use mpjdev_buffer::{BufferError, Message, Octets, SectionHeader, SlabError, Type};
 use mpjdev_proto::context::collective;
 use mpjdev_schedule::Placement;
-use mpjdev_transport::slots::{Awaited, Slots};
+use mpjdev_transport::slots::{Awaited, LONG_SLOT_MAX, Slots};
 use mpjdev_transport::wait::WaitControl;
 
 use super::posted::Posted;
@@ -141,7 +141,7 @@ impl Comm {
     }
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
     /// The number of this exchange in its communicator.
     pub(super) fn number(&self) -> u64 {
         self.number
@@ -151,9 +151,33 @@ impl Exchange<'_> {
     pub(super) fn publish(&self, label: Label, octets: &[u8]) -> bool {
         let Some(own) = self.exchanges.own() else { return false };
         self.slots.publish(own, self.number, label.word(), octets);
+        self.count(label);
+        true
+    }
+
+    fn count(&self, label: Label) {
         let others = self.comm.all_members().iter().filter(|world| **world != self.comm.world_rank());
         others.for_each(|world| mpjdev_profile::sent(*world, || label.payload_len()));
-        true
+    }
+
+    /// The place of a vector that is not short, to be filled before it is [published](Self::publish_long).
+    /// `None` if this rank has no slots.
+    ///
+    /// # Errors
+    /// The system has no memory for it.
+    pub(super) fn long_place(&self, len: usize) -> Result<Option<Octets<'a>>, DeviceError> {
+        let Some(own) = self.exchanges.own() else { return Ok(None) };
+        let memory = DeviceError::Memory(SlabError::System { asked: LONG_SLOT_MAX as u64 });
+        let words = self.slots.long_part(own, self.number).ok_or(memory)?;
+        Ok(Some(Octets::new(words, 0, len)))
+    }
+
+    /// Publishes the vector that is in its place.
+    pub(super) fn publish_long(&self, label: Label) {
+        if let Some(own) = self.exchanges.own() {
+            self.slots.publish_long(own, self.number, label.word());
+            self.count(label);
+        }
     }
 
     /// Whether a rank is known to send messages.
@@ -222,6 +246,13 @@ impl Exchange<'_> {
                 Err(Refusal::Misfit(self.other_operation(source)))
             }
         }
+    }
+
+    /// The `len` octets of the vector of a rank that has published, where they lie.
+    pub(super) fn octets(&self, source: u32, len: usize) -> Option<Octets<'a>> {
+        let Some(Way::Slots(pair)) = self.exchanges.way(source).get() else { return None };
+        let words = self.slots.vector(self.exchanges.world(source), *pair, self.number, len)?;
+        Some(Octets::new(words, 0, len))
     }
 
     /// Copies octets from `skip` on of the vector of a rank that has published.

@@ -74,7 +74,7 @@ impl Call {
             ),
             Call::ReduceScatter => (
                 "MPJDEV_COLL_REDUCE_SCATTER",
-                &["direct", "recursive-halving", "pairwise", "reduce-scatterv"],
+                &["whole-vectors", "direct", "recursive-halving", "pairwise", "reduce-scatterv"],
             ),
             Call::Scan => ("", &[]),
         }

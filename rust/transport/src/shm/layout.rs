@@ -16,15 +16,15 @@
 //!       10  slabs it has returned to p
 //!       11  whether it holds no slab of p's and reads none any more
 //!       12  for each pair of p's slots how often it has closed it, in 16 bits
-//!      then 40 KiB of slots for short vectors, see `slots`
+//!      then 40 KiB of slots for short vectors and 1 MiB of their long parts, see `slots`
 //!      then per rank p, 68 KiB: its queue to p, the ring of slabs that it returns to p
 //!      then slabs
 //! ```
 //!
-//! Pages of queues and slabs are allocated when they are needed.
+//! Pages of slots, queues and slabs are allocated when they are needed.
 
 /// "mpjdev" and a version. A segment of another version is rejected.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x06");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"mpjdev\x00\x07");
 
 pub(super) const RANK: usize = 1;
 pub(super) const RANKS: usize = 2;
@@ -100,9 +100,17 @@ pub(super) fn slots_at(ranks: usize) -> usize {
 /// Octets of the slots: whole pages.
 pub(super) const SLOTS_LEN: usize = 10 * PAGE;
 
+/// Offset of the long parts of the slots, in octets.
+pub(super) fn long_slots_at(ranks: usize) -> usize {
+    slots_at(ranks) + SLOTS_LEN
+}
+
+/// Octets of the long parts of the slots.
+pub(super) const LONG_SLOTS_LEN: usize = 1 << 20;
+
 /// Offset of the queue to a rank, in octets.
 pub(super) fn queue_at(ranks: usize, rank: u32) -> usize {
-    slots_at(ranks) + SLOTS_LEN + rank as usize * PAIR_LEN
+    long_slots_at(ranks) + LONG_SLOTS_LEN + rank as usize * PAIR_LEN
 }
 
 /// Offset of the ring of slabs returned to a rank, in octets.

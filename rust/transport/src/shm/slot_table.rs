@@ -1,6 +1,6 @@
 //! State of a rank about slots: which of its own are in use, and the vectors that its threads wait for.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use mpjdev_sys::sync::{LockRank, Mutex};
 
@@ -32,6 +32,8 @@ pub(super) struct SlotTable {
     pub(super) awaited: Mutex<Vec<Awaited>>,
     /// The length of `awaited`.
     pub(super) awaited_count: AtomicU32,
+    /// Whether the long parts of a pair are allocated.
+    pub(super) has_long_parts: [AtomicBool; PAIRS],
 }
 
 impl SlotTable {
@@ -40,6 +42,7 @@ impl SlotTable {
             uses: Mutex::new(LockRank::Slots, Default::default()),
             awaited: Mutex::new(LockRank::Leaf, Vec::new()),
             awaited_count: AtomicU32::new(0),
+            has_long_parts: Default::default(),
         }
     }
 }

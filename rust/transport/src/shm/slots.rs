@@ -1,4 +1,4 @@
-//! Slots of a rank for short vectors, in its segment.
+//! Slots of a rank for vectors, in its segment.
 //!
 //! ```text
 //! word   0  per pair: the context of its communicator; 0 before the first
@@ -6,10 +6,13 @@
 //!       32  per pair two slots of 17 lines:
 //!             0  stamp: the base plus the number of the vector
 //!             1  label
-//!             2  octets of the vector
+//!             2  octets of a short vector
+//!
+//! then per pair two long parts: octets of a longer vector
 //! ```
 //!
-//! The owner stores the stamp last, with release. A reader polls it. A short vector takes one cache line. The
+//! The owner stores the stamp last, with release. A reader polls it. A vector of some words takes one cache
+//! line. The long parts of a pair are allocated for its first long vector. The
 //! context of a pair that was given back stays until the pair is claimed again: a rank may have still to read
 //! the last vector. The pair is free when each other member has closed it as often as it was claimed.
 
@@ -18,10 +21,10 @@ use std::sync::atomic::{AtomicU64, fence};
 
 use mpjdev_buffer::octets::{copy_in, copy_out};
 
-use super::layout::{CLOSED, PAGE, SLOTS_LEN, slots_at};
+use super::layout::{CLOSED, LONG_SLOTS_LEN, PAGE, SLOTS_LEN, long_slots_at, slots_at};
 use super::slot_table::{PAIRS, Use, count_at};
 use super::transport::ShmTransport;
-use crate::slots::{Awaited, SLOT_MAX, SlotPair, Slots};
+use crate::slots::{Awaited, LONG_SLOT_MAX, SLOT_MAX, SlotPair, Slots};
 
 const CONTEXTS: usize = 0;
 const BASES: usize = PAIRS;
@@ -32,6 +35,10 @@ const OCTETS: usize = 2;
 /// Words of a slot: whole cache lines.
 const SLOT_WORDS: usize = (OCTETS + SLOT_MAX / 8).next_multiple_of(8);
 
+/// Octets of the long parts of a pair.
+const LONG_PAIR_LEN: usize = 2 * LONG_SLOT_MAX;
+
+const _: () = assert!(PAIRS * LONG_PAIR_LEN == LONG_SLOTS_LEN && LONG_PAIR_LEN.is_multiple_of(PAGE));
 const _: () = assert!((FIRST + 2 * PAIRS * SLOT_WORDS) * 8 <= SLOTS_LEN && SLOTS_LEN.is_multiple_of(PAGE));
 
 /// Index of the first word of the slot of a vector.
@@ -39,6 +46,17 @@ const _: () = assert!((FIRST + 2 * PAIRS * SLOT_WORDS) * 8 <= SLOTS_LEN && SLOTS
 fn slot_at(pair: SlotPair, number: u64) -> usize {
     let turn = pair.base.wrapping_add(number) as usize % 2;
     FIRST + (2 * (pair.index as usize % PAIRS) + turn) * SLOT_WORDS
+}
+
+/// Index of the first word of the long part of a slot, in the words of all long parts.
+fn long_part_at(pair: SlotPair, number: u64) -> usize {
+    let turn = pair.base.wrapping_add(number) as usize % 2;
+    (2 * (pair.index as usize % PAIRS) + turn) * LONG_SLOT_MAX / 8
+}
+
+/// The long part of the slot of a vector, in a segment.
+fn long_part_of(words: &[AtomicU64], ranks: usize, pair: SlotPair, number: u64) -> &[AtomicU64] {
+    &words[long_slots_at(ranks) / 8 + long_part_at(pair, number)..][..LONG_SLOT_MAX / 8]
 }
 
 #[inline(always)]
@@ -152,6 +170,32 @@ impl Slots for ShmTransport {
         slot[LABEL].store(label, Relaxed);
         copy_in(slot, OCTETS * 8, octets);
         slot[0].store(stamp(pair, number), Release);
+    }
+
+    fn long_part(&self, pair: SlotPair, number: u64) -> Option<&[AtomicU64]> {
+        let index = pair.index as usize % PAIRS;
+        if !self.slot_table.has_long_parts[index].load(Relaxed) {
+            let at = long_slots_at(self.job.ranks()) + index * LONG_PAIR_LEN;
+            self.pool.claim(at, LONG_PAIR_LEN).ok()?;
+            self.slot_table.has_long_parts[index].store(true, Relaxed);
+        }
+        Some(long_part_of(self.words(), self.job.ranks(), pair, number))
+    }
+
+    fn publish_long(&self, pair: SlotPair, number: u64, label: u64) {
+        let slot = &self.own_slots()[slot_at(pair, number)..][..SLOT_WORDS];
+        slot[LABEL].store(label, Relaxed);
+        slot[0].store(stamp(pair, number), Release);
+    }
+
+    fn vector(&self, source: u32, pair: SlotPair, number: u64, len: usize) -> Option<&[AtomicU64]> {
+        assert!(len <= LONG_SLOT_MAX, "{len} octets of a slot");
+        let slot = self.published_slot(source, pair, number)?;
+        if len <= SLOT_MAX {
+            return Some(&slot[OCTETS..]);
+        }
+        let peer = self.peers.get(source as usize)?.get()?;
+        Some(long_part_of(peer.words(), self.job.ranks(), pair, number))
     }
 
     #[inline]

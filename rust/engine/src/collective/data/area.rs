@@ -6,7 +6,7 @@ use std::cell::Cell;
 use mpjdev_buffer::{Octets, SlabError};
 use mpjdev_schedule::{Run, Schedule};
 use mpjdev_sys::scratch::Scratch;
-use mpjdev_transport::slots::SLOT_MAX;
+use mpjdev_transport::slots::{LONG_SLOT_MAX, SLOT_MAX};
 
 use super::caller::{BlockPart, Caller};
 use crate::collective::short_messages::SHORT_MAX;
@@ -44,9 +44,14 @@ pub(super) struct Area<'a> {
 
 /// Whether a schedule is an exchange of vectors that fit slots. All ranks know it alike.
 pub(super) fn fits_slots(schedule: &Schedule, size: usize) -> bool {
+    schedule.is_exchange && longest(schedule) * size <= LONG_SLOT_MAX
+}
+
+/// Elements of the longest vector of an exchange.
+fn longest(schedule: &Schedule) -> usize {
     let Schedule { input, output, .. } = schedule;
     let blocks = input.iter().chain(output).map(|block| block.len);
-    schedule.is_exchange && blocks.chain([schedule.published_len()]).all(|len| len * size <= SLOT_MAX)
+    blocks.chain([schedule.published_len()]).max().unwrap_or(0)
 }
 
 fn end(run: Run) -> usize {
@@ -83,7 +88,7 @@ impl<'a> Area<'a> {
     pub(super) fn new(schedule: &'a Schedule, size: usize, is_exchange: bool) -> Area<'a> {
         let Schedule { len, input, output, .. } = schedule;
         let longest = if input.is_empty() || output.is_empty() { ONE_WAY_MAX } else { SHORT_MAX };
-        let is_short = is_exchange
+        let is_short = is_exchange && self::longest(schedule) * size <= SLOT_MAX
             || len * size <= AREA_MAX && input.iter().chain(output).all(|block| block.len * size <= longest);
         Area {
             schedule,
@@ -179,6 +184,28 @@ impl<'a> Area<'a> {
         }
         self.note_written(run);
         Ok(true)
+    }
+
+    /// Copies a vector of the input to a place outside the area. False if the program has failed.
+    pub(super) fn pack_vector(
+        &mut self,
+        caller: &mut dyn Caller,
+        from: Run,
+        place: Octets<'_>,
+    ) -> Result<bool, DeviceError> {
+        let (input, size) = (&self.schedule.input, self.size);
+        if self.is_held || !self.present.is_empty() || joined(input) != Some(from) {
+            let is_fetched = self.fetch(caller, from)?;
+            place.put_octets(self.octets_mut(from)?);
+            return Ok(is_fetched);
+        }
+        if caller.input_is_run() {
+            return Ok(caller.pack(BlockPart { block: 0, skip: 0, len: from.len }, place));
+        }
+        Ok(input.iter().enumerate().all(|(block, run)| {
+            let place = place.range((run.start - from.start) * size, run.len * size);
+            run.len == 0 || caller.pack(BlockPart { block, skip: 0, len: run.len }, place)
+        }))
     }
 
     /// Copies a part of the input to these elements. False if the program has failed.

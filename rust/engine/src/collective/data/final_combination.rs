@@ -47,6 +47,9 @@ impl DataRun<'_> {
     /// ranks, and no later step reads it. Returns their number, 0 if they are other steps.
     pub(super) fn try_combine_finally(&mut self, steps: &[Step]) -> Result<usize, DeviceError> {
         let Some((operand, into)) = steps.first().and_then(combination) else { return Ok(0) };
+        if self.exchange.is_some() || self.taken.is_some() {
+            return Ok(0);
+        }
         let (dests, taken) = match steps.get(1) {
             Some(Step::SendToRanks { first, end, from }) if *from == into => (*first..*end, 2),
             _ => (0..0, 1),

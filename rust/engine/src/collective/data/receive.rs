@@ -2,7 +2,7 @@
 
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_buffer::{BufferError, Encoding, Message, Octets, SectionHeader, sole_section};
-use mpjdev_schedule::Run;
+use mpjdev_schedule::{Run, TakenPart};
 
 use super::area::PART;
 use super::caller::BlockPart;
@@ -18,7 +18,9 @@ use crate::error::DeviceError;
 pub(super) struct Arrived {
     pub(super) message: Message,
     pub(super) source: u32,
-    /// Its elements.
+    /// Elements before those that this rank takes.
+    skip: usize,
+    /// Those elements.
     pub(super) count: usize,
     pub(super) is_foreign: bool,
 }
@@ -37,12 +39,23 @@ impl DataRun<'_> {
             self.area.octets_mut(into)?[..octets.len()].copy_from_slice(octets);
             return Ok(());
         }
+        self.receive_message(early, source, into, spins)
+    }
+
+    /// Receives a message, which has arrived already if it is given.
+    fn receive_message(
+        &mut self,
+        early: Option<Message>,
+        source: u32,
+        into: Run,
+        spins: u32,
+    ) -> Result<(), DeviceError> {
         let arrived = self.arrive_after(early, source, into, spins)?;
-        if let Some(Arrived { mut message, source, count, is_foreign }) = arrived {
+        if let Some(Arrived { mut message, source, skip, count, is_foreign }) = arrived {
             self.await_all(source, &mut message)?;
             let size = self.element.size();
             let dest = &mut self.area.octets_mut(into)?[..count * size];
-            elements_of(&message, count * size).get_octets(dest);
+            Octets::new(message.first_slab().words(), ELEMENTS + skip * size, count * size).get_octets(dest);
             if is_foreign {
                 swap(dest, size);
             }
@@ -55,7 +68,17 @@ impl DataRun<'_> {
     pub(super) fn store(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
         let part = self.area.output_part(self.caller, into).filter(|_| !self.area.is_short());
         let Some(part) = part else { return self.receive(source, into) };
-        let Some(Arrived { mut message, source, count, is_foreign }) =
+        if self.exchange.is_some() || self.taken.is_some() {
+            match self.await_vector(source, into)? {
+                Published::Vector => self.store_vector(source, into, part),
+                Published::Nothing => {}
+                Published::ByMessage(early) => {
+                    self.receive_message(early, source, into, self.comm.config().spins)?;
+                }
+            }
+            return Ok(());
+        }
+        let Some(Arrived { mut message, source, count, is_foreign, .. }) =
             self.arrive(source, into, self.comm.config().spins)?
         else {
             return Ok(());
@@ -100,10 +123,11 @@ impl DataRun<'_> {
         }
         self.fetch(into)?;
         let arrived = self.arrive_after(early, source, into, spins)?;
-        let Some(Arrived { mut message, source, count, is_foreign }) = arrived else {
+        let Some(Arrived { mut message, source, skip, count, is_foreign }) = arrived else {
             return Ok(());
         };
         let size = self.element.size();
+        let start = ELEMENTS + skip * size;
         let into = Run { len: count, ..into };
         let len = count * size;
         if len == 0 {
@@ -112,7 +136,7 @@ impl DataRun<'_> {
         if !self.caller.combines_parts() {
             self.await_all(source, &mut message)?;
             let mut from = vec![0; len];
-            elements_of(&message, len).get_octets(&mut from);
+            Octets::new(message.first_slab().words(), start, len).get_octets(&mut from);
             if is_foreign {
                 swap(&mut from, size);
             }
@@ -122,12 +146,12 @@ impl DataRun<'_> {
         }
         // The slab stays where it is while the message changes its state.
         let slab = message.first_slab().clone();
-        let octets = Octets::new(slab.words(), ELEMENTS, len);
-        let mut there = if message.is_packing() { 0 } else { len };
+        let octets = Octets::new(slab.words(), start, len);
+        let mut there = if message.is_packing() { 0 } else { skip * size + len };
         let mut is_combined = true;
         for at in (0..len).step_by(PART) {
             let part = PART.min(len - at);
-            there = self.await_part(source, &mut message, at + part, there)?;
+            there = self.await_part(source, &mut message, skip * size + at + part, there)?;
             let run = Run { start: into.start + at / size, len: part / size };
             is_combined =
                 is_combined && self.combine_octets(octets.range(at, part), is_foreign, run, is_lower)?;
@@ -227,7 +251,8 @@ impl DataRun<'_> {
         into: Run,
         spins: u32,
     ) -> Result<Option<Arrived>, DeviceError> {
-        let section = SectionHeader { element: self.element, count: into.len };
+        let most = self.sent_len(into);
+        let section = SectionHeader { element: self.element, count: most };
         let capacity = sole_section::primary_len(section).map_err(|error| self.damaged(source, error))?;
         let received = match early {
             Some(message) => Ok(message),
@@ -246,9 +271,19 @@ impl DataRun<'_> {
             Err(error) => return Err(error),
         };
         let is_foreign = message.encoding() != Encoding::NATIVE;
-        match message.sole_section(self.element, into.len).map(|(count, _)| count) {
+        match message.sole_section(self.element, most).map(|(count, _)| count) {
             Ok(count) if self.failed_at.is_none() => {
-                return Ok(Some(Arrived { message, source, count, is_foreign }));
+                let (skip, count) = match self.taken {
+                    None => (0, count),
+                    Some(TakenPart { skip, of }) if count == of => (skip, into.len),
+                    Some(_) => {
+                        self.await_all(source, &mut message)?;
+                        let rank = self.comm.all_members()[source as usize];
+                        self.note_misfit(DeviceError::OtherOperation { rank });
+                        return Ok(None);
+                    }
+                };
+                return Ok(Some(Arrived { message, source, skip, count, is_foreign }));
             }
             Ok(_) => self.await_all(source, &mut message)?,
             Err(error) => match failure(&message, self.element) {

@@ -29,7 +29,7 @@ impl DataRun<'_> {
         spins: &mut u32,
         vector: &'v mut [u8; SHORT_MAX],
     ) -> Option<&'v [u8]> {
-        if !self.area.has_short_message(into) || self.failed_at.is_some() {
+        if !self.area.has_short_message(into) || self.taken.is_some() || self.failed_at.is_some() {
             return None;
         }
         let place = &mut vector[..into.len * self.element.size()];

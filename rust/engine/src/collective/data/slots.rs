@@ -1,18 +1,16 @@
-//! Vectors of a short operation that pass through slots: each rank publishes its own once, and reads those of
+//! Vectors of an operation that pass through slots: each rank publishes its own once, and reads those of
 //! all others where they lie.
 
-use mpjdev_buffer::Message;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
+use mpjdev_buffer::{Message, Octets};
 use mpjdev_schedule::Run;
+use mpjdev_transport::slots::SLOT_MAX;
 
 use super::DataRun;
+use super::caller::BlockPart;
 use crate::collective::exchange::{Arrival, Label, Refusal};
 use crate::collective::failure::FAILURE_MAX;
-use crate::collective::short_messages::SHORT_MAX;
 use crate::error::DeviceError;
-
-/// Octets of a vector for which a smaller place is prepared.
-const ONE_LINE: usize = 64;
 
 /// The vector of a rank in an exchange.
 pub(super) enum Published {
@@ -24,17 +22,26 @@ pub(super) enum Published {
     ByMessage(Option<Message>),
 }
 
-impl DataRun<'_> {
+impl<'a> DataRun<'a> {
     /// Publishes elements to all ranks, if the operation is an exchange in slots. False if they have to be
     /// sent.
     pub(super) fn publish(&mut self, from: Run) -> Result<bool, DeviceError> {
         let Some(exchange) = self.exchange else { return Ok(false) };
+        let label = Label::Vector { element: self.element, count: from.len as u32 };
+        let len = from.len * self.element.size();
+        if len > SLOT_MAX && self.failed_at.is_none() {
+            let Some(place) = exchange.long_place(len)? else { return Ok(false) };
+            let is_packed = self.area.pack_vector(self.caller, from, place)?;
+            self.note(is_packed);
+            if is_packed {
+                exchange.publish_long(label);
+                return Ok(true);
+            }
+        }
+        self.fetch(from)?;
         Ok(match self.failed_at {
             Some(rank) => exchange.publish(Label::Failure { rank }, &[]),
-            None => {
-                let label = Label::Vector { element: self.element, count: from.len as u32 };
-                exchange.publish(label, self.area.octets_mut(from)?)
-            }
+            None => exchange.publish(label, self.area.octets_mut(from)?),
         })
     }
 
@@ -45,14 +52,15 @@ impl DataRun<'_> {
             if exchange.sends_messages(source) {
                 return Ok(Published::ByMessage(None));
             }
-            let capacity = (MESSAGE_OVERHEAD + into.len * self.element.size() + 8).max(FAILURE_MAX);
+            let octets = self.sent_len(into) * self.element.size();
+            let capacity = (MESSAGE_OVERHEAD + octets + 8).max(FAILURE_MAX);
             let mut keep_waiting = || self.caller.keep_waiting();
             match exchange.await_arrival(source, self.tag, capacity, &mut keep_waiting)? {
                 Arrival::InSlot => {}
                 Arrival::ByMessage(message) => return Ok(Published::ByMessage(message)),
             }
         }
-        match exchange.check_vector(source, self.element, into.len, self.tag) {
+        match exchange.check_vector(source, self.element, self.sent_len(into), self.tag) {
             Ok(()) if self.failed_at.is_none() => return Ok(Published::Vector),
             Ok(()) => {}
             Err(Refusal::Misfit(error)) => self.note_misfit(error),
@@ -63,30 +71,44 @@ impl DataRun<'_> {
         Ok(Published::Nothing)
     }
 
-    /// Copies a vector that is there to its place.
+    /// The elements of a vector that is there which a step for these takes, where they lie.
+    fn taken_octets(&self, source: u32, into: Run) -> Option<Octets<'a>> {
+        let size = self.element.size();
+        let skip = self.taken.map_or(0, |taken| taken.skip);
+        let octets = self.exchange?.octets(source, self.sent_len(into) * size)?;
+        Some(octets.range(skip * size, into.len * size))
+    }
+
+    /// Copies elements of a vector that is there to their place.
     pub(super) fn copy_vector(&mut self, source: u32, into: Run) -> Result<(), DeviceError> {
-        let place = self.area.octets_mut(into)?;
-        self.exchange.inspect(|exchange| exchange.copy(source, 0, place));
+        if let Some(octets) = self.taken_octets(source, into) {
+            octets.get_octets(self.area.octets_mut(into)?);
+        }
+        self.area.note_written(into);
         Ok(())
     }
 
-    /// Combines a vector that is there with as many elements.
+    /// Stores elements of a vector that is there in the output.
+    pub(super) fn store_vector(&mut self, source: u32, into: Run, part: BlockPart) {
+        if let Some(octets) = self.taken_octets(source, into) {
+            let is_stored = self.caller.store(part, octets, false);
+            self.note(is_stored);
+        }
+        self.area.note_stored(into);
+    }
+
+    /// Combines elements of a vector that is there with as many others.
     pub(super) fn combine_vector(
         &mut self,
         source: u32,
         into: Run,
         is_lower: bool,
     ) -> Result<(), DeviceError> {
-        let (mut short, mut long);
-        let len = into.len * self.element.size();
-        let vector: &mut [u8] = if len <= ONE_LINE {
-            short = [0; ONE_LINE];
-            &mut short[..len]
-        } else {
-            long = [0; SHORT_MAX];
-            &mut long[..len]
-        };
-        self.exchange.inspect(|exchange| exchange.copy(source, 0, vector));
-        self.combine_short(vector, into, is_lower)
+        self.fetch(into)?;
+        if let Some(octets) = self.taken_octets(source, into).filter(|_| self.failed_at.is_none()) {
+            let is_combined = self.combine_octets(octets, false, into, is_lower)?;
+            self.note(is_combined);
+        }
+        Ok(())
     }
 }

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use super::super::layout::slots_at;
 use super::*;
-use crate::slots::{Awaited, SLOT_MAX, SlotPair, Slots};
+use mpjdev_buffer::Octets;
+
+use crate::slots::{Awaited, LONG_SLOT_MAX, SLOT_MAX, SlotPair, Slots};
 
 const CONTEXT: u64 = 7;
 
@@ -28,6 +30,39 @@ fn vectors_of_all_lengths_are_read_in_turn() {
         ranks[0].transport.publish(own, number, number << 32, &octets);
         assert_eq!(vector(&ranks[1], 0, found, number, len), (number << 32, octets));
         assert!(number == 1 || ranks[1].transport.is_published(0, found, number - 1), "the last one stays");
+    }
+}
+
+#[test]
+fn long_vectors_lie_in_parts_of_their_own_and_the_last_one_stays() {
+    let ranks = ranks(2);
+    let own = [1, 2].map(|context| ranks[0].transport.claim(context, &[0, 1]).expect("slots"));
+    assert_eq!(ranks[1].transport.find(0, 2), Some(own[1]));
+    let octets = |number: u64, len| -> Vec<u8> { (0..len).map(|at| (at as u64 * number) as u8).collect() };
+    let check = |pair, number, len| {
+        let words = ranks[1].transport.vector(0, pair, number, len).expect("it is published");
+        let mut found = vec![0; len];
+        Octets::new(words, 0, len).get_octets(&mut found);
+        assert!(found == octets(number, len), "vector {number} of {len} octets");
+        assert_eq!(ranks[1].transport.label(0, pair, number), len as u64);
+    };
+    let mut last = None;
+    for (number, len) in (1..).zip([SLOT_MAX + 1, 5000, LONG_SLOT_MAX - 1, 3, LONG_SLOT_MAX, SLOT_MAX]) {
+        for pair in own {
+            assert!(ranks[1].transport.vector(0, pair, number, len).is_none(), "vector {number}");
+            if len > SLOT_MAX {
+                let words = ranks[0].transport.long_part(pair, number).expect("memory");
+                Octets::new(words, 0, len).put_octets(&octets(number, len));
+                ranks[0].transport.publish_long(pair, number, len as u64);
+            } else {
+                ranks[0].transport.publish(pair, number, len as u64, &octets(number, len));
+            }
+        }
+        for pair in own {
+            check(pair, number, len);
+            last.inspect(|len| check(pair, number - 1, *len));
+        }
+        last = Some(len);
     }
 }
 
@@ -111,6 +146,7 @@ fn invalid_words_of_an_owner_are_read_within_bounds() {
                 ranks[1].transport.is_published(0, pair, number);
                 ranks[1].transport.label(0, pair, number);
                 ranks[1].transport.copy(0, pair, number, 0, &mut [0; SLOT_MAX]);
+                ranks[1].transport.vector(0, pair, number, LONG_SLOT_MAX);
             }
         }
     }
