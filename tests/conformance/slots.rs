@@ -1,8 +1,9 @@
 //! Members that publish short vectors in slots and do not call the same operation, or end behind it.
 
 use mpjdev_buffer::Type;
+use mpjdev_engine::collective::VECTOR_MAX;
 use mpjdev_engine::{DeviceError, Uninterruptible};
-use mpjdev_schedule::{Call, Operation, UniformCall, allgather, allreduce, combine_vectors};
+use mpjdev_schedule::{Call, Operation, UniformCall, allgather, allreduce, combine_vectors, reduce_scatter};
 
 use crate::rank_harness::{Job, RankHarness, amount, run};
 use crate::suite::collective_data::{choices, group, run_program, run_steps, sum, vector};
@@ -32,7 +33,7 @@ fn reduce_in_slots(harness: &RankHarness, len: usize) -> Result<Option<Vec<u8>>,
         (Type::Byte, &own),
         &mut Uninterruptible,
         &mut |vectors| {
-            combine_vectors::<1024>(
+            combine_vectors::<VECTOR_MAX>(
                 comm.size() as u32,
                 &mut result,
                 &mut |rank, into| vectors.copy(rank, 0, into),
@@ -41,6 +42,30 @@ fn reduce_in_slots(harness: &RankHarness, len: usize) -> Result<Option<Vec<u8>>,
         },
     )?;
     Ok(is_done.then_some(result))
+}
+
+/// The block of this rank of the sum of the vectors of all; `None`, and nothing has happened, if they have to
+/// be messages.
+fn scatter_in_slots(harness: &RankHarness, len: usize) -> Option<Vec<u8>> {
+    let (comm, size) = (&harness.comm, harness.size());
+    let own = vector(harness.rank(), 0..size as usize * len);
+    let call = UniformCall { call: Call::ReduceScatter { operation: OPERATION }, count: len, element_len: 1 };
+    let (skip, mut result) = (harness.rank() as usize * len, vec![0; len]);
+    let is_done = comm.exchange_vectors(
+        &call,
+        &choices(comm),
+        (Type::Byte, &own),
+        &mut Uninterruptible,
+        &mut |vectors| {
+            combine_vectors::<VECTOR_MAX>(
+                size,
+                &mut result,
+                &mut |rank, into| vectors.copy(rank, skip, into),
+                &mut |right, left| sum(right, left, false),
+            );
+        },
+    );
+    is_done.expect("complete").then_some(result)
 }
 
 fn reduce(harness: &RankHarness, way: Way, len: usize) -> Result<Vec<u8>, DeviceError> {
@@ -59,18 +84,45 @@ pub(crate) fn sum_of_ranks(harness: &RankHarness) {
 }
 
 /// The first vector of a communicator shows the slots of its rank. The lengths are those of one vector in a
-/// line, of longer ones, and of one that does not fit a slot.
+/// line, of longer ones, of those in the long part of a slot, and of one that only the steps publish.
 #[test]
 fn ranks_combine_vectors_by_steps_or_straight_from_slots() {
     for ranks in [2, 3, 7] {
         run(&SHM, ranks, |harness| {
-            for (round, len) in (0..).zip([8, 0, 1, 56, 57, 1000, 1024, 1025].repeat(amount(12, 1000))) {
-                let way = WAYS[(round + round / 8 * harness.rank() as usize) % 2];
+            for (round, len) in
+                (0..).zip([8, 0, 1, 56, 57, 1000, 1024, 1025, 2048, 2049].repeat(amount(12, 1000)))
+            {
+                let way = WAYS[(round + round / 10 * harness.rank() as usize) % 2];
                 let mut expected = vector(0, 0..len);
                 (1..ranks as u32).for_each(|rank| sum(&vector(rank, 0..len), &mut expected, false));
                 assert_eq!(reduce(harness, way, len), Ok(expected), "{way:?}, {len} octets");
             }
             assert!(matches!(reduce_in_slots(harness, 8), Ok(Some(_))), "all slots are known");
+        });
+    }
+}
+
+#[test]
+fn ranks_get_blocks_of_combined_vectors_by_steps_or_straight_from_slots() {
+    for ranks in [2, 3, 7] {
+        run(&SHM, ranks, |harness| {
+            let (comm, rank) = (&harness.comm, harness.rank());
+            let mut in_slots = 0;
+            for (round, len) in (0..).zip([8, 0, 1, 57, 200, 1024, 3000].repeat(amount(12, 1000))) {
+                let is_in_slots = (round + round / 7 * rank as usize) % 2 == 1;
+                let found = is_in_slots.then(|| scatter_in_slots(harness, len)).flatten();
+                in_slots += usize::from(found.is_some());
+                let found = found.unwrap_or_else(|| {
+                    let counts = vec![len; ranks];
+                    let steps = reduce_scatter(group(comm), &counts, OPERATION, 1, &choices(comm));
+                    run_steps(harness, &steps, sum, &mut || true).expect("complete").remove(0)
+                });
+                let block = |source| vector(source, rank as usize * len..(rank as usize + 1) * len);
+                let mut expected = block(0);
+                (1..ranks as u32).for_each(|source| sum(&block(source), &mut expected, false));
+                assert!(found == expected, "{len} octets");
+            }
+            assert!(in_slots > 5, "{in_slots}");
         });
     }
 }

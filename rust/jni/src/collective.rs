@@ -270,7 +270,15 @@ struct Arguments<'a> {
     to_off: i32,
     count: i32,
     /// The items of each rank's part, in a call that scatters the result.
-    counts: Option<&'a IntArray>,
+    counts: Counts<'a>,
+}
+
+/// The items of each rank's part of a result.
+#[derive(Clone, Copy)]
+enum Counts<'a> {
+    /// As many for each rank. No array has them.
+    Equal,
+    Each(&'a IntArray),
 }
 
 /// A checked reduction.
@@ -287,8 +295,13 @@ impl<'a> Arguments<'a> {
         let &Arguments { how, datatype, .. } = self;
         let group = group(comm);
         let root = if how == REDUCE { checked_root(comm, self.root)? } else { 0 };
-        let captured = self.counts.map(|counts| counts.capture(env, 0, counts.len()));
-        let counts = captured.transpose()?.unwrap_or_default();
+        let counts = match self.counts {
+            Counts::Each(counts) => counts.capture(env, 0, counts.len())?,
+            Counts::Equal if how == REDUCE_SCATTER => {
+                vec![self.count / group.size as i32; group.size as usize]
+            }
+            Counts::Equal => Vec::new(),
+        };
         let (sent_count, received_count) = match how {
             REDUCE_SCATTER => parts(&counts, group)?,
             _ => (self.count, self.count),
@@ -300,15 +313,21 @@ impl<'a> Arguments<'a> {
         };
         let (elements, unit) = (sent.first(), operation.unit);
         let item = types::with(datatype, |datatype| Ok(datatype.size()))?;
-        if !elements.is_multiple_of(unit) || (how == REDUCE_SCATTER && !item.is_multiple_of(unit)) {
-            let why = "it combines pairs, and an item has an odd number of elements";
+        let is_odd = |count: &i32| !(*count as usize * item).is_multiple_of(unit);
+        if !elements.is_multiple_of(unit) || counts.iter().any(is_odd) {
+            let why = "it combines pairs, and the number of elements of a rank is odd";
             return Err(Fault::Unusable { what: "operation", why }.into());
         }
         let (element_len, choices) = (self.from.element().size(), choices(comm)?);
-        let uniform = |call| Plan::Uniform(UniformCall { call, count: elements, element_len }, choices);
+        let uniform_of = |call, count| Plan::Uniform(UniformCall { call, count, element_len }, choices);
+        let uniform = |call| uniform_of(call, elements);
         let (name, plan) = match how {
             REDUCE => ("a reduction", uniform(Call::Reduce { root, operation })),
             ALLREDUCE => ("a reduction", uniform(Call::Allreduce { operation })),
+            REDUCE_SCATTER if counts.iter().all(|count| *count == counts[0]) => {
+                let count = counts[0] as usize * item;
+                ("a reduction", uniform_of(Call::ReduceScatter { operation }, count))
+            }
             REDUCE_SCATTER => {
                 let own: Vec<usize> = counts.iter().map(|count| *count as usize * item).collect();
                 let schedule = reduce_scatter(group, &own, operation, element_len, &choices);
@@ -337,7 +356,7 @@ pub(crate) fn reduce_items(
     counts: IntArray,
 ) -> Answer<()> {
     handle::with_comm(comm, |comm| {
-        let counts = Some(&counts);
+        let counts = Counts::Each(&counts);
         let arguments =
             Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts };
         reduce(env, comm, op, &arguments)
@@ -381,7 +400,7 @@ pub(crate) fn reduce_with(
     // The function may use the thread's own communicator meanwhile.
     let comm = handle::comm(comm)?;
     let operation = Operation { unit: 1, is_commutative: commutative, is_exact: false, is_divisible: false };
-    let counts = Some(&counts);
+    let counts = Counts::Each(&counts);
     let arguments = Arguments { how, root, datatype, from: &from, from_off, to: &to, to_off, count, counts };
     let Prepared { name, plan, sent, received } = arguments.prepare(env, &comm, operation)?;
     let items = sent.items;

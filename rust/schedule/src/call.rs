@@ -1,10 +1,10 @@
 //! Collective call whose blocks have one length.
 
-use crate::choice::{Allgather, Allreduce, Alltoall, Bcast, Case, Choices, Reduce, Rooted};
+use crate::choice::{Allgather, Allreduce, Alltoall, Bcast, Case, Choices, Reduce, ReduceScatter, Rooted};
 use crate::group::Group;
 use crate::operation::Operation;
 use crate::schedule::Schedule;
-use crate::{allgather, allreduce, alltoall, bcast, gather, reduce, scan, scatter};
+use crate::{allgather, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scan, scatter};
 
 /// The operation of a call, and what decides on its schedule beside the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,11 @@ pub enum Call {
         /// The operation.
         operation: Operation,
     },
+    /// A combined vector, of which each rank gets a block.
+    ReduceScatter {
+        /// The operation.
+        operation: Operation,
+    },
     /// The combined vectors of the ranks up to each.
     Scan,
 }
@@ -70,6 +75,9 @@ impl UniformCall {
             Call::Alltoall => alltoall(group, count, element_len, choices),
             Call::Reduce { root, operation } => reduce(group, root, count, operation, element_len, choices),
             Call::Allreduce { operation } => allreduce(group, count, operation, element_len, choices),
+            Call::ReduceScatter { operation } => {
+                reduce_scatter(group, &vec![count; group.size as usize], operation, element_len, choices)
+            }
             Call::Scan => scan(group, count),
         }
     }
@@ -110,6 +118,10 @@ impl UniformCall {
                 let case = Case::of_reduction(group, count, operation, element_len);
                 (choices.allreduce(&case) == Allreduce::Direct, count)
             }
+            Call::ReduceScatter { operation } => {
+                let case = Case::of_reduction(group, all, operation, element_len);
+                (choices.reduce_scatter(&case) == ReduceScatter::WholeVectors, all)
+            }
             Call::Bcast { .. }
             | Call::Gather { .. }
             | Call::Scatter { .. }
@@ -137,6 +149,8 @@ mod tests {
             Call::Reduce { root: 0, operation },
             Call::Allreduce { operation },
             Call::Allreduce { operation: Operation { is_divisible: false, ..operation } },
+            Call::ReduceScatter { operation },
+            Call::ReduceScatter { operation: Operation { is_divisible: false, ..operation } },
             Call::Scan,
         ];
         let places = [false, true].map(|has_slots| Placement::OneMachine { has_slots });

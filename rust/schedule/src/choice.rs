@@ -179,9 +179,8 @@ const NEVER: Condition = |_| false;
 const DIVISIBLE: Condition = |c| c.is_divisible;
 /// Between ranks of one machine. Each rank sends to each other one, so there must not be too many.
 const INTRA_NODE: Condition = |c| c.is_intra_node && c.ranks <= 64;
-/// Vectors that each rank publishes in a slot. Some of them, as many as a tree has levels, fit the memory of
-/// a short operation.
-const PUBLISHED: Condition = |c| c.has_slots && c.octets <= if c.ranks <= 8 { KIB } else { KIB / 2 };
+/// Vectors that each rank publishes in a slot, and of which each other one reads all octets.
+const PUBLISHED: Condition = |c| c.has_slots && c.ranks as usize * c.octets <= 16 * KIB;
 /// In several sites.
 const SITES: Condition = |c| c.has_sites;
 /// Of parts of the vectors, in any order of the ranks.
@@ -490,10 +489,10 @@ mod tests {
     #[test]
     fn ranks_with_slots_exchange_short_vectors_directly() {
         let choices = Choices::default().placed(&Placement::OneMachine { has_slots: true });
-        assert_eq!(choices.allreduce(&case(8, 1 << 10)), Allreduce::Direct);
-        assert_eq!(choices.allreduce(&case(8, (1 << 10) + 4)), Allreduce::RecursiveDoubling);
-        assert_eq!(choices.allreduce(&case(9, 512)), Allreduce::Direct);
-        assert_eq!(choices.allreduce(&case(9, 516)), Allreduce::RecursiveDoubling);
+        assert_eq!(choices.allreduce(&case(8, 2 << 10)), Allreduce::Direct);
+        assert_eq!(choices.allreduce(&case(8, (2 << 10) + 4)), Allreduce::RecursiveDoubling);
+        assert_eq!(choices.allreduce(&case(32, 512)), Allreduce::Direct);
+        assert_eq!(choices.allreduce(&case(32, 516)), Allreduce::RecursiveDoubling);
         assert_eq!(choices.allreduce(&Case { is_divisible: false, ..case(8, 8) }), Allreduce::ReduceBcast);
         assert_eq!(choices.alltoall(&case(8, 4 << 10)), Alltoall::Direct);
         assert_eq!(choices.alltoall(&case(8, (4 << 10) + 1)), Alltoall::Shifted);

@@ -1,4 +1,4 @@
-//! Calls whose ranks publish one short vector each in slots, without an area and its schedule.
+//! Calls whose ranks publish one vector of some KiB each in slots, without an area and its schedule.
 //!
 //! The rank does what [`Comm::run_call`] would do at the same call: other ranks may take that way. It serves
 //! ranks whose slots are all known, so no vector is a message.
@@ -7,6 +7,7 @@ use mpjdev_buffer::Type;
 use mpjdev_buffer::layout::MESSAGE_OVERHEAD;
 use mpjdev_proto::collective::data_tag;
 use mpjdev_schedule::{Choices, UniformCall};
+use mpjdev_transport::slots::SLOT_MAX;
 use mpjdev_transport::wait::WaitControl;
 
 use super::exchange::{Arrival, Exchange, Label, Refusal};
@@ -14,7 +15,7 @@ use crate::comm::Comm;
 use crate::error::DeviceError;
 
 /// Octets of the longest vector.
-pub const VECTOR_MAX: usize = mpjdev_transport::slots::SLOT_MAX;
+pub const VECTOR_MAX: usize = 2048;
 
 /// The vectors of all ranks in one exchange.
 pub struct Vectors<'a> {
@@ -30,9 +31,13 @@ impl Vectors<'_> {
     /// They are not inside the vector.
     #[inline]
     pub fn copy(&self, rank: u32, skip: usize, into: &mut [u8]) {
-        match rank == self.rank {
-            true => into.copy_from_slice(&self.own[skip..][..into.len()]),
-            false => self.exchange.copy(rank, skip, into),
+        let len = self.own.len();
+        if rank == self.rank {
+            into.copy_from_slice(&self.own[skip..][..into.len()]);
+        } else if len <= SLOT_MAX {
+            self.exchange.copy(rank, skip, into);
+        } else if let Some(octets) = self.exchange.octets(rank, len) {
+            octets.range(skip, into.len()).get_octets(into);
         }
     }
 }
@@ -85,7 +90,13 @@ impl Comm {
     ) -> Result<Option<DeviceError>, DeviceError> {
         let tag = data_tag(self.state().next_operation());
         let len = own.len() / element.size();
-        exchange.publish(Label::Vector { element, count: len as u32 }, own);
+        let label = Label::Vector { element, count: len as u32 };
+        if own.len() <= SLOT_MAX {
+            exchange.publish(label, own);
+        } else if let Some(place) = exchange.long_place(own.len())? {
+            place.put_octets(own);
+            exchange.publish_long(label);
+        }
         let (mut misfit, mut failed_at, mut has_woken) = (None, None, false);
         for source in (0..self.size() as u32).filter(|source| *source != self.rank()) {
             if !exchange.poll(source, &mut has_woken) {

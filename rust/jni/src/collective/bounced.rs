@@ -20,7 +20,8 @@ use crate::handle;
 use super::blocks::Blocks;
 use super::program::{Plan, run};
 use super::{
-    ALLGATHER, ALLREDUCE, ALLTOALL, Arguments, GATHER, REDUCE, SCAN, SCATTER, checked_root, choices,
+    ALLGATHER, ALLREDUCE, ALLTOALL, Arguments, Counts, GATHER, REDUCE, REDUCE_SCATTER, SCAN, SCATTER,
+    checked_root, choices,
 };
 
 /// Octets of a vector for which a smaller place is prepared.
@@ -31,7 +32,7 @@ const ONE_LINE: usize = 64;
 struct Place<const N: usize>([u8; N]);
 
 /// Replaces the elements of the ranks that get a result by the combination of those of all, or of those up to
-/// this rank.
+/// this rank. A result that is scattered replaces the first ones: there is a block for each rank.
 pub(crate) fn reduce(
     env: &mut Env,
     comm: i64,
@@ -45,13 +46,13 @@ pub(crate) fn reduce(
         let is_done = match operator_of(op, &elements) {
             None => false,
             Some(_) if octets > VECTOR_MAX => false,
-            Some(operator) if how != ALLREDUCE => {
+            Some(operator) if how != ALLREDUCE && how != REDUCE_SCATTER => {
                 combine_messages(env, comm, (how, root), operator, &mut elements)?
             }
             Some(operator) if octets <= ONE_LINE => {
-                reduce_vectors::<ONE_LINE>(env, comm, operator, &elements)?
+                reduce_vectors::<ONE_LINE>(env, comm, how, operator, &elements)?
             }
-            Some(operator) => reduce_vectors::<VECTOR_MAX>(env, comm, operator, &elements)?,
+            Some(operator) => reduce_vectors::<VECTOR_MAX>(env, comm, how, operator, &elements)?,
         };
         match is_done {
             true => Ok(()),
@@ -119,7 +120,7 @@ fn reduce_messages(
         to: elements,
         to_off: 0,
         count: elements.len() as i32,
-        counts: None,
+        counts: Counts::Equal,
     };
     super::reduce(env, comm, op, &arguments)
 }
@@ -128,20 +129,28 @@ fn reduce_messages(
 fn reduce_vectors<const N: usize>(
     env: &mut Env,
     comm: &Comm,
+    how: i32,
     (operator, element): (Operator, Element),
     elements: &Array,
 ) -> Answer<bool> {
-    let (count, element_len) = (elements.len(), elements.element().size());
-    let call = Call::Allreduce { operation: operation(operator, element) };
-    let call = UniformCall { call, count, element_len };
-    let ranks = comm.size() as u32;
-    exchange::<N>(env, comm, &call, elements, count, &mut |vectors| {
+    let (operation, size) = (operation(operator, element), comm.size());
+    let (call, count) = match how == REDUCE_SCATTER {
+        true => (Call::ReduceScatter { operation }, block_len(elements, size)?),
+        false => (Call::Allreduce { operation }, elements.len()),
+    };
+    if !count.is_multiple_of(operator.unit()) {
+        return Ok(false);
+    }
+    let call = UniformCall { call, count, element_len: elements.element().size() };
+    let len = count * call.element_len;
+    let skip = if how == REDUCE_SCATTER { comm.rank() as usize * len } else { 0 };
+    exchange::<N>(env, comm, &call, elements, elements.len(), &mut |vectors| {
         let mut result = Place([0; N]);
-        let result = &mut result.0[..count * element_len];
+        let result = &mut result.0[..len];
         combine_vectors::<N>(
-            ranks,
+            size as u32,
             result,
-            &mut |rank, into| vectors.copy(rank, 0, into),
+            &mut |rank, into| vectors.copy(rank, skip, into),
             &mut |right, left| mpjdev_reduction::combine(operator, element, right, left, false),
         );
         elements.put_bounced(0, result);

@@ -333,7 +333,7 @@ abstract class DataCollectives extends Comm {
         int sum;
         try {
             int[] given = Failures.present(recvcounts, "the array of counts");
-            int size = Size();
+            int size = ranks();
             if (given.length < size) {
                 String text = "the array of counts has " + given.length + " elements for " + size + " ranks";
                 throw new MPIException(MPI.ERR_ARG, text, null);

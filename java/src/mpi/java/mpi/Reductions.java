@@ -51,8 +51,12 @@ final class Reductions {
                         datatype.element, fromOff, to, toLength, toElement, toOff, count, counts, counts.length, function,
                         function.low, function.length, datatype.element, function.high, function.length, datatype.element,
                         function.base);
-            } else if (datatype.unit == 0 || !ShortCollectives.reduce(comm.handle(), how, hasResult, root, op.nativeCode(),
-                    datatype.element, from, fromLength, fromOff, to, toLength, toOff, datatype.elements(count))) {
+            } else if (datatype.unit == 0 || !(how == Native.REDUCE_SCATTER
+                    ? areEqual(counts, comm.ranks()) && ShortCollectives.reduceScatter(comm.handle(), counts.length,
+                            op.nativeCode(), datatype.element, from, fromLength, fromOff, to, toLength, toOff,
+                            datatype.elements(counts[0]))
+                    : ShortCollectives.reduce(comm.handle(), how, hasResult, root, op.nativeCode(), datatype.element,
+                            from, fromLength, fromOff, to, toLength, toOff, datatype.elements(count)))) {
                 Native.reduce(comm.handle(), how, root, op.nativeCode(), datatype.handle(), from, fromLength,
                         datatype.element, fromOff, to, toLength, toElement, toOff, count, counts, counts.length);
             }
@@ -62,6 +66,16 @@ final class Reductions {
             Reference.reachabilityFence(comm);
             Reference.reachabilityFence(datatype);
         }
+    }
+
+    /** Returns whether there is the same count for each rank. */
+    private static boolean areEqual(int[] counts, int ranks) {
+        for (int count : counts) {
+            if (count != counts[0]) {
+                return false;
+            }
+        }
+        return counts.length == ranks;
     }
 
     /** Returns the sum of the items of all parts, the first of which belong to the ranks. */

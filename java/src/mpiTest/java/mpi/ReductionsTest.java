@@ -100,6 +100,16 @@ class ReductionsTest {
             Object part = Elements.array(type, count + 3);
             comm.Reduce_scatter(own, 2, part, 3, counts, type, c.op);
             check(c, type, part, 3, rank * (count / size), counts[rank], size);
+            // In place, with blocks of one length. The elements behind the own block stay.
+            int each = count / size;
+            Arrays.fill(counts, each);
+            Object inPlace = Elements.array(type, count + 2);
+            System.arraycopy(own, 0, inPlace, 0, count + 2);
+            comm.Reduce_scatter(inPlace, 2, inPlace, 2, counts, type, c.op);
+            check(c, type, inPlace, 2, rank * each, each, size);
+            for (int k = each; k < count; k++) {
+                assertEquals(Array.get(own, 2 + k), Array.get(inPlace, 2 + k));
+            }
             // In place.
             comm.Allreduce(own, 2, own, 2, count, type, c.op);
             check(c, type, own, 2, 0, count, size);

@@ -789,8 +789,9 @@ public final class Native {
 
     /**
      * Replaces the elements in the {@link BounceBuffer} of the calling thread by a result, if the rank gets
-     * one, as {@code how} says: {@link #REDUCE}, {@link #ALLREDUCE} or {@link #SCAN}. Blocks. Operations as
-     * for {@link #reduce}.
+     * one, as {@code how} says: {@link #REDUCE}, {@link #ALLREDUCE}, {@link #SCAN}, or
+     * {@link #REDUCE_SCATTER} with a block for each rank, all of one length, whose result replaces the first
+     * one. Blocks. Operations as for {@link #reduce}.
      */
     public static native void reduceBounced(long comm, int how, int root, int op, long address, int count,
             int element);

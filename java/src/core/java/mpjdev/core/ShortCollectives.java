@@ -8,7 +8,7 @@ package mpjdev.core;
  * array, has to be made by the methods of {@link Native} for arrays.
  */
 public final class ShortCollectives {
-    /** Octets of the longest vector that pays. */
+    /** Octets of the longest block that pays in a call without slots. */
     private static final int LONGEST = 1024;
 
     private ShortCollectives() {}
@@ -146,7 +146,8 @@ public final class ShortCollectives {
      */
     public static boolean reduce(long comm, int how, boolean hasResult, int root, int op, int type, Object from,
             int fromLength, int fromOff, Object to, int toLength, int toOff, int count) {
-        if (how == Native.REDUCE_SCATTER || count > BounceBuffer.elements(type, LONGEST)
+        int longest = how == Native.ALLREDUCE ? BounceBuffer.CAPACITY : LONGEST;
+        if (how == Native.REDUCE_SCATTER || count > BounceBuffer.elements(type, longest)
                 || hasResult && (toOff < 0 || toOff > toLength - count)) {
             return false;
         }
@@ -162,12 +163,43 @@ public final class ShortCollectives {
         return true;
     }
 
+    /**
+     * Combines vectors by a predefined operation. Each rank gets a block of the result, all of one length.
+     *
+     * @param comm native communicator
+     * @param ranks number of ranks
+     * @param op code of the operation
+     * @param type type code of both arrays
+     * @param from array to combine, with a block for each rank
+     * @param fromLength its length
+     * @param fromOff index of its first element
+     * @param to array for the block of this rank
+     * @param toLength its length
+     * @param toOff index of the first element of the block
+     * @param count number of elements of each block
+     * @return whether it was made
+     */
+    public static boolean reduceScatter(long comm, int ranks, int op, int type, Object from, int fromLength, int fromOff,
+            Object to, int toLength, int toOff, int count) {
+        if (count < 0 || count > BounceBuffer.elements(type, LONGEST) || toOff < 0 || toOff > toLength - count) {
+            return false;
+        }
+        BounceBuffer bounce = BounceBuffer.of(type, fromLength, fromOff, count * ranks);
+        if (bounce == null) {
+            return false;
+        }
+        bounce.put(from, type, fromOff, count * ranks);
+        Native.reduceBounced(comm, Native.REDUCE_SCATTER, 0, op, bounce.address, count * ranks, type);
+        bounce.get(to, type, toOff, count);
+        return true;
+    }
+
     private static boolean exchange(long comm, int how, int ranks, int type, Object from, int fromLength, int fromOff,
             Object to, int toLength, int toOff, int count) {
         int all = count * ranks;
         BounceBuffer bounce = BounceBuffer.of(type, toLength, toOff, all);
         int sent = how == Native.ALLGATHER ? count : all;
-        if (bounce == null || sent > BounceBuffer.elements(type, LONGEST) || fromOff < 0 || fromOff > fromLength - sent) {
+        if (bounce == null || fromOff < 0 || fromOff > fromLength - sent) {
             return false;
         }
         bounce.put(from, type, fromOff, sent);
