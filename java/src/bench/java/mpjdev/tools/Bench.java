@@ -67,7 +67,9 @@ public final class Bench {
     private static void rank(Comm world, Options options) throws Exception {
         try (Carrier carrier = options.carrier(world)) {
             if (options.socket != null) {
-                CommandSocket.serve(world, carrier, options.socket);
+                try (Rank rank = new Rank(world, carrier)) {
+                    CommandSocket.serve(world.id(), rank::run, options.socket);
+                }
             } else if (!options.cases.isEmpty()) {
                 Standalone.run(world, carrier, options);
             }

@@ -164,73 +164,73 @@ enum Case {
     MPI_BARRIER("mpi-barrier", "Barrier", 1, 8) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.barrier(world);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_BCAST("mpi-bcast", "Bcast", 1, 8, 64 << 10, 1 << 20) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.bcast(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_ALLREDUCE("mpi-allreduce", "Allreduce", 1, 8, 1 << 10, 64 << 10, 8 << 20) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.allreduce(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_ALLREDUCE_USER("mpi-allreduce-user", "Allreduce by a user function", 1, 8000) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.allreduceByUser(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_ALLREDUCE_GARBAGE("mpi-allreduce-garbage", "garbage of Allreduce", 1, 8) {
         @Override
         Work work(Comm world, int octets) {
-            return new CollectiveCalls.Garbage(CollectiveCalls.allreduce(world, octets));
+            return new CollectiveWork.Garbage(this, world, octets);
         }
     },
     MPI_REDUCE("mpi-reduce", "Reduce", 1, 1 << 10, 256 << 10) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.reduce(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_REDUCE_SCATTER("mpi-reduce-scatter", "Reduce_scatter", 1, 1 << 10, 256 << 10) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.reduceScatter(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_SCAN("mpi-scan", "Scan", 1, 1 << 10, 256 << 10) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.scan(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_ALLTOALL("mpi-alltoall", "Alltoall", 1, 8, 4 << 10, 256 << 10) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.alltoall(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_ALLGATHER("mpi-allgather", "Allgather", 1, 1 << 10, 256 << 10) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.allgather(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_GATHER("mpi-gather", "Gather", 1, 1 << 10, 256 << 10) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.gather(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     MPI_SCATTER("mpi-scatter", "Scatter", 1, 1 << 10, 256 << 10) {
         @Override
         Work work(Comm world, int octets) {
-            return CollectiveCalls.scatter(world, octets);
+            return new CollectiveWork(this, world, octets);
         }
     },
     GARBAGE("garbage", "garbage", 1, 8) {

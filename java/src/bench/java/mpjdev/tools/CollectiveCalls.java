@@ -1,28 +1,25 @@
 package mpjdev.tools;
 
-import com.sun.management.ThreadMXBean;
-import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import mpi.Datatype;
 import mpi.Intracomm;
 import mpi.MPI;
 import mpi.Op;
 import mpi.User_function;
-import mpjdev.Comm;
 
 /**
  * A collective call of package mpi, timed at each rank.
  *
- * <p>Before each call the ranks meet in a barrier, which is not timed. The second result is the median over
- * the calls of this rank, multiplied by their number. {@code collectives.c} does the same in C.
+ * <p>Before each call the ranks meet in a barrier, which is not timed. {@code collectives.c} does the same in
+ * C. It uses package mpi alone, so that it also runs with another one.
  */
-final class CollectiveCalls extends Work {
+final class CollectiveCalls {
     private static final int ROOT = 0;
     /** Limit of the calls of a median, as in {@code collectives.c}. */
     private static final int TIMED_MAX = 1 << 16;
 
     /** A call with two arrays of doubles. */
-    interface Call {
+    private interface Call {
         /**
          * Makes the call.
          *
@@ -39,83 +36,58 @@ final class CollectiveCalls extends Work {
     private final int count;
     private final double[] from;
     private final double[] to;
-    private final long[] times;
+    private final long[] times = new long[TIMED_MAX];
+    private long nanos;
+    private double extra;
 
-    /** Calls of which each array has this number of octets. */
-    private CollectiveCalls(Comm world, Call call, int octets, int blocks) {
-        super(world);
-        this.comm = MpiTrips.same(world);
+    private CollectiveCalls(Intracomm comm, Call call, int count, int blocks) {
+        this.comm = comm;
         this.call = call;
-        this.count = octets / Double.BYTES;
+        this.count = count;
         from = new double[count * blocks];
         to = new double[count * blocks];
-        times = new long[TIMED_MAX];
         Arrays.fill(from, 1);
     }
 
-    /** Calls with an array of these octets. */
-    static CollectiveCalls of(Comm world, int octets, Call call) {
-        return new CollectiveCalls(world, call, octets, 1);
+    /**
+     * The calls of a word. Throws IllegalArgumentException if no call has it.
+     *
+     * @param octets octets of a rank, or of a pair in {@code Alltoall}
+     */
+    static CollectiveCalls of(String word, Intracomm comm, int octets) {
+        int size = comm.Size();
+        int count = octets / Double.BYTES;
+        int[] counts = new int[size];
+        Arrays.fill(counts, count);
+        return switch (word) {
+            case "mpi-barrier" -> new CollectiveCalls(comm, (all, from, to, n) -> all.Barrier(), 0, 1);
+            case "mpi-bcast" -> new CollectiveCalls(comm,
+                    (all, from, to, n) -> all.Bcast(from, 0, n, MPI.DOUBLE, ROOT), count, 1);
+            case "mpi-allreduce", "mpi-allreduce-garbage" -> allreduce(comm, count, MPI.SUM);
+            case "mpi-allreduce-user" -> allreduce(comm, count, new Op(new Sum(), true));
+            case "mpi-reduce" -> new CollectiveCalls(comm,
+                    (all, from, to, n) -> all.Reduce(from, 0, to, 0, n, MPI.DOUBLE, MPI.SUM, ROOT), count, 1);
+            case "mpi-reduce-scatter" -> new CollectiveCalls(comm,
+                    (all, from, to, n) -> all.Reduce_scatter(from, 0, to, 0, counts, MPI.DOUBLE, MPI.SUM), count, size);
+            case "mpi-scan" -> new CollectiveCalls(comm,
+                    (all, from, to, n) -> all.Scan(from, 0, to, 0, n, MPI.DOUBLE, MPI.SUM), count, 1);
+            case "mpi-alltoall" -> new CollectiveCalls(comm,
+                    (all, from, to, n) -> all.Alltoall(from, 0, n, MPI.DOUBLE, to, 0, n, MPI.DOUBLE), count, size);
+            case "mpi-allgather" -> new CollectiveCalls(comm,
+                    (all, from, to, n) -> all.Allgather(from, 0, n, MPI.DOUBLE, to, 0, n, MPI.DOUBLE), count, size);
+            case "mpi-gather" -> new CollectiveCalls(comm,
+                    (all, from, to, n) -> all.Gather(from, 0, n, MPI.DOUBLE, to, 0, n, MPI.DOUBLE, ROOT), count, size);
+            case "mpi-scatter" -> new CollectiveCalls(comm,
+                    (all, from, to, n) -> all.Scatter(from, 0, n, MPI.DOUBLE, to, 0, n, MPI.DOUBLE, ROOT), count, size);
+            default -> throw new IllegalArgumentException(word + " is not a collective call");
+        };
     }
 
-    /** Calls with an array of these octets for each rank. */
-    static CollectiveCalls ofAll(Comm world, int octets, Call call) {
-        return new CollectiveCalls(world, call, octets, world.size());
+    private static CollectiveCalls allreduce(Intracomm comm, int count, Op op) {
+        return new CollectiveCalls(comm, (all, from, to, n) -> all.Allreduce(from, 0, to, 0, n, MPI.DOUBLE, op), count, 1);
     }
 
-    static CollectiveCalls barrier(Comm world) {
-        return of(world, 0, (comm, from, to, count) -> comm.Barrier());
-    }
-
-    static CollectiveCalls bcast(Comm world, int octets) {
-        return of(world, octets, (comm, from, to, count) -> comm.Bcast(from, 0, count, MPI.DOUBLE, ROOT));
-    }
-
-    static CollectiveCalls allreduce(Comm world, int octets) {
-        return of(world, octets, (comm, from, to, count) -> comm.Allreduce(from, 0, to, 0, count, MPI.DOUBLE, MPI.SUM));
-    }
-
-    static CollectiveCalls allreduceByUser(Comm world, int octets) {
-        Op sum = new Op(new Sum(), true);
-        return of(world, octets, (comm, from, to, count) -> comm.Allreduce(from, 0, to, 0, count, MPI.DOUBLE, sum));
-    }
-
-    static CollectiveCalls reduce(Comm world, int octets) {
-        return of(world, octets, (comm, from, to, count) -> comm.Reduce(from, 0, to, 0, count, MPI.DOUBLE, MPI.SUM, ROOT));
-    }
-
-    static CollectiveCalls reduceScatter(Comm world, int octets) {
-        int[] counts = new int[world.size()];
-        Arrays.fill(counts, octets / Double.BYTES);
-        return ofAll(world, octets, (comm, from, to, count) ->
-                comm.Reduce_scatter(from, 0, to, 0, counts, MPI.DOUBLE, MPI.SUM));
-    }
-
-    static CollectiveCalls scan(Comm world, int octets) {
-        return of(world, octets, (comm, from, to, count) -> comm.Scan(from, 0, to, 0, count, MPI.DOUBLE, MPI.SUM));
-    }
-
-    static CollectiveCalls alltoall(Comm world, int octets) {
-        return ofAll(world, octets, (comm, from, to, count) ->
-                comm.Alltoall(from, 0, count, MPI.DOUBLE, to, 0, count, MPI.DOUBLE));
-    }
-
-    static CollectiveCalls allgather(Comm world, int octets) {
-        return ofAll(world, octets, (comm, from, to, count) ->
-                comm.Allgather(from, 0, count, MPI.DOUBLE, to, 0, count, MPI.DOUBLE));
-    }
-
-    static CollectiveCalls gather(Comm world, int octets) {
-        return ofAll(world, octets, (comm, from, to, count) ->
-                comm.Gather(from, 0, count, MPI.DOUBLE, to, 0, count, MPI.DOUBLE, ROOT));
-    }
-
-    static CollectiveCalls scatter(Comm world, int octets) {
-        return ofAll(world, octets, (comm, from, to, count) ->
-                comm.Scatter(from, 0, count, MPI.DOUBLE, to, 0, count, MPI.DOUBLE, ROOT));
-    }
-
-    @Override
+    /** Makes calls and times each. */
     void run(long calls) {
         long step = (calls + TIMED_MAX - 1) / TIMED_MAX;
         int kept = 0;
@@ -134,6 +106,23 @@ final class CollectiveCalls extends Work {
         extra = (times[(kept - 1) / 2] + times[kept / 2]) / 2.0 * calls;
     }
 
+    /** Makes calls without a barrier and a clock. */
+    void runPlainly(long calls) {
+        for (long i = 0; i < calls; i++) {
+            call.make(comm, from, to, count);
+        }
+    }
+
+    /** Nanoseconds of the last run. */
+    long nanos() {
+        return nanos;
+    }
+
+    /** The median over the calls of the last run, multiplied by their number. */
+    double extra() {
+        return extra;
+    }
+
     /** The result of the last call. */
     double[] result() {
         return to;
@@ -148,26 +137,6 @@ final class CollectiveCalls extends Work {
             for (int i = 0; i < count; i++) {
                 inout[inoutoffset + i] += in[inoffset + i];
             }
-        }
-    }
-
-    /** Octets of Java heap that each rank allocates for a call. The second result is theirs. */
-    static final class Garbage extends Work {
-        private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-        private final CollectiveCalls calls;
-
-        Garbage(CollectiveCalls calls) {
-            super(calls.world);
-            this.calls = calls;
-        }
-
-        @Override
-        void run(long times) {
-            long before = threads.getCurrentThreadAllocatedBytes();
-            for (long i = 0; i < times; i++) {
-                calls.call.make(calls.comm, calls.from, calls.to, calls.count);
-            }
-            extra = threads.getCurrentThreadAllocatedBytes() - before;
         }
     }
 }

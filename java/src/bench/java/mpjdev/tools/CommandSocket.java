@@ -8,8 +8,6 @@ import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.Locale;
-import mpjdev.Comm;
 
 /** Socket through which the commands of {@code mpjdev-bench} arrive as lines. */
 final class CommandSocket {
@@ -17,18 +15,23 @@ final class CommandSocket {
 
     private CommandSocket() {}
 
+    /** Executor of commands. */
+    interface Executor {
+        /** Executes a command. */
+        Answer run(RunCommand command) throws Exception;
+    }
+
     /** States the rank, and executes commands until the last one. */
-    static void serve(Comm world, Carrier carrier, Path socket) throws Exception {
-        try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket)); Rank rank = new Rank(world, carrier)) {
+    static void serve(int rank, Executor executor, Path socket) throws Exception {
+        try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
             BufferedReader commands = new BufferedReader(Channels.newReader(channel, StandardCharsets.US_ASCII));
-            write(channel, world.id() + "\n");
+            write(channel, rank + "\n");
             String line = commands.readLine();
             while (!END.equals(line)) {
                 if (line == null) {
                     throw new IOException("the command socket was closed before the last command");
                 }
-                Rank.Answer answer = rank.run(RunCommand.of(line));
-                write(channel, String.format(Locale.ROOT, "%.0f %.3f %s%n", answer.nanos(), answer.extra(), answer.counted()));
+                write(channel, executor.run(RunCommand.of(line)).line());
                 line = commands.readLine();
             }
         }

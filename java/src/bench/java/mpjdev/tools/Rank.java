@@ -27,15 +27,6 @@ final class Rank implements AutoCloseable {
     private record Kept(Case what, int octets, Work work) {}
 
     /**
-     * Result of a command.
-     *
-     * @param nanos nanoseconds of all repetitions
-     * @param extra second result of all repetitions
-     * @param counted counters of a rank over UDP; empty over other transports
-     */
-    record Answer(double nanos, double extra, String counted) {}
-
-    /**
      * Executes a command. Some repetitions are not measured, since caches are cold after a sleep. The ranks
      * answer behind a barrier, since an answer takes a processor from ranks that are not done.
      */
@@ -53,15 +44,16 @@ final class Rank implements AutoCloseable {
     }
 
     private Work work(RunCommand command) throws Exception {
+        Case what = Case.of(command.word());
         Kept found = null;
         for (Kept k : kept) {
-            if (k.what == command.what() && k.octets == command.octets()) {
+            if (k.what == what && k.octets == command.octets()) {
                 found = k;
                 break;
             }
         }
         if (found == null) {
-            found = new Kept(command.what(), command.octets(), carrier.work(command.what(), command.octets()));
+            found = new Kept(what, command.octets(), carrier.work(what, command.octets()));
         } else {
             kept.remove(found);
         }

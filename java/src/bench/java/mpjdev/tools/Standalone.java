@@ -46,7 +46,7 @@ final class Standalone {
 
     private void follow(Rank rank, ReadBuffer in) throws Exception {
         while (receive(in)) {
-            rank.run(new RunCommand(Case.values()[(int) words[0]], (int) words[1], words[2]));
+            rank.run(new RunCommand(Case.values()[(int) words[0]].word, (int) words[1], words[2]));
         }
     }
 
@@ -81,7 +81,7 @@ final class Standalone {
             double fitting = TURN_NANOS * (double) times / Math.max(nanos, 1);
             times = Math.max(1, Math.min(Math.min((long) fitting, 8 * times), TIMES_MAX));
         } while (System.nanoTime() - begin < warmUp);
-        List<Rank.Answer> answers = new ArrayList<>();
+        List<Answer> answers = new ArrayList<>();
         begin = System.nanoTime();
         while (answers.size() < TURNS || System.nanoTime() - begin < warmUp) {
             answers.add(run(rank, out, what, octets, times));
@@ -107,9 +107,9 @@ final class Standalone {
         return Arrays.stream(sorted, (sorted.length - 1) / 2, sorted.length / 2 + 1).average().orElse(Double.NaN);
     }
 
-    private Rank.Answer run(Rank rank, WriteBuffer out, Case what, int octets, long times) throws Exception {
+    private Answer run(Rank rank, WriteBuffer out, Case what, int octets, long times) throws Exception {
         sendCommand(out, what.ordinal(), octets, times);
-        return rank.run(new RunCommand(what, octets, times));
+        return rank.run(new RunCommand(what.word, octets, times));
     }
 
     private void sendCommand(WriteBuffer out, long what, long octets, long times) {

@@ -67,7 +67,7 @@ class BenchTest {
                 try (Rank rank = new Rank(world)) {
                     for (int octets : new int[] {8, 4096}) {
                         if (ranks > 1 || (what != Case.RING && what != Case.ALLTOALL)) {
-                            Rank.Answer answer = rank.run(new RunCommand(what, octets, times));
+                            Answer answer = rank.run(new RunCommand(what.word, octets, times));
                             assertTrue(answer.nanos() >= 0 && answer.extra() >= 0, what + ": " + answer);
                         }
                     }
@@ -199,10 +199,10 @@ class BenchTest {
         double[] expected = {ranks, ranks};
         Comm.<Exception>runThreads(ranks, world -> {
             for (Case what : List.of(Case.MPI_ALLREDUCE, Case.MPI_ALLREDUCE_USER)) {
-                CollectiveCalls calls = (CollectiveCalls) what.work(world, expected.length * Double.BYTES);
-                calls.run(2);
-                assertArrayEquals(expected, calls.result(), what.word);
-                assertTrue(calls.extra > 0 && calls.nanos >= calls.extra, what.word);
+                CollectiveWork work = (CollectiveWork) what.work(world, expected.length * Double.BYTES);
+                work.run(2);
+                assertArrayEquals(expected, work.calls.result(), what.word);
+                assertTrue(work.extra > 0 && work.nanos >= work.extra, what.word);
             }
         });
     }
