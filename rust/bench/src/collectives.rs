@@ -1,4 +1,4 @@
-//! Collective calls of package `mpi` beside C: contestants that take turns, and their figures.
+//! Collective calls of package `mpi` beside C and MPJ Express: contestants that take turns, and figures.
 //!
 //! Each rank times each call alone, after a barrier that is not timed. The result of a turn is the mean over
 //! the ranks of the median over the calls of the turn; that of a job the median over its turns.
@@ -10,14 +10,15 @@ pub mod text;
 use crate::BenchError;
 use crate::calls::Call;
 use crate::contest::{self, Entry, Pace, Stop};
-use crate::contestant::{self, Contestant, RunningJob, Tools, Transport};
+use crate::contestant::{self, Contestant, MPJ_EXPRESS, RunningJob, Tools, Transport};
 use crate::figures::{self, Figure, Limit, Quantity};
+use crate::mpj_express::MpjExpress;
 use crate::outcome::{Compared, Sample, Summary, compare};
 use crate::peer::Program;
 use crate::protocol::Case;
 use crate::report::{self, Absent, Row};
 use crate::targets::Outcome;
-use targets::{OVER_MPI, OVER_OURS, Target, Value};
+use targets::{BESIDE_MPJ_EXPRESS, OF_MPJ_EXPRESS, OVER_MPI, OVER_OURS, Target, Value};
 
 /// Arguments of a run.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct CollectiveRun<'a> {
     pub transport: Transport,
     /// C program under the installed MPIs.
     pub peers: &'a [Program],
+    /// Installation of MPJ Express, or why there is none.
+    pub mpj_express: Result<&'a MpjExpress, &'a str>,
     /// Numbers of ranks; empty for those of each row.
     pub ranks: &'a [u32],
     /// Parts of the names of the rows that are measured; empty for all.
@@ -45,6 +48,8 @@ pub struct CollectiveRun<'a> {
 enum Group<'a> {
     /// Ranks over a transport of mpjdev, beside C under each MPI.
     Ours,
+    /// Ranks over a transport of mpjdev, beside threads of MPJ Express.
+    BesideMpjExpress(&'a MpjExpress),
     /// Ranks over a C MPI, beside C under the same MPI.
     Over(&'a Program),
 }
@@ -52,8 +57,8 @@ enum Group<'a> {
 /// Running contestants.
 #[derive(Default)]
 struct Jobs {
-    /// Whether the job at the same index is in C.
-    are_c: Vec<bool>,
+    /// Whether the job at the same index is a peer: C or MPJ Express.
+    are_peers: Vec<bool>,
     jobs: Vec<RunningJob>,
 }
 
@@ -61,7 +66,7 @@ impl Jobs {
     fn remove(&mut self, name: &str) -> bool {
         let found = self.jobs.iter().position(|job| job.name() == name);
         if let Some(at) = found {
-            self.are_c.remove(at);
+            self.are_peers.remove(at);
             drop(self.jobs.remove(at));
         }
         found.is_some()
@@ -72,6 +77,7 @@ impl Group<'_> {
     fn targets(self) -> &'static [Target] {
         match self {
             Group::Ours => OVER_OURS,
+            Group::BesideMpjExpress(_) => BESIDE_MPJ_EXPRESS,
             Group::Over(_) => OVER_MPI,
         }
     }
@@ -79,6 +85,7 @@ impl Group<'_> {
     fn title(self, target: &Target, ranks: u32) -> String {
         match self {
             Group::Ours => format!("{ranks} ranks, {}", target.title()),
+            Group::BesideMpjExpress(_) => format!("{ranks} ranks beside {MPJ_EXPRESS}, {}", target.title()),
             Group::Over(program) => format!("{ranks} ranks over {}, {}", program.peer(), target.title()),
         }
     }
@@ -92,14 +99,17 @@ impl CollectiveRun<'_> {
     pub fn run(&self, progress: &dyn Fn(&str)) -> Result<Outcome, BenchError> {
         let over = self.peers.iter().filter_map(|program| program.over(Transport::Mpi));
         let over: Vec<Program> = over.collect();
-        let groups: Vec<Group<'_>> = [Group::Ours].into_iter().chain(over.iter().map(Group::Over)).collect();
+        let mpj_express = self.mpj_express.ok().map(Group::BesideMpjExpress);
+        let groups = [Group::Ours].into_iter().chain(mpj_express).chain(over.iter().map(Group::Over));
         let mut outcome = Outcome::default();
         for group in groups {
             for ranks in self.numbers(group) {
                 self.measure_group(group, ranks, progress, &mut outcome)?;
             }
         }
-        self.add_mpj_express(&mut outcome);
+        if let Err(why) = self.mpj_express {
+            self.add_absent_mpj_express(why, &mut outcome);
+        }
         if outcome.figures.is_empty() {
             let why = format!("no row has one of the names {:?}; --help lists the rows", self.rows);
             return Err(BenchError::Missing(why));
@@ -165,12 +175,16 @@ impl CollectiveRun<'_> {
         Pace { compiled_after: if is_compiled { self.pace.time } else { least }, ..self.pace }
     }
 
-    /// Contestants of a group, with whether each is in C. Ranks in Rust take a place here.
+    /// Contestants of a group, with whether each is a peer. Ranks in Rust take a place here.
     fn contestants(&self, group: Group<'_>) -> Vec<(bool, Contestant)> {
         match group {
             Group::Ours => {
                 let ours = [(false, Contestant::Java(self.transport))];
                 ours.into_iter().chain(self.peers.iter().cloned().map(|c| (true, Contestant::C(c)))).collect()
+            }
+            Group::BesideMpjExpress(installed) => {
+                let peer = Contestant::MpjExpress(installed.clone());
+                vec![(false, Contestant::Java(self.transport)), (true, peer)]
             }
             Group::Over(program) => {
                 vec![(false, Contestant::JavaOver(program.clone())), (true, Contestant::C(program.clone()))]
@@ -181,10 +195,10 @@ impl CollectiveRun<'_> {
     /// Starts contestants. An absent one is named, and the others are measured without it.
     fn start(&self, contestants: &[(bool, Contestant)], ranks: u32, outcome: &mut Outcome) -> Jobs {
         let mut started = Jobs::default();
-        for (is_c, contestant) in contestants {
+        for (is_peer, contestant) in contestants {
             match RunningJob::start(contestant, ranks, self.tools) {
                 Ok(job) => {
-                    started.are_c.push(*is_c);
+                    started.are_peers.push(*is_peer);
                     started.jobs.push(job);
                 }
                 Err(error) => {
@@ -220,7 +234,7 @@ impl CollectiveRun<'_> {
     fn take_turns(&self, jobs: &mut Jobs, target: &Target, pace: Pace) -> Result<(Row, Figure), BenchError> {
         let case = Case::Collective(target.call);
         let entry = |job: usize, case: Case| Entry { job, case, octets: target.octets };
-        let takes_part = |job: &usize| target.call.is_of_c() || !jobs.are_c[*job];
+        let takes_part = |job: &usize| target.call.is_of_c() || !jobs.are_peers[*job];
         let mut entries: Vec<Entry> =
             (0..jobs.jobs.len()).filter(takes_part).map(|job| entry(job, case)).collect();
         if target.value == Value::ByPredefined {
@@ -241,23 +255,20 @@ impl CollectiveRun<'_> {
             false => format!("{}, predefined", jobs.jobs[one.job].name()),
         };
         let names: Vec<String> = entries.iter().map(name).collect();
-        let is_c: Vec<bool> = entries.iter().map(|one| jobs.are_c[one.job]).collect();
-        let figure = Figure { others: turns.others, ..figure(target, ranks, &compared, &is_c) };
+        let are_peers: Vec<bool> = entries.iter().map(|one| jobs.are_peers[one.job]).collect();
+        let figure = Figure { others: turns.others, ..figure(target, ranks, &compared, &are_peers) };
         Ok((Row::new(case, target.octets, ranks, &names, compared).beside(turns.others), figure))
     }
 
-    /// The row of a peer that no machine of this benchmark has.
-    fn add_mpj_express(&self, outcome: &mut Outcome) {
-        let title = "MPJ Express with threads: its time by that of Java";
+    /// The row of MPJ Express where it is absent.
+    fn add_absent_mpj_express(&self, why: &str, outcome: &mut Outcome) {
+        let title = "2 and 8 ranks beside MPJ Express";
         if self.is_asked(title) {
-            let target =
-                figures::Target { title, quantity: Quantity::Ratio(0, 1), limit: Limit::Least(10.0) };
-            let (figure, row) = (target.figure(None), Case::Collective(Call::Allreduce));
+            let (quantity, limit) = (Quantity::Speed(0, 1), Limit::Least(OF_MPJ_EXPRESS));
+            outcome.figures.push(figures::Target { title, quantity, limit }.figure(None));
             let compared = Compared { summaries: Vec::new(), ..compare(&[]) };
-            outcome.figures.push(figure);
-            outcome.rows.push(Row::new(row, 8, 0, &[], compared));
-            let why = "not installed, and no contestant of mpjdev-bench".to_owned();
-            outcome.absent.push(Absent { name: "MPJ Express".into(), why });
+            outcome.rows.push(Row::new(Case::Collective(Call::Barrier), 0, 0, &[], compared));
+            outcome.absent.push(Absent { name: MPJ_EXPRESS.to_owned(), why: why.to_owned() });
         }
     }
 }
@@ -268,25 +279,28 @@ fn of_a_call(turn: &Sample, target: &Target, ranks: u32) -> Sample {
     let mean = turn.extra / f64::from(ranks.max(1));
     match target.value {
         Value::Garbage => Sample { extra: mean, ..*turn },
-        Value::ByC | Value::BeyondC | Value::ByPredefined => {
+        Value::ByC | Value::OfMpjExpress | Value::BeyondC | Value::ByPredefined => {
             Sample { nanos: mean, extra: turn.nanos, ..*turn }
         }
     }
 }
 
-/// The figure of a row. The first result is that of Java, and the better C counts.
-fn figure(target: &Target, ranks: u32, compared: &Compared, is_c: &[bool]) -> Figure {
-    let of = |c: bool| compared.summaries.iter().zip(is_c).filter(move |(_, is_c)| **is_c == c);
+/// The figure of a row. The first result is that of Java, and the better peer counts.
+fn figure(target: &Target, ranks: u32, compared: &Compared, are_peers: &[bool]) -> Figure {
+    let of = |peer: bool| compared.summaries.iter().zip(are_peers).filter(move |(_, is)| **is == peer);
     let mut ours = of(false).map(|(summary, _)| *summary);
     let first = ours.next().flatten();
     let better = |one: &Summary, other: &Summary| one.median.total_cmp(&other.median);
     let second = match target.value {
         Value::ByPredefined => ours.next().flatten(),
-        Value::ByC | Value::BeyondC => of(true).filter_map(|(summary, _)| *summary).min_by(better),
+        Value::ByC | Value::OfMpjExpress | Value::BeyondC => {
+            of(true).filter_map(|(summary, _)| *summary).min_by(better)
+        }
         Value::Garbage => None,
     };
     let quantity = match target.value {
         Value::ByC | Value::ByPredefined => Quantity::Ratio(0, 1),
+        Value::OfMpjExpress => Quantity::Speed(0, 1),
         Value::BeyondC => Quantity::Beyond(0, 1),
         Value::Garbage => Quantity::Extra(0),
     };
@@ -303,10 +317,10 @@ mod tests {
         vec![Sample { nanos: 1.0, extra: sum, before: Some(30.0), after: Some(30.0), counted: None }; 3]
     }
 
-    fn figure_of(target: &Target, sums: &[f64], is_c: &[bool]) -> Figure {
+    fn figure_of(target: &Target, sums: &[f64], are_peers: &[bool]) -> Figure {
         let one = |sum: &f64| turns(*sum).iter().map(|turn| of_a_call(turn, target, 2)).collect();
         let samples: Vec<Vec<Sample>> = sums.iter().map(one).collect();
-        figure(target, 2, &compare(&samples), is_c)
+        figure(target, 2, &compare(&samples), are_peers)
     }
 
     #[test]
@@ -318,6 +332,15 @@ mod tests {
         assert_eq!((alone.measured, alone.status), (None, FigureStatus::Unknown));
         let without_java = figure_of(&OVER_OURS[0], &[600.0], &[true]);
         assert_eq!((without_java.measured, without_java.against), (None, Some(300.0)));
+    }
+
+    #[test]
+    fn time_of_mpj_express_is_divided_by_that_of_java() {
+        let of = |sums: &[f64]| figure_of(&BESIDE_MPJ_EXPRESS[0], sums, &[false, true]);
+        let slow = of(&[400.0, 4000.0]);
+        assert_eq!((slow.measured, slow.status), (Some(10.0), FigureStatus::Reached));
+        let fast = of(&[400.0, 2000.0]);
+        assert_eq!((fast.measured, fast.status), (Some(5.0), FigureStatus::Missed));
     }
 
     #[test]

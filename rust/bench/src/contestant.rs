@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 
 use super::BenchError;
+use super::mpj_express::MpjExpress;
 use super::peer::Program;
 use super::protocol::{Answer, END, RunCommand};
 use super::relay_client::RelayClient;
@@ -143,6 +144,8 @@ pub enum Contestant {
     Aeron(Transport),
     /// mpjdev ranks in Rust over UDP, through a relay. They check the messages.
     Relayed(RelayedPath),
+    /// Ranks of MPJ Express, as threads of one JVM.
+    MpjExpress(MpjExpress),
 }
 
 /// Path of datagrams through a relay.
@@ -170,13 +173,30 @@ impl Contestant {
             Contestant::Baseline => "baseline".to_owned(),
             Contestant::Aeron(over) => format!("Aeron {}", aeron_channel(*over)),
             Contestant::Relayed(_) => "Rust udp".to_owned(),
+            Contestant::MpjExpress(_) => MPJ_EXPRESS.to_owned(),
         }
     }
 
     /// Whether its ranks are JVMs.
     fn is_java(&self) -> bool {
-        use Contestant::{Aeron, Baseline, Java, JavaOver};
-        matches!(self, Java(_) | JavaOver(_) | Baseline | Aeron(_))
+        use Contestant::{Aeron, Baseline, Java, JavaOver, MpjExpress};
+        matches!(self, Java(_) | JavaOver(_) | Baseline | Aeron(_) | MpjExpress(_))
+    }
+
+    /// Variables of its launcher beside those of this process.
+    fn environment(&self, tools: &Tools) -> Vec<(&'static str, OsString)> {
+        match self {
+            Contestant::MpjExpress(installed) => installed.environment(&tools.java),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Standard output, which is for results. That of MPJ Express has the errors of its ranks.
+    fn output(&self) -> Stdio {
+        match self {
+            Contestant::MpjExpress(_) => io::stderr().into(),
+            _ => Stdio::null(),
+        }
     }
 
     /// The command line that starts its ranks.
@@ -188,6 +208,7 @@ impl Contestant {
         let crowded = ranks > processors();
         let transport = match self {
             Contestant::C(program) => return program.command(ranks, crowded, socket),
+            Contestant::MpjExpress(installed) => return installed.command(&tools.java, ranks, socket),
             Contestant::RustOver(program) => {
                 let launcher = program.launcher(ranks, crowded).into_iter();
                 return launcher.chain(rank()).collect();
@@ -246,6 +267,9 @@ impl Contestant {
         words
     }
 }
+
+/// Name of MPJ Express in reports.
+pub const MPJ_EXPRESS: &str = "MPJ Express";
 
 /// Main class of the Java benchmarks.
 pub const JAVA_PROGRAM: &str = "mpjdev.tools.Bench";
@@ -313,8 +337,8 @@ impl RunningJob {
             UnixListener::bind(&socket).map_err(BenchError::system(socket.display().to_string()))?;
         let words = contestant.command(tools, ranks, &socket);
         let mut command = Command::new(&words[0]);
-        // Standard output is for results.
-        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(&words[1..]).envs(contestant.environment(tools));
+        command.stdin(Stdio::null()).stdout(contestant.output());
         let child = command.spawn().map_err(BenchError::system(words[0].to_string_lossy()))?;
         let timeout = if matches!(contestant, Contestant::Relayed(_)) { LONG_TIMEOUT } else { TIMEOUT };
         let octets_max = match contestant {

@@ -11,7 +11,7 @@
 //! | modules | purpose |
 //! |---|---|
 //! | [`contestant`], [`rank`], [`loops`] | start contestants; the contestant in Rust and its loops |
-//! | [`sockets`], [`datagrams`], [`peer`] | contestants without mpjdev: TCP, UDP, C |
+//! | [`sockets`], [`datagrams`], [`peer`], [`mpj_express`] | contestants without mpjdev: TCP, UDP, C, Java |
 //! | [`calls`], [`collectives`] | collective calls, their targets and their run |
 //! | [`figures`], [`targets`], [`series`], [`budget`] | targets and their run; cliffs; costs of one message |
 //! | [`relay`], [`netem`] | impaired networks between sockets, and between network namespaces |
@@ -43,6 +43,7 @@ pub mod installation;
 pub mod loops;
 pub mod memory;
 mod messages;
+pub mod mpj_express;
 pub mod netem;
 pub mod outcome;
 pub mod page;

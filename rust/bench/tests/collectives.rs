@@ -10,6 +10,7 @@ use serde_json::Value;
 fn run(args: &[&str], path: Option<&str>) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpjdev-bench"));
     command.arg("collectives").args(args).envs(path.map(|path| ("PATH", path))).stdin(Stdio::null());
+    command.env_remove("MPJ_HOME");
     let output = command.output().expect("it runs");
     let text = |octets| String::from_utf8(octets).expect("UTF-8");
     (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
@@ -49,14 +50,29 @@ fn c_programs_are_measured_where_java_is_missing() {
     assert!(picture.starts_with("<svg ") && picture.contains("Reduce_scatter"), "{picture}");
 }
 
-/// Proves that the text has the limits, and that an absent peer is named.
+/// Proves that the text has the limit of MPJ Express and says how it takes part.
 #[test]
-fn row_of_an_absent_peer_says_so() {
-    let args = ["--class-path", NO_CLASSES, "--time", "0", "--rows", "Express", "--no-peer"];
+fn row_of_an_absent_mpj_express_names_the_option() {
+    let args = ["--class-path", NO_CLASSES, "--time", "0", "--rows", "MPJ Express", "--no-peer"];
     let (status, out, err) = run(&args, None);
     assert_eq!((status, err.as_str()), (0, ""));
     assert!(out.contains(">= 10.0") && out.contains("not measured"), "{out}");
-    assert!(out.contains("MPJ Express is absent: not installed"), "{out}");
+    assert!(
+        out.contains("MPJ Express is absent: no installation is named: --mpj-express or MPJ_HOME"),
+        "{out}"
+    );
+}
+
+/// Proves that a home folder of MPJ Express that was named must have its files.
+#[test]
+fn missing_files_of_mpj_express_are_named() {
+    let args = ["--class-path", NO_CLASSES, "--rows", "Express", "--no-peer", "--mpj-express", NO_CLASSES];
+    let (status, out, err) = run(&args, None);
+    assert_eq!((status, out.as_str()), (2, ""), "{err}");
+    assert!(
+        err.contains("--mpj-express: ") && err.contains("has no lib/starter.jar and no lib/mpj.jar"),
+        "{err}"
+    );
 }
 
 /// Proves that wrong arguments are refused with a sentence, and that the help names the method.

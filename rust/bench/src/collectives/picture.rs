@@ -9,6 +9,7 @@ use crate::chart::{
     Area, Axis, COLOURS, DASHES, DrawResult, FONT, LEGEND, LEGEND_COLUMNS, Line, WIDTH, decade_of_time,
     index_of, legend, plot,
 };
+use crate::contestant::MPJ_EXPRESS;
 use crate::protocol::Case;
 use crate::report::Row;
 
@@ -95,9 +96,11 @@ fn styled<'a>(panels: &'a [Panel<'_>]) -> Vec<Vec<Line<'a>>> {
     panels.iter().map(|panel| panel.lines.iter().map(&mut style).collect()).collect()
 }
 
-/// Whether the ranks are over a C MPI: such a call has one size.
-fn is_over_mpi(row: &Row) -> bool {
-    row.contestants.iter().any(|cell| cell.name.ends_with(" mpi"))
+/// Whether the row belongs into the picture. Rows over a C MPI have one size of a call, and those beside MPJ
+/// Express repeat calls in Java.
+fn is_drawn(row: &Row) -> bool {
+    let is_other = |name: &str| name.ends_with(" mpi") || name == MPJ_EXPRESS;
+    !row.contestants.is_empty() && !row.contestants.iter().any(|cell| is_other(&cell.name))
 }
 
 /// The panels of rows. Calls without data are drawn over the number of ranks.
@@ -105,7 +108,7 @@ fn panels(rows: &[Row]) -> Vec<Panel<'_>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for row in rows {
         let Case::Collective(call) = row.case else { continue };
-        if !call.is_of_c() || is_over_mpi(row) || row.contestants.is_empty() {
+        if !call.is_of_c() || !is_drawn(row) {
             continue;
         }
         let axis = if call == Call::Barrier { Axis::Ranks } else { Axis::OctetsOfRank };

@@ -14,6 +14,8 @@ const DOUBLE: u64 = 8;
 pub enum Value {
     /// Time of Java divided by that of the better C.
     ByC,
+    /// Time of MPJ Express divided by that of Java.
+    OfMpjExpress,
     /// Nanoseconds of Java beyond those of C.
     BeyondC,
     /// Time of a user function divided by that of the predefined operation, both in Java.
@@ -33,7 +35,8 @@ pub struct Target {
     pub value: Value,
     /// Numbers of ranks that are measured by default.
     pub ranks: &'static [u32],
-    /// Upper limits of the value for numbers of ranks. Other numbers have none.
+    /// Upper limits of the value for numbers of ranks. Other numbers have none. The limit of
+    /// [`Value::OfMpjExpress`] is a lower one, and the same for all numbers.
     pub most: &'static [(u32, f64)],
 }
 
@@ -43,7 +46,7 @@ impl Target {
         let unit = match self.value {
             Value::BeyondC => ", ns beyond C",
             Value::Garbage => ", B",
-            Value::ByC | Value::ByPredefined => "",
+            Value::ByC | Value::OfMpjExpress | Value::ByPredefined => "",
         };
         self.name() + unit
     }
@@ -70,6 +73,9 @@ impl Target {
 
     /// The limit with this number of ranks.
     pub fn limit(&self, ranks: u32) -> Limit {
+        if self.value == Value::OfMpjExpress {
+            return Limit::Least(OF_MPJ_EXPRESS);
+        }
         let most = self.most.iter().find(|(number, _)| *number == ranks);
         most.map_or(Limit::None, |(_, most)| Limit::Most(*most))
     }
@@ -79,7 +85,15 @@ const fn target(call: Call, octets: u64, ranks: &'static [u32], most: &'static [
     Target { call, octets, value: Value::ByC, ranks, most }
 }
 
+/// Least time of MPJ Express in times of Java.
+pub const OF_MPJ_EXPRESS: f64 = 10.0;
+
+const fn of_mpj_express(call: Call, octets: u64, ranks: &'static [u32]) -> Target {
+    Target { call, octets, value: Value::OfMpjExpress, ranks, most: &[] }
+}
+
 const TWO_EIGHT: &[u32] = &[2, 8];
+const FOUR_EIGHT: &[u32] = &[4, 8];
 
 /// Calls with one limit for all numbers of ranks.
 const fn block(call: Call, octets: u64) -> Target {
@@ -97,9 +111,9 @@ pub const OVER_OURS: &[Target] = &[
     target(Call::Allreduce, 128 * DOUBLE, TWO_EIGHT, &[(2, 1.0), (8, 1.0)]),
     target(Call::Allreduce, 8192 * DOUBLE, TWO_EIGHT, &[(2, 0.8), (8, 0.8)]),
     target(Call::Allreduce, MIB * DOUBLE, TWO_EIGHT, &[(2, 0.7), (8, 0.7)]),
-    target(Call::Alltoall, 8, &[4, 8], &[(4, 1.2), (8, 1.2)]),
-    target(Call::Alltoall, 4 * KIB, &[4, 8], &[(4, 0.9), (8, 0.9)]),
-    target(Call::Alltoall, 256 * KIB, &[4, 8], &[(4, 0.8), (8, 0.8)]),
+    target(Call::Alltoall, 8, FOUR_EIGHT, &[(4, 1.2), (8, 1.2)]),
+    target(Call::Alltoall, 4 * KIB, FOUR_EIGHT, &[(4, 0.9), (8, 0.9)]),
+    target(Call::Alltoall, 256 * KIB, FOUR_EIGHT, &[(4, 0.8), (8, 0.8)]),
     block(Call::Allgather, KIB),
     block(Call::Allgather, 256 * KIB),
     block(Call::Gather, KIB),
@@ -134,6 +148,28 @@ pub const OVER_MPI: &[Target] = &[
     target(Call::Bcast, MIB, &[2], &[(2, 1.5)]),
 ];
 
+/// Rows of ranks over a transport of mpjdev beside MPJ Express.
+pub const BESIDE_MPJ_EXPRESS: &[Target] = &[
+    of_mpj_express(Call::Barrier, 0, TWO_EIGHT),
+    of_mpj_express(Call::Bcast, 8, TWO_EIGHT),
+    of_mpj_express(Call::Bcast, MIB, TWO_EIGHT),
+    of_mpj_express(Call::Allreduce, DOUBLE, TWO_EIGHT),
+    of_mpj_express(Call::Allreduce, 128 * DOUBLE, TWO_EIGHT),
+    of_mpj_express(Call::Allreduce, 8192 * DOUBLE, TWO_EIGHT),
+    of_mpj_express(Call::Alltoall, 8, FOUR_EIGHT),
+    of_mpj_express(Call::Alltoall, 4 * KIB, FOUR_EIGHT),
+    of_mpj_express(Call::Allgather, KIB, TWO_EIGHT),
+    of_mpj_express(Call::Allgather, 256 * KIB, TWO_EIGHT),
+    of_mpj_express(Call::Gather, KIB, TWO_EIGHT),
+    of_mpj_express(Call::Gather, 256 * KIB, TWO_EIGHT),
+    of_mpj_express(Call::Scatter, KIB, TWO_EIGHT),
+    of_mpj_express(Call::Scatter, 256 * KIB, TWO_EIGHT),
+    of_mpj_express(Call::ReduceScatter, KIB, TWO_EIGHT),
+    of_mpj_express(Call::ReduceScatter, 256 * KIB, TWO_EIGHT),
+    of_mpj_express(Call::Scan, KIB, TWO_EIGHT),
+    of_mpj_express(Call::Scan, 256 * KIB, TWO_EIGHT),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,11 +197,13 @@ mod tests {
         let barrier = &OVER_OURS[0];
         assert_eq!([2, 8].map(|ranks| barrier.limit(ranks)), [Limit::Most(1.0), Limit::Most(1.2)]);
         assert_eq!(barrier.limit(4), Limit::None);
+        let beside = &BESIDE_MPJ_EXPRESS[0];
+        assert_eq!([2, 3].map(|ranks| beside.limit(ranks)), [Limit::Least(10.0); 2]);
     }
 
     #[test]
     fn rows_have_whole_doubles_and_one_name_each() {
-        for rows in [OVER_OURS, OVER_MPI] {
+        for rows in [OVER_OURS, OVER_MPI, BESIDE_MPJ_EXPRESS] {
             let mut titles: Vec<String> = rows.iter().map(Target::title).collect();
             titles.sort_unstable();
             titles.dedup();

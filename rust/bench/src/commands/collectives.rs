@@ -1,4 +1,4 @@
-//! Command `collectives`: collective calls of package `mpi` beside C.
+//! Command `collectives`: collective calls of package `mpi` beside C and MPJ Express.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,6 +19,7 @@ use crate::contestant::{Folder, Tools, Transport, processors};
 use crate::environment::Environment;
 use crate::figures::Figure;
 use crate::installation::Installation;
+use crate::mpj_express::MpjExpress;
 use crate::peer::{Peer, Program};
 use crate::report::{Absent, Row};
 use crate::targets::Outcome;
@@ -39,6 +40,8 @@ The ratio is the time of Java divided by that of the better C program. Limits ar
 of ranks without a limit are only reported. By default each row has 2 and 8 ranks, and Alltoall 4 and 8. Other rows:
   user function   Allreduce of 1000 doubles by a class of the program, divided by MPI.SUM in Java
   garbage         octets of Java heap that a rank allocates for an Allreduce of 1 double
+  beside MPJ Express
+                  time of MPJ Express, whose ranks are threads of one JVM, divided by that of Java
   over Open MPI, over MPICH
                   ranks in Java over that library beside C with MPI_THREAD_MULTIPLE: ns beyond C, or the ratio
 
@@ -48,6 +51,7 @@ calls sched_yield after each poll of UCX that finds nothing. MPICH has no option
   mpjdev-bench collectives
   mpjdev-bench collectives --ranks 2 --rows barrier,bcast --time 0.2
   mpjdev-bench collectives --jobs 5 --json collectives.json --svg collectives.svg
+  mpjdev-bench collectives --mpj-express /opt/mpj --rows 'MPJ Express'
 
 A contestant that cannot be started, or that fails, is named, and the others are measured.
 
@@ -81,6 +85,10 @@ pub struct Collectives {
     /// Compare with no C program
     #[arg(long, conflicts_with = "peer")]
     no_peer: bool,
+
+    /// Home folder of MPJ Express, with lib/starter.jar and lib/mpj.jar [default: MPJ_HOME, if it is set]
+    #[arg(long, value_name = "HOME")]
+    mpj_express: Option<PathBuf>,
 
     /// Class path of the Java benchmarks [default: the jars of the installation]
     #[arg(long, value_name = "PATH")]
@@ -134,12 +142,18 @@ impl Collectives {
             return Err(BenchError::Missing(format!("--peer: {peer:?} has no collective calls")));
         }
         let tools = self.tools()?;
+        let given = self.mpj_express.as_deref();
+        let mpj_express = MpjExpress::find(given, &tools.class_path, tools.folder.path());
+        if let (Some(_), Err(why)) = (given, &mpj_express) {
+            return Err(BenchError::Missing(format!("--mpj-express: {why}")));
+        }
         let stop = stop_at_signals()?;
         let peers = self.selection().programs(&tools, &Peer::ALL)?;
         let run = CollectiveRun {
             tools: &tools,
             transport: self.transport,
             peers: &peers,
+            mpj_express: mpj_express.as_ref().map_err(String::as_str),
             ranks: &self.ranks,
             rows: &self.rows,
             pace: Pace::of(self.time),

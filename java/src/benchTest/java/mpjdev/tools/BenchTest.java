@@ -11,10 +11,13 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.jar.JarOutputStream;
+import java.util.jar.Manifest;
 import mpjdev.Comm;
 import mpjdev.Fork;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -181,6 +184,32 @@ class BenchTest {
             assertTrue(at >= 0, title + ": " + out);
         }
         assertTrue(out.contains("\"name\": \"Java shm\"") && out.contains("\"name\": \"Java shm, predefined\""), out);
+    }
+
+    /**
+     * Proves that the rank of MPJ Express makes every call with package mpi alone: the class path of this one
+     * has no public class of mpjdev.
+     */
+    @Test
+    void shouldMeasureCollectiveCallsBesideMpjExpress(@TempDir Path home) throws Exception {
+        Files.createDirectory(home.resolve("lib"));
+        Files.copy(Path.of(System.getProperty("mpjdev.mpj")), home.resolve("lib/mpj.jar"));
+        Files.writeString(home.resolve("launcher"), System.getProperty("mpjdev.command"));
+        Manifest manifest = new Manifest();
+        manifest.getMainAttributes().putValue("Manifest-Version", "1.0");
+        manifest.getMainAttributes().putValue("Main-Class", StarterStub.class.getName());
+        manifest.getMainAttributes().putValue("Class-Path",
+                StarterStub.class.getProtectionDomain().getCodeSource().getLocation().toString());
+        new JarOutputStream(Files.newOutputStream(home.resolve("lib/starter.jar")), manifest).close();
+        String out = program("mpjdev.bench", "collectives", "--class-path", System.getProperty("java.class.path"),
+                "--time", "0", "--ranks", "2", "--rows", "MPJ Express", "--mpj-express", home.toString(), "--json");
+        for (String call : List.of("Barrier", "Bcast of 1 MiB", "Allreduce of 8192 doubles", "Alltoall of 4 KiB a pair",
+                "Allgather of 1 KiB a rank", "Gather of 256 KiB a rank", "Scatter of 1 KiB a rank",
+                "Reduce_scatter of 256 KiB a rank", "Scan of 1 KiB a rank")) {
+            assertTrue(out.contains("\"title\": \"2 ranks beside MPJ Express, " + call + '"'), call + ": " + out);
+        }
+        assertEquals(18, out.split("\"name\": \"MPJ Express\"", -1).length - 1, out);
+        assertEquals(18, out.split("\"name\": \"Java shm\"", -1).length - 1, out);
     }
 
     /** Proves that counting is switched between turns: the ranks of mpjrun have a profile. */
