@@ -82,7 +82,7 @@ impl Call {
         }
     }
 
-    /// Whether a C program has the call too.
+    /// Whether contestants have the call that are not in Java.
     pub fn is_of_c(self) -> bool {
         !matches!(self, Call::AllreduceUser | Call::AllreduceGarbage)
     }

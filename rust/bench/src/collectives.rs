@@ -25,7 +25,7 @@ use targets::{BESIDE_MPJ_EXPRESS, OF_MPJ_EXPRESS, OVER_MPI, OVER_OURS, Target, V
 pub struct CollectiveRun<'a> {
     /// Programs of the contestants.
     pub tools: &'a Tools,
-    /// Transport of the ranks in Java.
+    /// Transport of the ranks in Java and in Rust.
     pub transport: Transport,
     /// C program under the installed MPIs.
     pub peers: &'a [Program],
@@ -46,7 +46,7 @@ pub struct CollectiveRun<'a> {
 /// Contestants beside the ranks in Java.
 #[derive(Clone, Copy, Debug)]
 enum Group<'a> {
-    /// Ranks over a transport of mpjdev, beside C under each MPI.
+    /// Ranks in Java and in Rust over a transport of mpjdev, beside C under each MPI.
     Ours,
     /// Ranks over a transport of mpjdev, beside threads of MPJ Express.
     BesideMpjExpress(&'a MpjExpress),
@@ -54,11 +54,22 @@ enum Group<'a> {
     Over(&'a Program),
 }
 
+/// Role of a contestant in its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Ranks in Java, which have the limits.
+    Java,
+    /// C or MPJ Express.
+    Peer,
+    /// Ranks in Rust, which are only reported.
+    Rust,
+}
+
 /// Running contestants.
 #[derive(Default)]
 struct Jobs {
-    /// Whether the job at the same index is a peer: C or MPJ Express.
-    are_peers: Vec<bool>,
+    /// Role of the job at the same index.
+    roles: Vec<Role>,
     jobs: Vec<RunningJob>,
 }
 
@@ -66,7 +77,7 @@ impl Jobs {
     fn remove(&mut self, name: &str) -> bool {
         let found = self.jobs.iter().position(|job| job.name() == name);
         if let Some(at) = found {
-            self.are_peers.remove(at);
+            self.roles.remove(at);
             drop(self.jobs.remove(at));
         }
         found.is_some()
@@ -175,30 +186,32 @@ impl CollectiveRun<'_> {
         Pace { compiled_after: if is_compiled { self.pace.time } else { least }, ..self.pace }
     }
 
-    /// Contestants of a group, with whether each is a peer. Ranks in Rust take a place here.
-    fn contestants(&self, group: Group<'_>) -> Vec<(bool, Contestant)> {
+    /// Contestants of a group with their roles.
+    fn contestants(&self, group: Group<'_>) -> Vec<(Role, Contestant)> {
+        let java = (Role::Java, Contestant::Java(self.transport));
         match group {
             Group::Ours => {
-                let ours = [(false, Contestant::Java(self.transport))];
-                ours.into_iter().chain(self.peers.iter().cloned().map(|c| (true, Contestant::C(c)))).collect()
+                let ours = [java, (Role::Rust, Contestant::Rust(self.transport))];
+                let peers = self.peers.iter().map(|program| (Role::Peer, Contestant::C(program.clone())));
+                ours.into_iter().chain(peers).collect()
             }
             Group::BesideMpjExpress(installed) => {
-                let peer = Contestant::MpjExpress(installed.clone());
-                vec![(false, Contestant::Java(self.transport)), (true, peer)]
+                vec![java, (Role::Peer, Contestant::MpjExpress(installed.clone()))]
             }
-            Group::Over(program) => {
-                vec![(false, Contestant::JavaOver(program.clone())), (true, Contestant::C(program.clone()))]
-            }
+            Group::Over(program) => vec![
+                (Role::Java, Contestant::JavaOver(program.clone())),
+                (Role::Peer, Contestant::C(program.clone())),
+            ],
         }
     }
 
     /// Starts contestants. An absent one is named, and the others are measured without it.
-    fn start(&self, contestants: &[(bool, Contestant)], ranks: u32, outcome: &mut Outcome) -> Jobs {
+    fn start(&self, contestants: &[(Role, Contestant)], ranks: u32, outcome: &mut Outcome) -> Jobs {
         let mut started = Jobs::default();
-        for (is_peer, contestant) in contestants {
+        for (role, contestant) in contestants {
             match RunningJob::start(contestant, ranks, self.tools) {
                 Ok(job) => {
-                    started.are_peers.push(*is_peer);
+                    started.roles.push(*role);
                     started.jobs.push(job);
                 }
                 Err(error) => {
@@ -234,7 +247,7 @@ impl CollectiveRun<'_> {
     fn take_turns(&self, jobs: &mut Jobs, target: &Target, pace: Pace) -> Result<(Row, Figure), BenchError> {
         let case = Case::Collective(target.call);
         let entry = |job: usize, case: Case| Entry { job, case, octets: target.octets };
-        let takes_part = |job: &usize| target.call.is_of_c() || !jobs.are_peers[*job];
+        let takes_part = |job: &usize| target.call.is_of_c() || jobs.roles[*job] == Role::Java;
         let mut entries: Vec<Entry> =
             (0..jobs.jobs.len()).filter(takes_part).map(|job| entry(job, case)).collect();
         if target.value == Value::ByPredefined {
@@ -255,8 +268,8 @@ impl CollectiveRun<'_> {
             false => format!("{}, predefined", jobs.jobs[one.job].name()),
         };
         let names: Vec<String> = entries.iter().map(name).collect();
-        let are_peers: Vec<bool> = entries.iter().map(|one| jobs.are_peers[one.job]).collect();
-        let figure = Figure { others: turns.others, ..figure(target, ranks, &compared, &are_peers) };
+        let roles: Vec<Role> = entries.iter().map(|one| jobs.roles[one.job]).collect();
+        let figure = Figure { others: turns.others, ..figure(target, ranks, &compared, &roles) };
         Ok((Row::new(case, target.octets, ranks, &names, compared).beside(turns.others), figure))
     }
 
@@ -285,16 +298,16 @@ fn of_a_call(turn: &Sample, target: &Target, ranks: u32) -> Sample {
     }
 }
 
-/// The figure of a row. The first result is that of Java, and the better peer counts.
-fn figure(target: &Target, ranks: u32, compared: &Compared, are_peers: &[bool]) -> Figure {
-    let of = |peer: bool| compared.summaries.iter().zip(are_peers).filter(move |(_, is)| **is == peer);
-    let mut ours = of(false).map(|(summary, _)| *summary);
+/// The figure of a row. The first result of Java and that of the better peer count.
+fn figure(target: &Target, ranks: u32, compared: &Compared, roles: &[Role]) -> Figure {
+    let of = |role| compared.summaries.iter().zip(roles).filter(move |(_, known)| **known == role);
+    let mut ours = of(Role::Java).map(|(summary, _)| *summary);
     let first = ours.next().flatten();
     let better = |one: &Summary, other: &Summary| one.median.total_cmp(&other.median);
     let second = match target.value {
         Value::ByPredefined => ours.next().flatten(),
         Value::ByC | Value::OfMpjExpress | Value::BeyondC => {
-            of(true).filter_map(|(summary, _)| *summary).min_by(better)
+            of(Role::Peer).filter_map(|(summary, _)| *summary).min_by(better)
         }
         Value::Garbage => None,
     };
@@ -317,26 +330,35 @@ mod tests {
         vec![Sample { nanos: 1.0, extra: sum, before: Some(30.0), after: Some(30.0), counted: None }; 3]
     }
 
-    fn figure_of(target: &Target, sums: &[f64], are_peers: &[bool]) -> Figure {
+    fn figure_of(target: &Target, sums: &[f64], roles: &[Role]) -> Figure {
         let one = |sum: &f64| turns(*sum).iter().map(|turn| of_a_call(turn, target, 2)).collect();
         let samples: Vec<Vec<Sample>> = sums.iter().map(one).collect();
-        figure(target, 2, &compare(&samples), are_peers)
+        figure(target, 2, &compare(&samples), roles)
     }
 
     #[test]
     fn time_is_the_mean_over_the_ranks_and_is_divided_by_the_better_c() {
-        let figure = figure_of(&OVER_OURS[0], &[600.0, 800.0, 400.0], &[false, true, true]);
+        let figure = figure_of(&OVER_OURS[0], &[600.0, 800.0, 400.0], &[Role::Java, Role::Peer, Role::Peer]);
         assert_eq!((figure.ours, figure.against), (Some(300.0), Some(200.0)));
         assert_eq!((figure.measured, figure.status), (Some(1.5), FigureStatus::Missed));
-        let alone = figure_of(&OVER_OURS[0], &[600.0], &[false]);
+        let alone = figure_of(&OVER_OURS[0], &[600.0], &[Role::Java]);
         assert_eq!((alone.measured, alone.status), (None, FigureStatus::Unknown));
-        let without_java = figure_of(&OVER_OURS[0], &[600.0], &[true]);
+        let without_java = figure_of(&OVER_OURS[0], &[600.0], &[Role::Peer]);
         assert_eq!((without_java.measured, without_java.against), (None, Some(300.0)));
     }
 
     #[test]
+    fn ranks_in_rust_count_neither_as_java_nor_as_a_peer() {
+        let roles = [Role::Rust, Role::Java, Role::Peer];
+        let figure = figure_of(&OVER_OURS[0], &[100.0, 600.0, 400.0], &roles);
+        assert_eq!((figure.ours, figure.against), (Some(300.0), Some(200.0)));
+        let without_java = figure_of(&OVER_OURS[0], &[100.0, 400.0], &[Role::Rust, Role::Peer]);
+        assert_eq!((without_java.ours, without_java.against), (None, Some(200.0)));
+    }
+
+    #[test]
     fn time_of_mpj_express_is_divided_by_that_of_java() {
-        let of = |sums: &[f64]| figure_of(&BESIDE_MPJ_EXPRESS[0], sums, &[false, true]);
+        let of = |sums: &[f64]| figure_of(&BESIDE_MPJ_EXPRESS[0], sums, &[Role::Java, Role::Peer]);
         let slow = of(&[400.0, 4000.0]);
         assert_eq!((slow.measured, slow.status), (Some(10.0), FigureStatus::Reached));
         let fast = of(&[400.0, 2000.0]);
@@ -346,11 +368,11 @@ mod tests {
     #[test]
     fn other_values_have_figures_of_their_own() {
         let of = |value| *OVER_OURS.iter().chain(OVER_MPI).find(|row| row.value == value).expect("a row");
-        let beyond = figure_of(&of(Value::BeyondC), &[1200.0, 800.0], &[false, true]);
+        let beyond = figure_of(&of(Value::BeyondC), &[1200.0, 800.0], &[Role::Java, Role::Peer]);
         assert_eq!((beyond.measured, beyond.status), (Some(200.0), FigureStatus::Reached));
-        let user = figure_of(&of(Value::ByPredefined), &[600.0, 200.0], &[false, false]);
+        let user = figure_of(&of(Value::ByPredefined), &[600.0, 200.0], &[Role::Java; 2]);
         assert_eq!((user.measured, user.status), (Some(3.0), FigureStatus::Missed));
-        let garbage = figure_of(&of(Value::Garbage), &[0.0], &[false]);
+        let garbage = figure_of(&of(Value::Garbage), &[0.0], &[Role::Java]);
         assert_eq!((garbage.measured, garbage.status), (Some(0.0), FigureStatus::Reached));
     }
 }

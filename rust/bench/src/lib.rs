@@ -10,7 +10,8 @@
 //!
 //! | modules | purpose |
 //! |---|---|
-//! | [`contestant`], [`rank`], [`loops`] | start contestants; the contestant in Rust and its loops |
+//! | [`contestant`], [`rank`] | start contestants; the contestant in Rust |
+//! | [`loops`], [`collective_calls`] | loops of the contestant in Rust |
 //! | [`sockets`], [`datagrams`], [`peer`], [`mpj_express`] | contestants without mpjdev: TCP, UDP, C, Java |
 //! | [`calls`], [`collectives`] | collective calls, their targets and their run |
 //! | [`figures`], [`targets`], [`series`], [`budget`] | targets and their run; cliffs; costs of one message |
@@ -26,6 +27,7 @@ pub mod busy_threads;
 pub mod cacheline;
 pub mod calls;
 pub mod chart;
+pub mod collective_calls;
 pub mod collectives;
 pub mod commands;
 pub mod contest;

@@ -7,6 +7,7 @@ use mpjdev_buffer::layout::SECTION_HEADER_LEN;
 use mpjdev_buffer::{Encoding, Message, ReadBuffer, SlabSource, WriteBuffer};
 use mpjdev_engine::{Comm, Mode, RecvFrom, Uninterruptible};
 
+use super::collective_calls::CollectiveCalls;
 use super::outcome::median;
 use super::protocol::{Case, RunCommand, window};
 use super::rank::RankError;
@@ -72,6 +73,8 @@ pub struct MeasuredRank {
     source: Arc<dyn SlabSource>,
     array: Vec<f64>,
     buffers: Option<(WriteBuffer, ReadBuffer)>,
+    /// The collective call of the last command that had one.
+    collective: Option<CollectiveCalls>,
     /// Contents, if each message has its own.
     contents: Option<Contents>,
 }
@@ -80,7 +83,7 @@ impl MeasuredRank {
     /// A rank without buffers. With `checks` every message has different contents, which are checked.
     pub fn new(world: Comm, source: Arc<dyn SlabSource>, checks: bool) -> MeasuredRank {
         let contents = checks.then(Contents::default);
-        MeasuredRank { world, source, array: Vec::new(), buffers: None, contents }
+        MeasuredRank { world, source, array: Vec::new(), buffers: None, collective: None, contents }
     }
 
     /// The communicator of all ranks.
@@ -88,11 +91,17 @@ impl MeasuredRank {
         &self.world
     }
 
-    /// Allocates the buffers of a command and writes a message.
+    /// Allocates the buffers of a command and writes a message, or allocates the arrays of a collective call.
     ///
     /// # Errors
-    /// There is no memory.
+    /// There is no memory, or this contestant does not have the call.
     pub fn prepare(&mut self, command: RunCommand) -> Done {
+        if let Case::Collective(call) = command.case {
+            if !self.collective.as_ref().is_some_and(|calls| calls.are(call, command.octets)) {
+                self.collective = Some(CollectiveCalls::new(call, command.octets, &self.world)?);
+            }
+            return Ok(());
+        }
         let count = usize::try_from(command.octets / 8).unwrap_or(usize::MAX);
         if self.array.len() == count && self.buffers.is_some() {
             return Ok(());
@@ -145,9 +154,10 @@ impl MeasuredRank {
             | Case::RecvCompute => {
                 return Err(RankError::Command(format!("{case} is measured in Java")));
             }
-            // The place of the collectives of a rank in Rust.
             Case::Collective(_) => {
-                return Err(RankError::Command(format!("{case} is measured in Java and C")));
+                let calls = self.collective.as_mut();
+                let calls = calls.ok_or_else(|| RankError::Command(format!("{case} is not prepared")))?;
+                return calls.run(&self.world, times);
             }
         }
         Ok(CaseResult::default())

@@ -50,6 +50,26 @@ fn c_programs_are_measured_where_java_is_missing() {
     assert!(picture.starts_with("<svg ") && picture.contains("Reduce_scatter"), "{picture}");
 }
 
+/// Proves that ranks in Rust make every call, also with more ranks than processors.
+#[test]
+fn ranks_in_rust_are_measured_beside_the_others() {
+    let rows = "barrier,of 8 b,of 128 doubles,of 1 kib,of 256 kib";
+    let args =
+        ["--class-path", NO_CLASSES, "--time", "0", "--ranks", "2,3", "--rows", rows, "--no-peer", "--json"];
+    let (status, out, err) = run(&args, None);
+    assert_eq!(status, 1, "{err}");
+    let whole: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {err}"));
+    let rows = whole["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2 * 17, "{out}");
+    for row in rows {
+        let contestants = row["contestants"].as_array().expect("a list");
+        assert_eq!((contestants.len(), &contestants[0]["name"]), (1, &"Rust shm".into()), "{row}");
+        assert!(contestants[0]["median"].as_f64() > Some(0.0), "{row}");
+    }
+    let figures = whole["figures"].as_array().expect("figures");
+    assert!(figures.iter().all(|figure| figure["ours"].is_null()), "{out}");
+}
+
 /// Proves that the text has the limit of MPJ Express and says how it takes part.
 #[test]
 fn row_of_an_absent_mpj_express_names_the_option() {

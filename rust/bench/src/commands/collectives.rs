@@ -27,8 +27,8 @@ use crate::targets::Outcome;
 /// Arguments of `collectives`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Ranks in Java call package mpi, and a C program makes the same calls under Open MPI and MPICH. All contestants run at \
-the same time and take turns; only one works at any moment. A turn is a loop of calls. Before each call the ranks \
+Ranks in Java call package mpi, and a C program makes the same calls under Open MPI and MPICH. Ranks in Rust make the \
+calls of the native methods, without Java; they are only reported. All contestants run at the same time and take turns; only one works at any moment. A turn is a loop of calls. Before each call the ranks \
 synchronise by a barrier of their own library, which is not timed. Each rank times the call alone. The figure of a \
 turn is the mean over the ranks of the median over the calls; that of a job is the median over its turns, of which \
 only those of one mode count (see pingpong); that of several jobs is their median. The number of calls follows from a \
@@ -66,7 +66,7 @@ pub struct Collectives {
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     rows: Vec<String>,
 
-    /// Transport of the ranks in Java
+    /// Transport of the ranks in Java and in Rust
     #[arg(long, value_enum, default_value_t = Transport::Shm)]
     transport: Transport,
 
