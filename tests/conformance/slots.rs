@@ -22,21 +22,25 @@ enum Way {
 
 const WAYS: [Way; 2] = [Way::Steps, Way::Slots];
 
-/// The sum of the vectors of all ranks; `None`, and nothing has happened, if they have to be messages.
-fn reduce_in_slots(harness: &RankHarness, len: usize) -> Result<Option<Vec<u8>>, DeviceError> {
-    let (comm, own) = (&harness.comm, vector(harness.rank(), 0..len));
-    let call = UniformCall { call: Call::Allreduce { operation: OPERATION }, count: len, element_len: 1 };
-    let mut result = vec![0; len];
+/// The sum of `len` octets from `skip` on of the vectors of all ranks; `None`, and nothing has happened, if
+/// they have to be messages.
+fn sum_in_slots(
+    harness: &RankHarness,
+    call: &UniformCall,
+    own: &[u8],
+    (skip, len): (usize, usize),
+) -> Result<Option<Vec<u8>>, DeviceError> {
+    let (comm, mut result) = (&harness.comm, vec![0; len]);
     let is_done = comm.exchange_vectors(
-        &call,
+        call,
         &choices(comm),
-        (Type::Byte, &own),
+        (Type::Byte, own),
         &mut Uninterruptible,
         &mut |vectors| {
             combine_vectors::<VECTOR_MAX>(
                 comm.size() as u32,
                 &mut result,
-                &mut |rank, into| vectors.copy(rank, 0, into),
+                &mut |rank, into| vectors.copy(rank, skip, into),
                 &mut |right, left| sum(right, left, false),
             );
         },
@@ -44,28 +48,17 @@ fn reduce_in_slots(harness: &RankHarness, len: usize) -> Result<Option<Vec<u8>>,
     Ok(is_done.then_some(result))
 }
 
-/// The block of this rank of the sum of the vectors of all; `None`, and nothing has happened, if they have to
-/// be messages.
+/// The sum of the vectors of all ranks, as [`sum_in_slots`].
+fn reduce_in_slots(harness: &RankHarness, len: usize) -> Result<Option<Vec<u8>>, DeviceError> {
+    let call = UniformCall { call: Call::Allreduce { operation: OPERATION }, count: len, element_len: 1 };
+    sum_in_slots(harness, &call, &vector(harness.rank(), 0..len), (0, len))
+}
+
+/// The block of this rank of the sum of the vectors of all, as [`sum_in_slots`].
 fn scatter_in_slots(harness: &RankHarness, len: usize) -> Option<Vec<u8>> {
-    let (comm, size) = (&harness.comm, harness.size());
-    let own = vector(harness.rank(), 0..size as usize * len);
     let call = UniformCall { call: Call::ReduceScatter { operation: OPERATION }, count: len, element_len: 1 };
-    let (skip, mut result) = (harness.rank() as usize * len, vec![0; len]);
-    let is_done = comm.exchange_vectors(
-        &call,
-        &choices(comm),
-        (Type::Byte, &own),
-        &mut Uninterruptible,
-        &mut |vectors| {
-            combine_vectors::<VECTOR_MAX>(
-                size,
-                &mut result,
-                &mut |rank, into| vectors.copy(rank, skip, into),
-                &mut |right, left| sum(right, left, false),
-            );
-        },
-    );
-    is_done.expect("complete").then_some(result)
+    let own = vector(harness.rank(), 0..harness.size() as usize * len);
+    sum_in_slots(harness, &call, &own, (harness.rank() as usize * len, len)).expect("complete")
 }
 
 fn reduce(harness: &RankHarness, way: Way, len: usize) -> Result<Vec<u8>, DeviceError> {
