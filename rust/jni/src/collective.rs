@@ -276,8 +276,9 @@ struct Arguments<'a> {
 /// The items of each rank's part of a result.
 #[derive(Clone, Copy)]
 enum Counts<'a> {
-    /// As many for each rank. No array has them.
+    /// The same number for each rank, or a call that does not scatter its result.
     Equal,
+    /// A number for each rank.
     Each(&'a IntArray),
 }
 

@@ -10,8 +10,8 @@ use crate::operation::Operation;
 use crate::placement::{Placement, Sites};
 
 const KIB: usize = 1 << 10;
-/// Octets of the longest vector that a rank publishes in a slot.
-const LONG_SLOT: usize = 32 * KIB;
+/// Octets of the longest vector that a rank publishes in a slot. The engine checks that slots have this room.
+pub const LONG_SLOT: usize = 32 * KIB;
 
 /// Call that an algorithm is chosen for.
 #[derive(Clone, Copy, Debug)]

@@ -60,7 +60,7 @@ pub use allreduce::allreduce;
 pub use alltoall::{alltoall, alltoallv};
 pub use bcast::bcast;
 pub use call::{Call, UniformCall};
-pub use choice::Choices;
+pub use choice::{Choices, LONG_SLOT};
 pub use error::ChoiceError;
 pub use gather::{gather, gatherv};
 pub use group::Group;

@@ -17,14 +17,14 @@ pub struct Schedule {
     pub output: Vec<Run>,
     /// Whether each rank sends one vector to all others, and waits for that of each other one.
     pub is_exchange: bool,
-    /// The part of each message that the step of its receive takes; `None` if it takes all elements.
+    /// The part that a receive takes of each message; `None` if it takes all elements.
     pub taken: Option<TakenPart>,
 }
 
 /// Elements of a message that its receiver takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenPart {
-    /// Elements before those that are taken, which are as many as the step has room for.
+    /// Elements before the taken ones. A step takes as many as it has room for.
     pub skip: usize,
     /// Elements of the message.
     pub of: usize,

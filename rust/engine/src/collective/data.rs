@@ -220,7 +220,7 @@ impl DataRun<'_> {
         }
     }
 
-    /// Elements of the vector that a step for these takes them of.
+    /// Elements of the whole vector of which a step takes these.
     fn sent_len(&self, into: Run) -> usize {
         self.taken.map_or(into.len, |taken| taken.of)
     }

@@ -51,12 +51,8 @@ final class Reductions {
                         datatype.element, fromOff, to, toLength, toElement, toOff, count, counts, counts.length, function,
                         function.low, function.length, datatype.element, function.high, function.length, datatype.element,
                         function.base);
-            } else if (datatype.unit == 0 || !(how == Native.REDUCE_SCATTER
-                    ? areEqual(counts, comm.ranks()) && ShortCollectives.reduceScatter(comm.handle(), counts.length,
-                            op.nativeCode(), datatype.element, from, fromLength, fromOff, to, toLength, toOff,
-                            datatype.elements(counts[0]))
-                    : ShortCollectives.reduce(comm.handle(), how, hasResult, root, op.nativeCode(), datatype.element,
-                            from, fromLength, fromOff, to, toLength, toOff, datatype.elements(count)))) {
+            } else if (!reduceShort(comm, how, hasResult, root, from, fromLength, fromOff, to, toLength, toOff, count,
+                    counts, datatype, op)) {
                 Native.reduce(comm.handle(), how, root, op.nativeCode(), datatype.handle(), from, fromLength,
                         datatype.element, fromOff, to, toLength, toElement, toOff, count, counts, counts.length);
             }
@@ -66,6 +62,21 @@ final class Reductions {
             Reference.reachabilityFence(comm);
             Reference.reachabilityFence(datatype);
         }
+    }
+
+    /** Makes a call whose arrays are short, by a predefined operation. Returns whether it was made. */
+    private static boolean reduceShort(CommCore comm, int how, boolean hasResult, int root, Object from, int fromLength,
+            int fromOff, Object to, int toLength, int toOff, int count, int[] counts, Datatype datatype, Op op) {
+        if (datatype.unit == 0) {
+            return false;
+        }
+        if (how == Native.REDUCE_SCATTER) {
+            return areEqual(counts, comm.ranks()) && ShortCollectives.reduceScatter(comm.handle(), counts.length,
+                    op.nativeCode(), datatype.element, from, fromLength, fromOff, to, toLength, toOff,
+                    datatype.elements(counts[0]));
+        }
+        return ShortCollectives.reduce(comm.handle(), how, hasResult, root, op.nativeCode(), datatype.element, from,
+                fromLength, fromOff, to, toLength, toOff, datatype.elements(count));
     }
 
     /** Returns whether there is the same count for each rank. */

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use mpjdev_buffer::{Octets, SlabError};
-use mpjdev_schedule::{Run, Schedule};
+use mpjdev_schedule::{LONG_SLOT, Run, Schedule};
 use mpjdev_sys::scratch::Scratch;
 use mpjdev_transport::slots::{LONG_SLOT_MAX, SLOT_MAX};
 
@@ -19,6 +19,8 @@ const KEPT_MAX: usize = 16 << 20;
 
 /// The same at a rank that only sends or only receives: a longer block takes fewer copies on its own way.
 const ONE_WAY_MAX: usize = 256;
+const _: () = assert!(LONG_SLOT == LONG_SLOT_MAX, "the table of choices knows the slots");
+
 /// Octets of the longest area of a short operation.
 const AREA_MAX: usize = 4 * SHORT_MAX;
 
@@ -44,11 +46,11 @@ pub(super) struct Area<'a> {
 
 /// Whether a schedule is an exchange of vectors that fit slots. All ranks know it alike.
 pub(super) fn fits_slots(schedule: &Schedule, size: usize) -> bool {
-    schedule.is_exchange && longest(schedule) * size <= LONG_SLOT_MAX
+    schedule.is_exchange && longest_vector(schedule) * size <= LONG_SLOT_MAX
 }
 
 /// Elements of the longest vector of an exchange.
-fn longest(schedule: &Schedule) -> usize {
+fn longest_vector(schedule: &Schedule) -> usize {
     let Schedule { input, output, .. } = schedule;
     let blocks = input.iter().chain(output).map(|block| block.len);
     blocks.chain([schedule.published_len()]).max().unwrap_or(0)
@@ -88,7 +90,7 @@ impl<'a> Area<'a> {
     pub(super) fn new(schedule: &'a Schedule, size: usize, is_exchange: bool) -> Area<'a> {
         let Schedule { len, input, output, .. } = schedule;
         let longest = if input.is_empty() || output.is_empty() { ONE_WAY_MAX } else { SHORT_MAX };
-        let is_short = is_exchange && self::longest(schedule) * size <= SLOT_MAX
+        let is_short = is_exchange && longest_vector(schedule) * size <= SLOT_MAX
             || len * size <= AREA_MAX && input.iter().chain(output).all(|block| block.len * size <= longest);
         Area {
             schedule,

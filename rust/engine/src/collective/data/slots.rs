@@ -71,7 +71,7 @@ impl<'a> DataRun<'a> {
         Ok(Published::Nothing)
     }
 
-    /// The elements of a vector that is there which a step for these takes, where they lie.
+    /// The elements that a step takes of a vector that is there. They lie in the slot.
     fn taken_octets(&self, source: u32, into: Run) -> Option<Octets<'a>> {
         let size = self.element.size();
         let skip = self.taken.map_or(0, |taken| taken.skip);
